@@ -15,11 +15,11 @@ import { contentId } from './identity.ts';
 import { createKeyring } from './keyring/keyring.ts';
 import { parsePattern } from './keyring/key.ts';
 
-export interface WireCredential {
+interface WireCredential {
   readonly username: string;
   readonly password: string;
 }
-export type WireAuths = Readonly<Record<string, WireCredential | readonly WireCredential[]>>;
+type WireAuths = Readonly<Record<string, WireCredential | readonly WireCredential[]>>;
 
 /** Far more than the credentials that match the images of one pod. */
 const maxCredentials = 1000;
@@ -30,7 +30,7 @@ const maxFieldLength = 64 * 1024;
 
 /**
  * The wire form of matches from pull secrets; the agent has its own copy of all other sources. Holds passwords in clear.
- * @param matched the matches of one or several images of one pod, each best first
+ * @param matched for the images of one pod, best first
  */
 export function toAuths(matched: readonly MatchedCredential[]): WireAuths {
   const auths = new Map<string, Map<string, WireCredential>>();
@@ -42,7 +42,12 @@ export function toAuths(matched: readonly MatchedCredential[]): WireAuths {
     }
     auths.set(key, under);
   }
-  return Object.fromEntries([...auths].map(([key, under]) => [key, oneOrList([...under.values()])]));
+  return Object.fromEntries(
+    [...auths].map(([key, under]) => {
+      const [first, ...more] = under.values();
+      return [key, first && more.length === 0 ? first : [...under.values()]];
+    }),
+  );
 }
 
 /**
@@ -89,9 +94,4 @@ function object(value: unknown, name: string): JsonObject {
   const found = asObject(value);
   if (found === undefined) throw new CredentialError('auths', `${name} is not an object`);
   return found;
-}
-
-function oneOrList(list: readonly WireCredential[]): WireCredential | readonly WireCredential[] {
-  const [first] = list;
-  return first !== undefined && list.length === 1 ? first : list;
 }

@@ -59,12 +59,11 @@ export interface SourceProblem {
   readonly message: string;
 }
 
-/** One place that holds credentials. */
+/** Repositories are normalized, `domain/path`. */
 export interface CredentialSource {
   readonly name: CredentialSourceName;
   /**
    * The credentials for a repository, best first.
-   * @param repository normalized, `domain/path`
    * @param serviceAccount of the pod, if known
    * @throws CredentialError if the node would refuse the pull because of this source
    */
@@ -73,25 +72,22 @@ export interface CredentialSource {
     signal?: AbortSignal,
     serviceAccount?: ServiceAccountName,
   ): Promise<readonly MatchedCredential[]>;
-  /**
-   * Whether another service account may have other credentials for this repository. Absent: never.
-   * @param repository normalized, `domain/path`
-   */
+  /** Whether another service account may have other credentials for this repository. Absent: never. */
   dependsOnServiceAccount?(repository: string): boolean;
   problems(): readonly SourceProblem[];
-  /** A hash over the source's content; equal for equal content, reveals nothing. */
+  /** Equal for equal content, reveals nothing. */
   fingerprint(): string;
 }
 
 /** A source that makes the whole pull fail, as on a node, for example a malformed pull secret. */
 export class CredentialError extends Error {
+  override readonly name = 'CredentialError';
   readonly code = 'malformed';
   readonly temporary = false;
   /** The file or Secret at fault. */
   readonly where: string;
   constructor(where: string, message: string) {
     super(message);
-    this.name = 'CredentialError';
     this.where = where;
   }
 }
@@ -107,20 +103,16 @@ const namespacePattern = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 const namePattern = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const maxNameLength = 253;
 
-/** The account of a pod that names none (kubernetes plugin/pkg/admission/serviceaccount). */
-const defaultName = 'default';
-
 /** Whether a cluster can have a service account of this name. */
 export function isServiceAccountName({ namespace, name }: ServiceAccountName): boolean {
   return namespacePattern.test(namespace) && name.length <= maxNameLength && namePattern.test(name);
 }
 
 /**
- * The service account that a pod will have.
- * @param name `spec.serviceAccountName`; without one, the namespace's default account
+ * The service account that a pod will have; `default` if it names none (kubernetes plugin/pkg/admission/serviceaccount).
  * @returns undefined if no cluster can have it; such a pod is never created
  */
 export function serviceAccountOf(namespace: string, name?: string): ServiceAccountName | undefined {
-  const account = { namespace, name: name === undefined || name === '' ? defaultName : name };
+  const account = { namespace, name: name || 'default' };
   return isServiceAccountName(account) ? account : undefined;
 }

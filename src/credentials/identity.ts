@@ -15,17 +15,15 @@ const scryptCost = { N: 2 ** 14, r: 8, p: 1 };
 
 const derive = promisify<string, string, number, typeof scryptCost, Buffer>(scrypt);
 
-/** Identity of a credential: equal for equal user name and password, in this process only. */
+/** Identities are equal for equal content, in this process only, and cheap. */
 export function credentialId(credential: Credential): string {
   return keyed([credential.username, reveal(credential.password)]);
 }
 
-/** Identity of headers, whose values may be secret: equal for equal names and values, in this process only; cheap. */
 export function headersId(headers: Readonly<Record<string, string>>): string {
   return keyed(Object.entries(headers));
 }
 
-/** Identity of a list of credentials with their keys, in this process only; cheap. */
 export function contentId(held: readonly HeldCredential[]): string {
   return keyed(plain(held));
 }

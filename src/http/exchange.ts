@@ -72,10 +72,7 @@ export interface OpenResponse {
   close(reason?: TransportError): void;
 }
 
-/**
- * Sends a request and waits for the header of its response, whatever the status.
- * @throws TransportError
- */
+/** Sends a request and waits for the header of its response, whatever the status. @throws TransportError */
 export async function openExchange(request: ExchangeRequest, signal: AbortSignal): Promise<OpenResponse> {
   for (let repeats = 0; ; repeats += 1) {
     const attempt = new Attempt(request, signal);

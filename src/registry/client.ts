@@ -16,7 +16,7 @@ import { systemClock, type Clock } from '../async/clock.ts';
 import { HostSemaphore } from '../async/semaphore.ts';
 import { createHttpClient, type HttpClientLimits } from '../http/client.ts';
 import type { Environment } from '../http/proxy/proxy.ts';
-import type { AddressPolicy, Resolve } from '../http/reach/reach.ts';
+import type { Resolve } from '../http/reach/reach.ts';
 import { createTrust } from '../http/tls/trust.ts';
 import { Authenticator } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
@@ -42,11 +42,10 @@ export interface RegistryClientOptions {
   readonly caFiles?: readonly string[];
   /** Called once for each named CA file that cannot be used. */
   readonly onProblem?: (file: string, message: string) => void;
-  readonly addressPolicy?: AddressPolicy;
   readonly limits?: Partial<HttpClientLimits>;
+  readonly breaker?: BreakerOptions;
   /** Requests to one host at a time. */
   readonly perHost?: number;
-  readonly breaker?: BreakerOptions;
   /** Resolves names. Default: the system's resolver. */
   readonly resolve?: Resolve;
 }
@@ -59,7 +58,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
   const breaker = new CircuitBreaker(clock, options.breaker);
   const client = new GuardedClient(http, new HostSemaphore(options.perHost), breaker, clock);
-  const authenticator = new Authenticator({ client, clock, policy: options.addressPolicy ?? {} });
+  const authenticator = new Authenticator({ client, clock });
   return {
     lookup: (lookup, signal) => lookUp(lookup, { authenticator, clock }, signal),
     close: () => {
@@ -75,26 +74,37 @@ async function lookUp(
   signal: AbortSignal,
 ): Promise<ManifestResult> {
   const endpoints = eligible(lookup.endpoints, lookup.reference);
-  const failures = new Failures(endpoints);
+  const failures = new Map<string, Failure>();
   for (const credential of credentialsOf(lookup)) {
     let reached = false;
-    for (const endpoint of endpoints) {
+    for (const [index, endpoint] of endpoints.entries()) {
       const offered = offeredTo(endpoint, credential);
-      if (!failures.has(endpoint, offered)) {
+      // An endpoint that gets no credentials would fail in the same way for each of them.
+      const key = `${index} ${offered?.id ?? ''}`;
+      let failure = failures.get(key);
+      if (!failure) {
         try {
           return await lookupAtEndpoint({ lookup, endpoint, credential: offered }, parts, signal);
-        } catch (error) {
-          if (signal.aborted) throw outOfTime(error, lookup, endpoint);
+        } catch (cause) {
+          if (signal.aborted) throw outOfTime(cause, lookup, endpoint);
           const about = { host: endpoint.host, repository: lookup.repository, credential: offered };
-          failures.add(endpoint, offered, registryError(error, about, parts.clock.now()));
+          const error = registryError(cause, about, parts.clock.now());
+          failure = { error, rank: rankOf(error, endpoint === endpoints.at(-1)) };
+          failures.set(key, failure);
         }
       }
-      reached ||= failures.wasReached(endpoint, offered);
+      reached ||= !isUnreachable(failure.error);
     }
     // Another credential cannot reach endpoints that are all unreachable.
     if (!reached) break;
   }
-  throw failures.worst ?? noEndpoint(lookup);
+  const byRank = [...failures.values()].reverse().sort((a, b) => b.rank - a.rank);
+  throw byRank[0]?.error ?? noEndpoint(lookup);
+}
+
+interface Failure {
+  readonly error: RegistryError;
+  readonly rank: number;
 }
 
 /** The endpoints for a tag or digest: only some are trusted to resolve a tag. */
@@ -127,38 +137,4 @@ function outOfTime(cause: unknown, { repository }: ManifestLookup, { host }: End
 
 function noEndpoint({ repository, reference }: ManifestLookup): RegistryError {
   return new RegistryError('not-found', '', `no endpoint serves ${repository} by ${reference}`);
-}
-
-/** The errors of one lookup, and the one that is reported. */
-class Failures {
-  readonly #endpoints: readonly Endpoint[];
-  readonly #errors = new Map<string, RegistryError>();
-  #worstRank = -1;
-  worst: RegistryError | undefined;
-
-  constructor(endpoints: readonly Endpoint[]) {
-    this.#endpoints = endpoints;
-  }
-
-  /** An endpoint that gets no credentials would fail in the same way for each of them. */
-  has(endpoint: Endpoint, credential: MatchedCredential | undefined): boolean {
-    return this.#errors.has(this.#key(endpoint, credential));
-  }
-
-  wasReached(endpoint: Endpoint, credential: MatchedCredential | undefined): boolean {
-    const error = this.#errors.get(this.#key(endpoint, credential));
-    return error !== undefined && !isUnreachable(error);
-  }
-
-  add(endpoint: Endpoint, credential: MatchedCredential | undefined, error: RegistryError): void {
-    this.#errors.set(this.#key(endpoint, credential), error);
-    const rank = rankOf(error, endpoint === this.#endpoints.at(-1));
-    if (rank < this.#worstRank) return;
-    this.#worstRank = rank;
-    this.worst = error;
-  }
-
-  #key(endpoint: Endpoint, credential: MatchedCredential | undefined): string {
-    return `${this.#endpoints.indexOf(endpoint)} ${credential?.id ?? ''}`;
-  }
 }

@@ -67,12 +67,8 @@ export async function createDockerConfigSource(
     return found;
   }
 
-  return createFileSource(
-    'docker-config',
-    [...new Set(candidates.map((path) => dirname(path)))],
-    read,
-    options,
-  );
+  const dirs = [...new Set(candidates.map((path) => dirname(path)))];
+  return createFileSource('docker-config', dirs, read, options);
 }
 
 async function search(

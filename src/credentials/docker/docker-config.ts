@@ -20,14 +20,10 @@ export interface DockerConfigEntry extends Credential {
 export class DockerConfigError extends Error {
   readonly code = 'malformed';
   readonly temporary = false;
-  constructor(message: string) {
-    super(message);
-    this.name = 'DockerConfigError';
-  }
+  override readonly name = 'DockerConfigError';
 }
 
 /**
- * Reads a document.
  * @param content bytes that are not UTF-8 are replaced inside strings, as Go does
  * @returns map keys as written, with their entries
  * @throws DockerConfigError
@@ -51,12 +47,7 @@ export function parseDockerConfig(
   }
 }
 
-/**
- * Reads one entry.
- * @param text valid JSON
- * @param name of the entry, for the error
- * @throws DockerConfigError
- */
+/** @param text valid JSON @param name of the entry, for the error @throws DockerConfigError */
 export function parseDockerConfigEntry(text: string, name: string): DockerConfigEntry {
   const fields = { username: '', password: '', email: '', auth: '' };
   for (const [member, value] of objectMembers(text, name)) {

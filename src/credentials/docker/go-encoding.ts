@@ -81,19 +81,20 @@ function valueEnd(text: string, from: number): number {
 }
 
 export class Base64Error extends Error {
+  override readonly name = 'Base64Error';
   readonly code = 'malformed';
   readonly temporary = false;
   /** Index of the character at fault. */
   readonly offset: number;
   constructor(offset: number) {
     super(`illegal base64 data at input byte ${offset}`);
-    this.name = 'Base64Error';
     this.offset = offset;
   }
 }
 
 /**
- * Decodes standard base64.
+ * Decodes base64 as Go's encoding/base64: carriage returns and newlines are skipped anywhere, any other character outside the
+ * standard alphabet is an error, and so is wrong padding. (`Buffer.from` accepts nearly everything.)
  * @param padding whether `=` must fill the last group, or must not
  * @throws Base64Error
  */

@@ -9,10 +9,7 @@ import { credentialId } from '../identity.ts';
 import { indexKey, matches, parsePattern, type Pattern } from './key.ts';
 
 export interface Keyring {
-  /**
-   * The credentials for a repository, in order of use.
-   * @param repository normalized, `domain/path`
-   */
+  /** The credentials for a normalized repository, in order of use. */
   lookup(repository: string): readonly MatchedCredential[];
 }
 

@@ -53,14 +53,11 @@ export async function createFileSource(
 ): Promise<LiveCredentialSource> {
   const log = options.log?.child({ credentialSource: name });
   const meter = bindSourceMetrics(options.metrics, name);
-  let last: State = {
-    held: [],
-    problems: [],
-    parts: [],
-    id: contentId([]),
-    keyring: createKeyring(name, []),
-    fingerprint: await contentFingerprint(name, []),
-  };
+  async function stateOf(held: readonly HeldCredential[], id: string): Promise<Omit<State, keyof Findings>> {
+    return { id, keyring: createKeyring(name, held), fingerprint: await contentFingerprint(name, held) };
+  }
+
+  let last: State = { held: [], problems: [], parts: [], ...(await stateOf([], contentId([]))) };
 
   async function look(): Promise<State> {
     const { held, problems, parts } = await read();
@@ -71,11 +68,8 @@ export async function createFileSource(
       }
     }
     const id = contentId(held);
-    const content =
-      id === last.id
-        ? last
-        : { keyring: createKeyring(name, held), fingerprint: await contentFingerprint(name, held) };
-    last = { held, problems, parts, id, keyring: content.keyring, fingerprint: content.fingerprint };
+    const changed = id === last.id ? {} : await stateOf(held, id);
+    last = { ...last, ...changed, held, problems, parts };
     return last;
   }
 

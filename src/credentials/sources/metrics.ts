@@ -28,10 +28,7 @@ const broken: MetricSpec = {
 export const sourceMetrics: readonly MetricSpec[] = [failedReadings, broken];
 
 export interface SourceMeter {
-  /**
-   * Counts one reading.
-   * @param understood whether all of it could be used
-   */
+  /** Counts one reading. @param understood whether all of it could be used */
   read(understood: boolean): void;
 }
 

@@ -25,7 +25,7 @@ const maxBytes = 64 * 1024;
 /** Files and the volume's own links; far more registries than any cluster uses. */
 const maxEntries = 2000;
 
-export interface RegistryTomlSourceOptions extends FileSourceOptions {
+interface RegistryTomlSourceOptions extends FileSourceOptions {
   /** The directory; a missing one counts as empty. */
   readonly dir: string;
 }
@@ -70,16 +70,10 @@ export async function createRegistryTomlSource(
 export class RegistryTomlError extends Error {
   readonly code = 'malformed';
   readonly temporary = false;
-  constructor(message: string) {
-    super(message);
-    this.name = 'RegistryTomlError';
-  }
+  override readonly name = 'RegistryTomlError';
 }
 
-/**
- * Reads one file.
- * @throws RegistryTomlError
- */
+/** @throws RegistryTomlError */
 export function parseRegistryToml(text: string): Credential {
   const { user, secret: password } = parseToml(text);
   if (typeof user !== 'string' || user === '') throw new RegistryTomlError('user must be a text');
@@ -87,10 +81,7 @@ export function parseRegistryToml(text: string): Credential {
   return { username: user, password: secret(password) };
 }
 
-/**
- * The key in a file's name.
- * @throws RegistryTomlError
- */
+/** The key in a file's name. @throws RegistryTomlError */
 export function registryKey(fileName: string): string {
   const name = fileName.slice(0, -suffix.length).replace(/_(\d+)_$/, ':$1');
   const key = indexKey(name);
@@ -129,15 +120,9 @@ function parseToml(text: string): Readonly<Record<string, unknown>> {
     return parse(text) as Record<string, unknown>;
   } catch (error) {
     // The parser's own message may quote the line, which may hold the secret.
-    const line = lineOf(error);
-    throw new RegistryTomlError(
-      line === undefined ? 'is not valid TOML' : `is not valid TOML (line ${line})`,
-    );
+    // Syntax errors and semantic errors, such as a duplicate key, have different members.
+    const { line, location } = error as { line?: number; location?: { start: { line: number } } };
+    const at = line ?? location?.start.line;
+    throw new RegistryTomlError(`is not valid TOML${at === undefined ? '' : ` (line ${at})`}`);
   }
-}
-
-/** Syntax errors and semantic errors, such as a duplicate key, have different members. */
-function lineOf(error: unknown): number | undefined {
-  const { line, location } = error as { line?: number; location?: { start: { line: number } } };
-  return line ?? location?.start.line;
 }

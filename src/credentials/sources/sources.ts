@@ -2,35 +2,14 @@
  * Several credential sources as one. Each source is a keyring of its own, so the most specific key wins only inside a source;
  * results are concatenated in the order of the sources (kubernetes pkg/credentialprovider `UnionDockerKeyring`).
  */
-import type {
-  CredentialSource,
-  MatchedCredential,
-  SourceProblem,
-  ServiceAccountName,
-} from '../credential.ts';
+import type { CredentialSource } from '../credential.ts';
 import { combineFingerprints } from '../identity.ts';
 import { matches, parsePattern } from '../keyring/key.ts';
 
-export interface CombinedSources {
-  /**
-   * @param repository normalized, `domain/path`
-   * @param serviceAccount of the pod, if known
-   * @throws CredentialError if one of the sources does: the node would refuse the pull
-   */
-  lookup(
-    repository: string,
-    signal?: AbortSignal,
-    serviceAccount?: ServiceAccountName,
-  ): Promise<readonly MatchedCredential[]>;
-  /** Whether another service account may have other credentials for this repository. */
-  dependsOnServiceAccount(repository: string): boolean;
-  problems(): readonly SourceProblem[];
-  /** Equal for equal sources in the same order. */
-  fingerprint(): string;
-}
-
 /** @param sources in order of use */
-export function combineSources(sources: readonly CredentialSource[]): CombinedSources {
+export function combineSources(
+  sources: readonly CredentialSource[],
+): Required<Omit<CredentialSource, 'name'>> {
   return {
     async lookup(repository, signal, serviceAccount) {
       const found = await Promise.all(
@@ -46,7 +25,8 @@ export function combineSources(sources: readonly CredentialSource[]): CombinedSo
 }
 
 /**
- * Whether a repository without a matching credential may be requested anonymously.
+ * Whether a repository without a matching credential may be requested anonymously: not if the anonymous responses of its
+ * registry are misleading, or count as attacks.
  * @param privateRegistries patterns as in `matchImages`: `*.corp.example`, `registry.corp:5000/team`
  */
 export function mayAskAnonymously(repository: string, privateRegistries: readonly string[]): boolean {

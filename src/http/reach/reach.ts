@@ -18,13 +18,6 @@ const nodePorts: ReadonlySet<number> = new Set([
   2379, 2380, 2381, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10258, 10259, 10260, 1338,
 ]);
 
-export interface AddressPolicy {
-  /** Loopback addresses of registries: if the image names them (default), always, or never. */
-  readonly loopback?: 'named' | 'always' | 'never';
-  /** Ports refused unless an endpoint was configured. Default: those of a node's own services. */
-  readonly refusedPorts?: ReadonlySet<number>;
-}
-
 /** Finds all addresses of a name, as `dns.lookup` does. */
 export type Resolve = (
   hostname: string,
@@ -44,14 +37,9 @@ export interface Reach {
 const mayBeRegistries: ReadonlySet<AddressKind> = new Set<AddressKind>(['public', 'private', 'loopback']);
 
 /** The reach of a request to an endpoint. */
-export function endpointReach(
-  endpoint: { readonly base: string; readonly origin: string },
-  policy: AddressPolicy = {},
-): Reach {
+export function endpointReach(endpoint: { readonly base: string; readonly origin: string }): Reach {
   const configured = endpoint.origin !== 'default';
-  const rule = policy.loopback ?? 'named';
-  const loopback = rule === 'always' || (rule === 'named' && (configured || namesLoopback(endpoint.base)));
-  const refused = policy.refusedPorts ?? nodePorts;
+  const loopback = configured || namesLoopback(endpoint.base);
   return {
     id: `endpoint loopback=${loopback}`,
     refusal: (address) => {
@@ -59,7 +47,7 @@ export function endpointReach(
       if (!kind || !mayBeRegistries.has(kind)) return `${kind ?? 'unknown'} addresses are never registries`;
       return kind === 'loopback' && !loopback ? 'the name leads to this machine' : undefined;
     },
-    portRefusal: (port) => (configured ? undefined : refusePort(port, refused)),
+    portRefusal: (port) => (configured ? undefined : refusePort(port)),
   };
 }
 
@@ -67,7 +55,7 @@ export function endpointReach(
  * The reach of a request to a registry's realm or redirect target.
  * @param registryIp the registry's address; undefined behind a proxy
  */
-export function targetReach(registryIp: string | undefined, policy: AddressPolicy = {}): Reach {
+export function targetReach(registryIp: string | undefined): Reach {
   const kind = registryIp === undefined ? 'public' : addressKind(registryIp);
   return {
     id: `target of ${kind}`,
@@ -75,12 +63,12 @@ export function targetReach(registryIp: string | undefined, policy: AddressPolic
       isForbiddenAddress(address, registryIp)
         ? `a ${addressKind(address) ?? 'unknown'} address, which a ${kind} registry may not name`
         : undefined,
-    portRefusal: (port) => refusePort(port, policy.refusedPorts ?? nodePorts),
+    portRefusal: refusePort,
   };
 }
 
-function refusePort(port: number, refused: ReadonlySet<number>): string | undefined {
-  return refused.has(port) ? `port ${port} belongs to the node's own services` : undefined;
+function refusePort(port: number): string | undefined {
+  return nodePorts.has(port) ? `port ${port} belongs to the node's own services` : undefined;
 }
 
 /** Whether the text of a URL names this machine, as Node will dial it. */

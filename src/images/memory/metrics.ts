@@ -1,5 +1,5 @@
 /** What memory counts. The words here are the ones of `docs/reference/metrics.md`. */
-import type { Counter, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 import { factsErrorCodes, type FactsErrorCode } from '../facts/facts.ts';
 
 /** What a look into memory gave. */
@@ -47,23 +47,10 @@ export const factsMetricSpecs = {
   },
 } as const satisfies Record<string, MetricSpec>;
 
-/** The counters, bound once. */
-export interface FactsMetrics {
-  readonly recall: (result: RecallResult) => void;
-  readonly failure: (code: FactsErrorCode) => void;
-  readonly asked: Counter;
-  readonly revalidated: Counter;
-  readonly joined: Counter;
-  readonly evicted: Counter;
-  /** Shows how much there is, at each scrape. */
-  watch(
-    memory: { readonly size: number; readonly bytes: number },
-    inspections: { readonly size: number },
-  ): void;
-}
+export type FactsMetrics = ReturnType<typeof createFactsMetrics>;
 
-/** Binds the metrics of memory. */
-export function createFactsMetrics(metrics: Metrics): FactsMetrics {
+/** The counters, bound once. */
+export function createFactsMetrics(metrics: Metrics) {
   const specs = factsMetricSpecs;
   const recalls = new Map(
     recallResults.map((result) => [result, metrics.counter(specs.recalls, { result })]),
@@ -73,13 +60,17 @@ export function createFactsMetrics(metrics: Metrics): FactsMetrics {
   const entries = metrics.gauge(specs.entries);
   const bytes = metrics.gauge(specs.bytes);
   return {
-    recall: (result) => recalls.get(result)?.inc(),
-    failure: (code) => failures.get(code)?.inc(),
+    recall: (result: RecallResult) => recalls.get(result)?.inc(),
+    failure: (code: FactsErrorCode) => failures.get(code)?.inc(),
     asked: metrics.counter(specs.inspections, { cause: 'asked' }),
     revalidated: metrics.counter(specs.inspections, { cause: 'revalidation' }),
     joined: metrics.counter(specs.inspections, { cause: 'joined' }),
     evicted: metrics.counter(specs.evictions),
-    watch: (memory, inspections) => {
+    /** Shows how much there is, at each scrape. */
+    watch: (
+      memory: { readonly size: number; readonly bytes: number },
+      inspections: { readonly size: number },
+    ) => {
       metrics.beforeScrape(() => {
         inFlight.set(inspections.size);
         entries.set(memory.size);

@@ -64,10 +64,7 @@ export class FactsStore {
     return this.#entries.bytes + this.#detailsBytes;
   }
 
-  /**
-   * The facts of an image under exactly this scope.
-   * @param key of the image, without scope
-   */
+  /** The facts of an image under exactly this scope. @param key of the image, without scope */
   find(key: string, reference: Reference, scope: Scope): Entry | undefined {
     return this.get(key, scope) ?? (scope === sharedScope ? this.#sameDigest(reference) : undefined);
   }

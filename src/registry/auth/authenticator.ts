@@ -9,7 +9,7 @@ import type { MatchedCredential } from '../../credentials/credential.ts';
 import { endpointReach } from '../../http/reach/reach.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
-import { contextOf, type EndpointRequest } from '../net/guarded-client.ts';
+import { contextOf, type EndpointRequest, type GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects, type FinalResponse } from '../net/redirect.ts';
 import { authSchemeOf, ChallengeCache, type AuthScheme } from './auth-scheme.ts';
 import { sameScopes } from './challenge.ts';
@@ -30,12 +30,12 @@ interface Authorization {
 const none: Authorization = { header: undefined, credentialUsed: false };
 
 export class Authenticator {
-  readonly #parts: AuthParts;
+  readonly #client: GuardedClient;
   readonly #tokens: TokenSource;
   readonly #challenges = new ChallengeCache();
 
   constructor(parts: AuthParts) {
-    this.#parts = parts;
+    this.#client = parts.client;
     this.#tokens = new TokenSource(parts);
   }
 
@@ -87,7 +87,6 @@ export class Authenticator {
     signal: AbortSignal,
   ): Promise<AuthenticatedResponse> {
     const { method, url, accept, maxBytes, endpoint } = request;
-    const { client, policy } = this.#parts;
     const context = contextOf(request, request.purpose, credentialUsed);
     const response = await followRedirects(
       {
@@ -100,11 +99,10 @@ export class Authenticator {
         },
         maxBytes,
         tls: endpoint.tls,
-        reach: endpointReach(endpoint, policy),
+        reach: endpointReach(endpoint),
         dialTimeoutMs: endpoint.dialTimeoutMs,
       },
-      policy,
-      (step) => client.send(step, context, signal),
+      (step) => this.#client.send(step, context, signal),
     );
     return { ...response, credentialUsed };
   }

@@ -6,7 +6,7 @@ import type { MatchedCredential } from '../../credentials/credential.ts';
 import { headersId } from '../../credentials/identity.ts';
 import type { HttpResponse } from '../../http/client.ts';
 import { isLoginHeader } from '../../http/headers.ts';
-import { endpointReach, targetReach, type AddressPolicy } from '../../http/reach/reach.ts';
+import { endpointReach, targetReach } from '../../http/reach/reach.ts';
 import type { Secret } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
 import { contextOf, type EndpointRequest, type GuardedClient } from '../net/guarded-client.ts';
@@ -17,7 +17,6 @@ import { fetchToken, maxTokenBytes, type BearerToken, type TokenExchange } from 
 export interface AuthParts {
   readonly client: GuardedClient;
   readonly clock: Clock;
-  readonly policy: AddressPolicy;
 }
 
 export interface GrantedToken {
@@ -80,7 +79,7 @@ export class TokenSource {
     signal: AbortSignal,
   ): Promise<HttpResponse> {
     const { endpoint } = request;
-    const { client, policy } = this.#parts;
+    const { client } = this.#parts;
     const isEndpoint = isSameServer(request, url);
     const ownHeaders = {
       ...tokenHeadersOf(request, url),
@@ -93,16 +92,14 @@ export class TokenSource {
       headers,
       maxBytes: maxTokenBytes,
       tls: isEndpoint ? endpoint.tls : { ...endpoint.tls, client: [] },
-      reach: isEndpoint ? endpointReach(endpoint, policy) : targetReach(registryIp, policy),
+      reach: isEndpoint ? endpointReach(endpoint) : targetReach(registryIp),
     };
     const context = contextOf(request, 'token', credentialUsed);
     // A redirected POST would carry the password to the target of the redirect.
     if (method === 'POST') {
       return await client.send({ ...step, headers: { ...headers, ...ownHeaders } }, context, signal);
     }
-    return await followRedirects({ ...step, ownHeaders }, policy, (next) =>
-      client.send(next, context, signal),
-    );
+    return await followRedirects({ ...step, ownHeaders }, (next) => client.send(next, context, signal));
   }
 }
 

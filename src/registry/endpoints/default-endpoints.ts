@@ -20,8 +20,6 @@ interface DefaultEndpointsOptions {
   readonly proxies?: Readonly<Record<string, string>>;
   /** Namespaces (`host[:port]`) with https without verification, and http if they do not speak TLS. */
   readonly insecureRegistries?: readonly string[];
-  /** PEM texts to trust for every endpoint made here. */
-  readonly ca?: readonly string[];
 }
 
 /** A proxy setting that is not valid. */
@@ -39,15 +37,14 @@ export class ProxySettingError extends Error {
 
 /** @throws ProxySettingError if a proxy is not a host or http(s) URL */
 export function createDefaultEndpoints(options: DefaultEndpointsOptions = {}): EndpointSource {
-  const tls: TlsSettings = { ca: options.ca ?? [], client: [], skipVerify: false };
   const insecure = new Set(options.insecureRegistries ?? []);
   const settings = Object.entries(options.proxies ?? {});
-  const proxies = new Map(settings.map(([name, proxy]) => [name, proxyEndpoint(name, proxy, tls)]));
-  const fingerprint = hashOf([options.proxies ?? {}, [...insecure], tls.ca]);
+  const proxies = new Map(settings.map(([name, proxy]) => [name, proxyEndpoint(name, proxy)]));
+  const fingerprint = hashOf([options.proxies ?? {}, [...insecure]]);
   return {
     endpoints: (namespace) => {
       const proxy = proxies.get(namespace);
-      const origin = originEndpoint(namespace, tls, insecure.has(namespace));
+      const origin = originEndpoint(namespace, usual.tls, insecure.has(namespace));
       return Promise.resolve(proxy ? [proxy, origin] : [origin]);
     },
     fingerprint: () => fingerprint,
@@ -74,9 +71,15 @@ export function originEndpoint(namespace: string, tls: TlsSettings, insecure = f
   };
 }
 
-const usual = { resolve: true, pull: true, headers: [], acceptsCredentials: true } as const;
+const usual = {
+  resolve: true,
+  pull: true,
+  tls: { ca: [], client: [], skipVerify: false },
+  headers: [],
+  acceptsCredentials: true,
+} as const;
 
-function proxyEndpoint(namespace: string, proxy: string, tls: TlsSettings): Endpoint {
+function proxyEndpoint(namespace: string, proxy: string): Endpoint {
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `https://${proxy}`);
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.hostname === '') {
     throw new ProxySettingError(namespace, 'is not a host, nor an http or https URL');
@@ -93,7 +96,6 @@ function proxyEndpoint(namespace: string, proxy: string, tls: TlsSettings): Endp
     namespace,
     namespaceParameter: url.host !== namespace,
     httpFallback: false,
-    tls,
     origin: 'proxies',
   };
 }

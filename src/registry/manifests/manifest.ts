@@ -131,10 +131,7 @@ function readDescriptor(value: unknown): Descriptor {
   };
 }
 
-/**
- * A platform object of an index or an image config.
- * @returns undefined if it names no architecture
- */
+/** A platform object of an index or an image config. @returns undefined if it names no architecture */
 export function readPlatform(value: unknown): WrittenPlatform | undefined {
   const written = asObject(value);
   const architecture = textOf(written?.['architecture']);

@@ -3,7 +3,7 @@
  * anywhere. So each step is checked as a new target, and everything that identifies the client (Authorization, the endpoint's
  * own headers, client certificates) is sent only to the first host, and not again if the chain comes back to it.
  */
-import { targetReach, type AddressPolicy } from '../../http/reach/reach.ts';
+import { targetReach } from '../../http/reach/reach.ts';
 import type { HttpResponse, HttpRequest } from '../../http/client.ts';
 import { TransportError } from '../../http/transport-error.ts';
 
@@ -30,7 +30,6 @@ export interface FinalResponse extends HttpResponse {
  */
 export async function followRedirects(
   request: RedirectableRequest,
-  policy: AddressPolicy,
   send: (step: HttpRequest) => Promise<HttpResponse>,
 ): Promise<FinalResponse> {
   const { ownHeaders, ...plain } = request;
@@ -48,7 +47,7 @@ export async function followRedirects(
     seen.add(next.href);
     if (moved || next.host !== request.url.host || next.protocol !== request.url.protocol) {
       moved = true;
-      const reach = targetReach(registryIp, policy);
+      const reach = targetReach(registryIp);
       step = { ...plain, url: next, reach, tls: { ...plain.tls, client: [] } };
     } else {
       step = { ...step, url: next };

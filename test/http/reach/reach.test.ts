@@ -39,15 +39,6 @@ t.test('addresses that an endpoint may have', async (t) => {
   }
 });
 
-t.test('the policy opens and closes loopback', async (t) => {
-  const refusal = (namespace: string, loopback: 'named' | 'always' | 'never') =>
-    endpointReach(origin(namespace), { loopback }).refusal('127.0.0.1');
-  t.equal(refusal('registry.corp', 'always'), undefined);
-  t.equal(refusal('registry.corp', 'named'), 'the name leads to this machine');
-  t.equal(refusal('localhost:5000', 'named'), undefined);
-  t.equal(refusal('localhost:5000', 'never'), 'the name leads to this machine');
-});
-
 t.test('what names this machine', async (t) => {
   for (const [url, names] of [
     ['https://localhost/v2', true],
@@ -84,9 +75,6 @@ t.test('ports of the node, and literals, are refused before anything is resolved
   }
   const kubelet = new URL('https://registry.corp:10250/v2');
   t.doesNotThrow(() => checkTarget(kubelet, endpointReach(configured)), 'configured');
-  t.doesNotThrow(() =>
-    checkTarget(kubelet, endpointReach(origin('registry.corp'), { refusedPorts: new Set() })),
-  );
 });
 
 t.test('a realm or redirect may be as near as the registry', async (t) => {
