@@ -105,9 +105,7 @@ t.test('a client certificate is shown to the endpoint', async (t) => {
     client: [{ certificate: pair.cert, key: secret(pair.key) }],
     skipVerify: false,
   };
-  await t.rejects(lookUp(client, endpointOf(registry, { base, tls })), {
-    code: 'not-found',
-  });
+  await t.rejects(lookUp(client, endpointOf(registry, { base, tls })), { code: 'not-found' });
   t.same(seen, ['node-1']);
   const broken = { ...tls, client: [{ certificate: pair.cert, key: secret('no key at all') }] };
   await t.rejects(lookUp(client, endpointOf(registry, { base, tls: broken })), {
@@ -122,9 +120,7 @@ t.test('characters that HTTP does not allow in a header are an error', async (t)
     { name: 'x-team', value: secret('a\r\nhost: evil') },
     { name: 'bad name', value: secret('value') },
   ]) {
-    await t.rejects(lookUp(client, endpointOf(registry, { headers: [header] })), {
-      code: 'unavailable',
-    });
+    await t.rejects(lookUp(client, endpointOf(registry, { headers: [header] })), { code: 'unavailable' });
   }
   t.same(registry.requests, []);
 });

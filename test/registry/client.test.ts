@@ -139,13 +139,8 @@ t.test('a mirror that may not resolve gets requests by digest only', async (t) =
   t.same(mirror.counts(), {});
   const byDigest = lookupOf(endpoints, { reference: content.digest });
   t.equal((await asker.lookup(byDigest, patience)).endpoint.host, mirror.host);
-  await t.rejects(lookUp(asker, endpointOf(mirror, { resolve: false })), {
-    code: 'not-found',
-    where: '',
-  });
-  await t.rejects(lookUp(asker, endpointOf(mirror, { pull: false })), {
-    code: 'not-found',
-  });
+  await t.rejects(lookUp(asker, endpointOf(mirror, { resolve: false })), { code: 'not-found', where: '' });
+  await t.rejects(lookUp(asker, endpointOf(mirror, { pull: false })), { code: 'not-found' });
 });
 
 t.test('credentials in order, the first that succeeds, and no anonymous attempt after them', async (t) => {

@@ -51,10 +51,7 @@ for (const [name, options] of [
 t.test('without httpFallback there is no http', async (t) => {
   const { registry, client } = await setUp(t, { tls: false });
   const endpoint = endpointOf(registry, { base: `https://${registry.host}/v2` });
-  await t.rejects(lookUp(client, endpoint), {
-    code: 'unavailable',
-    message: /does not speak TLS/,
-  });
+  await t.rejects(lookUp(client, endpoint), { code: 'unavailable', message: /does not speak TLS/ });
   t.same(registry.requests, []);
 });
 
@@ -120,9 +117,7 @@ t.test('names that no reference can have are never sent', async (t) => {
     ['library/app%2f', 'v1'],
     ['library/app\r\nx', 'v1'],
   ] as const) {
-    await t.rejects(lookUp(client, registry, { repository, reference }), {
-      code: 'not-found',
-    });
+    await t.rejects(lookUp(client, registry, { repository, reference }), { code: 'not-found' });
   }
   t.same(registry.requests, []);
 });
@@ -148,13 +143,8 @@ t.test('a lookup by digest accepts only that digest', async (t) => {
   const content = multiArch(['linux/amd64']);
   const { registry, client } = await setUp(t, {}, content);
   const other = document(mediaTypes.ociIndex, { manifests: [] });
-  registry.faults.add({
-    path: /manifests/,
-    fault: { kind: 'body', body: other.bytes.toString() },
-  });
-  await t.rejects(lookUp(client, registry, { reference: content.digest }), {
-    code: 'digest-mismatch',
-  });
+  registry.faults.add({ path: /manifests/, fault: { kind: 'body', body: other.bytes.toString() } });
+  await t.rejects(lookUp(client, registry, { reference: content.digest }), { code: 'digest-mismatch' });
 });
 
 t.test('a HEAD that fails', async (t) => {

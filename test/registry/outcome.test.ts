@@ -47,14 +47,10 @@ t.test('if no endpoint responds, other credentials are not tried', async (t) => 
   const client = clientFor(t);
   const [mirror, origin] = [await registryThat(t, gone), await registryThat(t, gone)];
   const credentials = ['a', 'b', 'c'].map((name) => credential(name, `password-${name}`));
-  await t.rejects(lookUp(client, [mirror, origin], { credentials }), {
-    code: 'unavailable',
-  });
+  await t.rejects(lookUp(client, [mirror, origin], { credentials }), { code: 'unavailable' });
   t.equal(mirror.requests.length + origin.requests.length, 2);
   const [answering, silent] = [await registryThat(t, status(403)), await registryThat(t, gone)];
-  await t.rejects(lookUp(client, [answering, silent], { credentials }), {
-    code: 'unavailable',
-  });
+  await t.rejects(lookUp(client, [answering, silent], { credentials }), { code: 'unavailable' });
   t.equal(answering.requests.length, 3, 'one that answers is asked with each');
 });
 

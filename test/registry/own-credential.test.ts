@@ -26,9 +26,7 @@ t.test('it is not used if there is another one, even an empty one', async (t) =>
   const registry = await start(t, { auth: { kind: 'basic', users } });
   const endpoint = endpointOf(registry, { ownCredential: own });
   for (const other of [credential('kubelet', 'wrong'), credential('', '')]) {
-    await t.rejects(lookUp(clientFor(t), endpoint, { credentials: [other] }), {
-      code: 'unauthorized',
-    });
+    await t.rejects(lookUp(clientFor(t), endpoint, { credentials: [other] }), { code: 'unauthorized' });
   }
   const mirror = endpointOf(registry, { ownCredential: own, acceptsCredentials: false });
   await t.rejects(lookUp(clientFor(t), mirror, { credentials: [credential('kubelet', 'secret2')] }), {

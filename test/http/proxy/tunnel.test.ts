@@ -48,10 +48,7 @@ t.test('https goes through a tunnel that is kept', async (t) => {
 t.test('the certificate behind the tunnel is checked', async (t) => {
   const { registry, client, endpoint } = await setUp(t);
   const stranger = { ...endpoint, tls: { ca: [], client: [], skipVerify: false } };
-  await t.rejects(lookUp(client, stranger), {
-    code: 'unavailable',
-    message: /certificate/,
-  });
+  await t.rejects(lookUp(client, stranger), { code: 'unavailable', message: /certificate/ });
   const other = { ...endpoint, base: 'https://other.test/v2' };
   await t.rejects(lookUp(client, other), { code: 'unavailable', message: /ALTNAME/ });
   t.same(registry.requests, []);

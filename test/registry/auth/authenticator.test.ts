@@ -105,9 +105,7 @@ t.test('tokens of two credentials are never mixed', async (t) => {
   });
   const asker = clientFor(t);
   await lookUp(asker, registry, { credentials: [ann] });
-  await t.rejects(lookUp(asker, registry, { credentials: [bea] }), {
-    code: 'unauthorized',
-  });
+  await t.rejects(lookUp(asker, registry, { credentials: [bea] }), { code: 'unauthorized' });
   await t.rejects(lookUp(asker, registry), { code: 'unauthorized' });
   await lookUp(asker, registry, { credentials: [bea, ann] });
   const bearers = registry.requests.filter(({ authorization }) => authorization?.scheme === 'bearer');
@@ -188,9 +186,7 @@ t.test('an http realm of an https registry is refused', async (t) => {
   const server = await start(t, { tls: false, tokens: createIssuer({ users }) });
   const auth = { kind: 'bearer', issuer: createIssuer({ users }), realm: `${server.url}/token` } as const;
   const registry = await start(t, { auth });
-  await t.rejects(lookUp(clientFor(t), registry, { credentials: [ann] }), {
-    message: /the realm is http/,
-  });
+  await t.rejects(lookUp(clientFor(t), registry, { credentials: [ann] }), { message: /the realm is http/ });
   t.same(server.requests, []);
 });
 
@@ -271,9 +267,7 @@ t.test('a password without user name', async (t) => {
   for (const [source, method] of cases) {
     const { registry } = await withTokens(t);
     const identity = credential('', 'identity-token', { source });
-    await t.rejects(lookUp(clientFor(t), registry, { credentials: [identity] }), {
-      code: 'unauthorized',
-    });
+    await t.rejects(lookUp(clientFor(t), registry, { credentials: [identity] }), { code: 'unauthorized' });
     t.equal(registry.requests[1]?.method, method, source);
     if (method === 'POST')
       t.match(registry.requests[1]?.body, 'grant_type=refresh_token&refresh_token=identity-token');
@@ -284,9 +278,7 @@ t.test('a password without user name', async (t) => {
 t.test('Basic needs both halves', async (t) => {
   for (const half of [credential('ann', ''), credential('', 'password-a', { source: 'containerd' })]) {
     const registry = await start(t, { auth: { kind: 'basic', users } });
-    await t.rejects(lookUp(clientFor(t), registry, { credentials: [half] }), {
-      code: 'unauthorized',
-    });
+    await t.rejects(lookUp(clientFor(t), registry, { credentials: [half] }), { code: 'unauthorized' });
     t.same(registry.counts(), { 'GET manifests': 1 });
   }
 });
@@ -297,9 +289,7 @@ t.test('a registry that changes from Basic to Bearer is understood', async (t) =
   const asker = clientFor(t);
   const headers = { 'www-authenticate': 'Basic realm="old"' };
   const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 401, headers } });
-  await t.rejects(lookUp(asker, registry, { credentials: [ann] }), {
-    code: 'unauthorized',
-  });
+  await t.rejects(lookUp(asker, registry, { credentials: [ann] }), { code: 'unauthorized' });
   remove();
   registry.clearRequests();
   t.equal((await lookUp(asker, registry, { credentials: [ann] })).platforms.length, 1);

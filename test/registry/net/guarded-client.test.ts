@@ -117,9 +117,7 @@ t.test(
   async (t) => {
     const { registry, client } = await setUp(t, { breaker: { threshold: 2 } });
     for (let n = 0; n < 3; n += 1) {
-      await t.rejects(lookUp(client, registry, { reference: 'v2' }), {
-        code: 'not-found',
-      });
+      await t.rejects(lookUp(client, registry, { reference: 'v2' }), { code: 'not-found' });
     }
     registry.faults.add({ path: /manifests/, fault: { kind: 'garbage' } });
     for (let n = 0; n < 2; n += 1) await t.rejects(lookUp(client, registry), { message: /HTTP/ });
@@ -190,14 +188,8 @@ t.test('503 with Retry-After holds for everyone', async (t) => {
     times: 1,
     fault: { kind: 'status', status: 503, headers: { 'retry-after': '60' } },
   });
-  await t.rejects(lookUp(client, registry), {
-    code: 'unavailable',
-    retryAfterMs: 60_000,
-  });
-  await t.rejects(lookUp(client, registry), {
-    code: 'unavailable',
-    retryAfterMs: 60_000,
-  });
+  await t.rejects(lookUp(client, registry), { code: 'unavailable', retryAfterMs: 60_000 });
+  await t.rejects(lookUp(client, registry), { code: 'unavailable', retryAfterMs: 60_000 });
   t.equal(registry.requests.length, 1);
 });
 

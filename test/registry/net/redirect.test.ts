@@ -131,9 +131,7 @@ t.test('a chain is followed five times', async (t) => {
   for (const from of [1, 2, 3, 4]) hop(from, 4);
   t.equal((await lookUp(clientFor(t), registry)).platforms.length, 1);
   for (const from of [1, 2, 3, 4, 5]) hop(from, 5);
-  await t.rejects(lookUp(clientFor(t), registry), {
-    message: /redirects more than 5 times/,
-  });
+  await t.rejects(lookUp(clientFor(t), registry), { message: /redirects more than 5 times/ });
 });
 
 t.test('a public registry may not lead us to a private address, even by name', async (t) => {
