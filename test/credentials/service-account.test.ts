@@ -1,7 +1,7 @@
 import t from 'tap';
 import { isServiceAccountName, serviceAccountOf } from '../../src/credentials/credential.ts';
 
-t.test('names that a cluster can have', (t) => {
+t.test('names that a cluster can have', async (t) => {
   const long = 'a'.repeat(64);
   const cases: [namespace: string, name: string, isOne: boolean][] = [
     ['default', 'default', true],
@@ -32,14 +32,12 @@ t.test('names that a cluster can have', (t) => {
   for (const [namespace, name, isOne] of cases) {
     t.equal(isServiceAccountName({ namespace, name }), isOne, JSON.stringify([namespace, name]));
   }
-  t.end();
 });
 
-t.test('the account of a pod', (t) => {
+t.test('the account of a pod', async (t) => {
   t.same(serviceAccountOf('team', 'builder'), { namespace: 'team', name: 'builder' });
   for (const none of [undefined, '']) {
     t.same(serviceAccountOf('team', none), { namespace: 'team', name: 'default' });
   }
   t.equal(serviceAccountOf('team', 'no such/account'), undefined);
-  t.end();
 });

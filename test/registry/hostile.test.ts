@@ -1,18 +1,25 @@
 /** Garbage, too much, too slow, circular: each response gives a typed error and closes the socket. */
 import t, { type Test } from 'tap';
 import type { HttpClientLimits } from '../../src/http/client.ts';
-import { clientFor, lookUp, startRegistry, testClient } from '../support/registry/client.ts';
+import { clientFor, lookUp, startRegistry } from '../support/registry/client.ts';
 import { document, image, index, mediaTypes, multiArch } from '../support/registry/content.ts';
 import type { Fault } from '../support/registry/faults.ts';
-import { startTestRegistry, type TestRegistry } from '../support/registry/server.ts';
 
 async function setUp(t: Test, content = multiArch(['linux/amd64']), limits: Partial<HttpClientLimits> = {}) {
   const registry = await startRegistry(t);
   registry.push('library/app', 'v1', content);
   const client = clientFor(t, { limits, breaker: { threshold: 1000 } });
-  return { registry, client };
+  const platforms = async () => (await lookUp(client, registry)).platforms;
+  return { registry, client, platforms };
 }
 
+const unsupported = 'unsupported-media-type';
+const header = (name: string, value: string): Fault => ({ kind: 'headers', headers: { [name]: value } });
+const unauthorized = (challenge?: string): Fault => ({
+  kind: 'status',
+  status: 401,
+  headers: challenge === undefined ? {} : { 'www-authenticate': challenge },
+});
 const faults: readonly (readonly [name: string, fault: Fault, code: string, message: RegExp])[] = [
   ['garbage', { kind: 'garbage' }, 'unavailable', /not HTTP/],
   ['endless body', { kind: 'endless' }, 'too-large', /larger than 4194304 bytes/],
@@ -20,56 +27,36 @@ const faults: readonly (readonly [name: string, fault: Fault, code: string, mess
   ['closed after headers', { kind: 'close-after-headers' }, 'unavailable', /closed/],
   ['Content-Length above the body', { kind: 'short', missing: 100 }, 'unavailable', /closed/],
   ['Content-Length below the body', { kind: 'long', extra: 100 }, 'unavailable', /not HTTP/],
-  ['compressed', { kind: 'gzip' }, 'unsupported-media-type', /compressed/],
+  ['compressed', { kind: 'gzip' }, unsupported, /compressed/],
   ['huge headers', { kind: 'huge-headers', bytes: 20_000 }, 'too-large', /header block/],
   ['another body', { kind: 'body', body: '{}' }, 'digest-mismatch', /not genuine/],
   [
     'another digest',
-    { kind: 'headers', headers: { 'docker-content-digest': `sha256:${'0'.repeat(64)}` } },
+    header('docker-content-digest', `sha256:${'0'.repeat(64)}`),
     'digest-mismatch',
     /not genuine/,
   ],
-  [
-    'another type',
-    { kind: 'headers', headers: { 'content-type': 'text/html' } },
-    'unsupported-media-type',
-    /kind|type/,
-  ],
+  ['another type', header('content-type', 'text/html'), unsupported, /kind|type/],
   [
     'a contradictory type',
-    { kind: 'headers', headers: { 'content-type': mediaTypes.dockerManifest } },
-    'unsupported-media-type',
-    /differs from the one in the response/,
+    header('content-type', mediaTypes.dockerManifest),
+    unsupported,
+    /differs from the one/,
   ],
   ['204', { kind: 'status', status: 204, body: '' }, 'unavailable', /204/],
   ['304', { kind: 'status', status: 304, body: '' }, 'unavailable', /304/],
   ['101', { kind: 'status', status: 101, body: '' }, 'unavailable', /101/],
   ['403', { kind: 'status', status: 403 }, 'forbidden', /403/],
   ['404', { kind: 'status', status: 404 }, 'not-found', /check the name and the tag/],
-  ['406', { kind: 'status', status: 406 }, 'unsupported-media-type', /406/],
+  ['406', { kind: 'status', status: 406 }, unsupported, /406/],
   ['408', { kind: 'status', status: 408 }, 'timeout', /408/],
   ['410', { kind: 'status', status: 410 }, 'not-found', /410/],
   ['418', { kind: 'status', status: 418 }, 'unavailable', /418/],
   ['429', { kind: 'status', status: 429 }, 'rate-limited', /a mirror/],
   ['500', { kind: 'status', status: 500 }, 'unavailable', /500/],
-  [
-    'a 401 that asks for nothing',
-    { kind: 'status', status: 401 },
-    'unauthorized',
-    /give the pod a pull secret/,
-  ],
-  [
-    'a 401 that asks for digest authentication',
-    { kind: 'status', status: 401, headers: { 'www-authenticate': 'Digest realm="x"' } },
-    'unauthorized',
-    /401/,
-  ],
-  [
-    'a 401 without a realm',
-    { kind: 'status', status: 401, headers: { 'www-authenticate': 'Bearer service="x"' } },
-    'unavailable',
-    /names no realm/,
-  ],
+  ['a 401 that asks for nothing', unauthorized(), 'unauthorized', /give the pod a pull secret/],
+  ['a 401 that asks for a digest', unauthorized('Digest realm="x"'), 'unauthorized', /401/],
+  ['a 401 without a realm', unauthorized('Bearer service="x"'), 'unavailable', /names no realm/],
 ];
 
 for (const [name, fault, code, message] of faults) {
@@ -100,11 +87,7 @@ for (const [name, fault, limits, message] of slow) {
   t.test(name, async (t) => {
     const { registry, client } = await setUp(t, undefined, limits);
     registry.faults.add({ path: /manifests/, fault });
-    await t.rejects(lookUp(client, registry), {
-      code: 'timeout',
-      temporary: true,
-      message,
-    });
+    await t.rejects(lookUp(client, registry), { code: 'timeout', temporary: true, message });
     t.equal(await registry.requests[0]?.ended, 'aborted');
   });
 }
@@ -134,13 +117,7 @@ t.test('when the caller gives up, the socket closes on both sides', async (t) =>
     { kind: 'drip', everyMs: 10 },
     { kind: 'drip-headers', everyMs: 10 },
   ] as const) {
-    const registry = await startTestRegistry();
-    const client = testClient();
-    t.teardown(async () => {
-      client.close();
-      await registry.close();
-    });
-    registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+    const { registry, client } = await setUp(t);
     registry.faults.add({ path: /manifests/, fault });
     const controller = new AbortController();
     const asked = lookUp(client, registry, {}, controller.signal);
@@ -157,50 +134,31 @@ t.test('an aborted lookup sends nothing', async (t) => {
   t.same(registry.requests, []);
 });
 
+const { ociIndex, ociManifest, ociConfig } = mediaTypes;
+const configOf = (digest: string, size: number) => ({
+  config: { mediaType: ociConfig, digest, size },
+  layers: [],
+});
+const childOf = (_: unknown, number: number) => ({
+  mediaType: ociManifest,
+  digest: `sha256:${String(number).padStart(64, '0')}`,
+  size: 2,
+  platform: { os: 'linux', architecture: 'amd64' },
+});
 const documents: readonly (readonly [name: string, body: unknown, mediaType: string, code: string])[] = [
-  ['no JSON', '<html>', mediaTypes.ociIndex, 'unsupported-media-type'],
-  ['JSON cut short', '{"manifests":[', mediaTypes.ociIndex, 'unsupported-media-type'],
-  ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), mediaTypes.ociIndex, 'unsupported-media-type'],
-  ['an array', '[]', mediaTypes.ociIndex, 'unsupported-media-type'],
-  ['deeply nested', `{"manifests":${'['.repeat(200_000)}`, mediaTypes.ociIndex, 'unsupported-media-type'],
-  ['an index without manifests', '{}', mediaTypes.ociIndex, 'unsupported-media-type'],
-  ['an empty index', '{"manifests":[]}', mediaTypes.ociIndex, 'not-an-image'],
-  ['an index with a foreign entry', '{"manifests":[7]}', mediaTypes.ociIndex, 'unsupported-media-type'],
-  [
-    'an index that is a manifest too',
-    '{"manifests":[],"layers":[]}',
-    mediaTypes.ociIndex,
-    'unsupported-media-type',
-  ],
-  ['a manifest without config', '{"layers":[]}', mediaTypes.ociManifest, 'unsupported-media-type'],
-  [
-    'a config digest that is a path',
-    { config: { mediaType: mediaTypes.ociConfig, digest: 'sha256:../../../secret', size: 2 }, layers: [] },
-    mediaTypes.ociManifest,
-    'unsupported-media-type',
-  ],
-  [
-    'a config announced too large',
-    {
-      config: { mediaType: mediaTypes.ociConfig, digest: `sha256:${'a'.repeat(64)}`, size: 2 ** 40 },
-      layers: [],
-    },
-    mediaTypes.ociManifest,
-    'too-large',
-  ],
-  [
-    'too many children',
-    {
-      manifests: Array.from({ length: 1001 }, (_, n) => ({
-        mediaType: mediaTypes.ociManifest,
-        digest: `sha256:${String(n).padStart(64, '0')}`,
-        size: 2,
-        platform: { os: 'linux', architecture: 'amd64' },
-      })),
-    },
-    mediaTypes.ociIndex,
-    'too-large',
-  ],
+  ['no JSON', '<html>', ociIndex, unsupported],
+  ['JSON cut short', '{"manifests":[', ociIndex, unsupported],
+  ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), ociIndex, unsupported],
+  ['an array', '[]', ociIndex, unsupported],
+  ['deeply nested', `{"manifests":${'['.repeat(200_000)}`, ociIndex, unsupported],
+  ['an index without manifests', '{}', ociIndex, unsupported],
+  ['an empty index', '{"manifests":[]}', ociIndex, 'not-an-image'],
+  ['an index with a foreign entry', '{"manifests":[7]}', ociIndex, unsupported],
+  ['an index that is a manifest', '{"manifests":[],"layers":[]}', ociIndex, unsupported],
+  ['a manifest without config', '{"layers":[]}', ociManifest, unsupported],
+  ['a config digest that is a path', configOf('sha256:../../../secret', 2), ociManifest, unsupported],
+  ['a config announced too large', configOf(`sha256:${'a'.repeat(64)}`, 2 ** 40), ociManifest, 'too-large'],
+  ['too many children', { manifests: Array.from({ length: 1001 }, childOf) }, ociIndex, 'too-large'],
 ];
 
 for (const [name, body, mediaType, code] of documents) {
@@ -217,16 +175,12 @@ t.test('a manifest of 100 MB is refused by its announced length', async (t) => {
   await t.rejects(lookUp(client, registry), { code: 'too-large' });
 });
 
-async function answers(registry: TestRegistry, client: ReturnType<typeof testClient>) {
-  return (await lookUp(client, registry)).platforms;
-}
-
 t.test('an index that leads back to itself ends', async (t) => {
   // A digest cannot name a document that holds it, so the circle is one of answers that do not match.
   const inner = index([{ content: image('linux/amd64'), platform: { os: 'linux', architecture: 'amd64' } }]);
   const twice = index([{ content: inner }, { content: inner }]);
-  const { registry, client } = await setUp(t, twice);
-  t.same(await answers(registry, client), [{ os: 'linux', architecture: 'amd64' }]);
+  const { registry, platforms } = await setUp(t, twice);
+  t.same(await platforms(), [{ os: 'linux', architecture: 'amd64' }]);
   t.same(registry.counts(), { 'GET manifests': 2 }, 'the same index is read once');
 });
 
@@ -234,25 +188,25 @@ t.test('nesting deeper than three is refused', async (t) => {
   let content = index([{ content: image('linux/amd64'), platform: { os: 'linux', architecture: 'amd64' } }]);
   content = index([{ content }]);
   content = index([{ content }]);
-  const { registry, client } = await setUp(t, content);
-  t.equal((await answers(registry, client)).length, 1, 'three are read');
+  const { registry, platforms } = await setUp(t, content);
+  t.equal((await platforms()).length, 1, 'three are read');
   registry.push('library/app', 'v1', index([{ content }]));
-  await t.rejects(answers(registry, client), { code: 'too-large', message: /nested deeper than 3/ });
+  await t.rejects(platforms(), { code: 'too-large', message: /nested deeper than 3/ });
 });
 
 t.test('a config that differs from its descriptor', async (t) => {
-  const { registry, client } = await setUp(t, image('linux/amd64'));
+  const { registry, platforms } = await setUp(t, image('linux/amd64'));
   registry.faults.add({ path: /blobs/, fault: { kind: 'body', body: '{"architecture":"arm64"}' } });
-  await t.rejects(answers(registry, client), { code: 'digest-mismatch', message: /size/ });
+  await t.rejects(platforms(), { code: 'digest-mismatch', message: /size/ });
   registry.faults.clear();
   const size = image('linux/amd64').blobs[0]?.bytes.length ?? 0;
   const forged = '{"architecture":"arm64"}'.padEnd(size, ' ');
   registry.faults.add({ path: /blobs/, fault: { kind: 'body', body: forged } });
-  await t.rejects(answers(registry, client), { code: 'digest-mismatch', message: /digest/ });
+  await t.rejects(platforms(), { code: 'digest-mismatch', message: /digest/ });
 });
 
 t.test('a config larger than its cap', async (t) => {
-  const { registry, client } = await setUp(t, image('linux/amd64'));
+  const { registry, platforms } = await setUp(t, image('linux/amd64'));
   registry.faults.add({ path: /blobs/, fault: { kind: 'endless' } });
-  await t.rejects(answers(registry, client), { code: 'too-large', message: /1048576/ });
+  await t.rejects(platforms(), { code: 'too-large', message: /1048576/ });
 });

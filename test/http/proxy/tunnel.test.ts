@@ -1,9 +1,9 @@
 /** The client behind a proxy: tunnels for https, plain requests for http. */
 import t, { type Test } from 'tap';
-import { clientFor, credential, endpointOf, lookUp, testClient } from '../../support/registry/client.ts';
+import { clientFor, credential, endpointOf, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { startTestProxy, type TestProxyOptions } from '../../support/registry/proxy.ts';
-import { startTestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
+import type { TestRegistryOptions } from '../../support/registry/server.ts';
 
 async function setUp(
   t: Test,
@@ -11,20 +11,16 @@ async function setUp(
   proxyOptions: Partial<TestProxyOptions> = {},
   limits: { dialMs?: number } = {},
 ) {
-  const registry = await startTestRegistry({ names: ['registry.test'], ...options });
+  const registry = await startRegistry(t, { names: ['registry.test'], ...options });
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const proxy = await startTestProxy({ to: { host: '127.0.0.1', port: registry.port }, ...proxyOptions });
   const address = proxy.url.replace('//', '//ann:proxy-password@');
-  const client = testClient({
+  const client = clientFor(t, {
     environment: { HTTPS_PROXY: address, HTTP_PROXY: address },
     limits,
     resolve: (_name, _options, callback) => callback(new Error('nothing is resolved here'), []),
   });
-  t.teardown(async () => {
-    client.close();
-    await proxy.close();
-    await registry.close();
-  });
+  t.teardown(() => proxy.close());
   const scheme = registry.ca === '' ? 'http' : 'https';
   const endpoint = endpointOf(registry, { base: `${scheme}://registry.test/v2`, host: 'registry.test' });
   return { registry, proxy, client, endpoint };
@@ -88,24 +84,15 @@ t.test('addresses are refused through a proxy too', async (t) => {
 });
 
 for (const [name, connectAnswer, code, message] of [
-  [
-    'says no',
-    'HTTP/1.1 407 Proxy Authentication Required\r\n\r\n',
-    'unavailable',
-    /the proxy .* answered 407/,
-  ],
+  ['says no', 'HTTP/1.1 407 Authentication Required\r\n\r\n', 'unavailable', /the proxy .* answered 407/],
   ['speaks no HTTP', 'SSH-2.0-x\r\n\r\n', 'unavailable', /something that is no HTTP answer/],
   ['hangs up', 'HTTP/1.1 200', 'unavailable', /closed the connection/],
   ['never stops', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(40_000)}`, 'unavailable', /no HTTP answer/],
   ['says nothing', '', 'timeout', /took longer than|in time/],
 ] as const) {
   t.test(`a proxy that ${name}`, async (t) => {
-    const { proxy, client, endpoint } = await setUp(
-      t,
-      {},
-      { connectAnswer },
-      connectAnswer === '' ? { dialMs: 300 } : {},
-    );
+    const limits = connectAnswer === '' ? { dialMs: 300 } : {};
+    const { proxy, client, endpoint } = await setUp(t, {}, { connectAnswer }, limits);
     const error: unknown = await lookUp(client, endpoint).catch((e: unknown) => e);
     t.match(error, { code, message });
     t.notMatch(JSON.stringify([String(error), error]), /proxy-password/);

@@ -2,7 +2,7 @@ import t from 'tap';
 import * as fc from 'fast-check';
 import { addressKind, isForbiddenAddress } from '../../../src/http/reach/address.ts';
 
-t.test('kinds of addresses, at the edges of their ranges', (t) => {
+t.test('kinds of addresses, at the edges of their ranges', async (t) => {
   const cases: Record<string, string[]> = {
     public: [
       '8.8.8.8',
@@ -84,10 +84,9 @@ t.test('kinds of addresses, at the edges of their ranges', (t) => {
   for (const text of ['', 'localhost', '1.2.3', '1.2.3.4.5', '0x7f.0.0.1', '[::1]', ':::', '1.2.3.4%eth0']) {
     t.equal(addressKind(text), undefined, text);
   }
-  t.end();
 });
 
-t.test('addresses of realms and redirects, relative to the registry', (t) => {
+t.test('addresses of realms and redirects, relative to the registry', async (t) => {
   const cases: [target: string, registry: string | undefined, forbidden: boolean][] = [
     ['8.8.8.8', undefined, false],
     ['8.8.8.8', '10.0.0.1', false],
@@ -111,10 +110,9 @@ t.test('addresses of realms and redirects, relative to the registry', (t) => {
   for (const [target, registry, forbidden] of cases) {
     t.equal(isForbiddenAddress(target, registry), forbidden, `${target} from ${registry}`);
   }
-  t.end();
 });
 
-t.test('property: an IPv4 address is of the same kind however it is dressed up', (t) => {
+t.test('property: an IPv4 address is of the same kind however it is dressed up', async (t) => {
   fc.assert(
     fc.property(fc.ipV4(), (ip) => {
       const [a = 0, b = 0, c = 0, d = 0] = ip.split('.').map(Number);
@@ -135,5 +133,4 @@ t.test('property: an IPv4 address is of the same kind however it is dressed up',
     fc.property(fc.ipV6(), (ip) => addressKind(ip) !== undefined),
     { numRuns: 500 },
   );
-  t.end();
 });

@@ -6,15 +6,22 @@ import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import t, { type Test } from 'tap';
 import { certificatesIn, createTrust, describeTrust } from '../../../src/http/tls/trust.ts';
-import { endpointOf, lookUp, testClient } from '../../support/registry/client.ts';
+import { clientFor, endpointOf, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { createCa } from '../../support/certificates.ts';
 import { multiArch } from '../../support/registry/content.ts';
-import { startTestRegistry } from '../../support/registry/server.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
 function clockAt(start = 0) {
   const clock = { time: start, ...noTimers, now: () => clock.time, monotonic: () => clock.time };
   return clock;
+}
+
+/** A trust with a clock, and the problems that it reported. */
+function trustOf(options: Partial<Parameters<typeof createTrust>[0]>) {
+  const clock = clockAt();
+  const problems: string[] = [];
+  const onProblem = (file: string, message: string) => problems.push(`${file}: ${message}`);
+  return { clock, problems, trust: createTrust({ environment: {}, clock, onProblem, ...options }) };
 }
 
 async function files(t: Test) {
@@ -28,13 +35,10 @@ t.test("Node's roots, the node's bundle, SSL_CERT_FILE below the host root, and 
   const third = await createCa('third');
   await writeFile(join(root, 'extra.pem'), `${other.cert}\n${one.cert}`);
   await writeFile(join(root, 'variable.pem'), third.cert);
-  const problems: string[] = [];
-  const trust = createTrust({
+  const { trust, problems } = trustOf({
     environment: { SSL_CERT_FILE: '/variable.pem' },
-    clock: clockAt(),
     hostRoot: root,
     extraFiles: [join(root, 'extra.pem')],
-    onProblem: (file) => problems.push(file),
   });
   const { certificates } = await trust.roots();
   t.equal(certificates.length, rootCertificates.length + 3, 'each once');
@@ -48,12 +52,7 @@ t.test('only the first bundle that exists is read, and a missing one is no probl
   await writeFile(join(root, 'etc/pki/tls/certs/ca-bundle.crt'), other.cert);
   const problems: string[] = [];
   const make = (hostRoot: string) =>
-    createTrust({
-      environment: {},
-      clock: clockAt(),
-      hostRoot,
-      onProblem: (file) => problems.push(file),
-    }).roots();
+    trustOf({ hostRoot, onProblem: (file) => problems.push(file) }).trust.roots();
   const { certificates } = await make(root);
   t.ok(certificates.includes(one.cert.trim()));
   t.notOk(certificates.includes(other.cert.trim()));
@@ -66,16 +65,8 @@ t.test('a named file that cannot be used is reported once, and the others are us
   const { root, one } = await files(t);
   await writeFile(join(root, 'empty.pem'), 'nothing');
   await writeFile(join(root, 'huge.pem'), Buffer.alloc(8 * 1024 * 1024 + 1));
-  const clock = clockAt();
-  const problems: string[] = [];
   const extraFiles = ['empty.pem', 'huge.pem', 'missing.pem', 'etc'].map((name) => join(root, name));
-  const trust = createTrust({
-    environment: {},
-    clock,
-    hostRoot: root,
-    extraFiles,
-    onProblem: (file, message) => problems.push(`${file}: ${message}`),
-  });
+  const { trust, problems, clock } = trustOf({ hostRoot: root, extraFiles });
   t.ok((await trust.roots()).certificates.includes(one.cert.trim()));
   clock.time = 60_000;
   await trust.roots();
@@ -92,13 +83,7 @@ t.test('links lead to files of the node, and not out of its root', async (t) => 
   await writeFile(join(node, 'etc/pki/ca-trust/bundle.pem'), Buffer.from(`# caf\xe9\n${one.cert}`, 'latin1'));
   await symlink('/etc/pki/ca-trust/bundle.pem', join(node, 'etc/ssl/certs/ca-certificates.crt'));
   await symlink('../other.pem', join(node, 'climbing.pem'));
-  const problems: string[] = [];
-  const trust = createTrust({
-    environment: { SSL_CERT_FILE: '/climbing.pem' },
-    clock: clockAt(),
-    hostRoot: node,
-    onProblem: (_, message) => problems.push(message),
-  });
+  const { trust, problems } = trustOf({ environment: { SSL_CERT_FILE: '/climbing.pem' }, hostRoot: node });
   const { certificates } = await trust.roots();
   t.ok(certificates.includes(one.cert.trim()), 'an absolute link, as distributions have');
   t.notOk(certificates.includes(other.cert.trim()));
@@ -145,52 +130,30 @@ t.test('text between certificates is ignored', async (t) => {
 });
 
 t.test('a registry with a private CA is used only if its CA is trusted', async (t) => {
-  const registry = await startTestRegistry();
+  const registry = await startRegistry(t);
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const file = join(t.testdir({}), 'ca.pem');
   await writeFile(file, registry.ca);
-  const without = { tls: { ca: [], client: [], skipVerify: false } };
-  const ignorant = testClient();
-  const knowing = testClient({ caFiles: [file] });
-  t.teardown(async () => {
-    ignorant.close();
-    knowing.close();
-    await registry.close();
-  });
-  await t.rejects(lookUp(ignorant, endpointOf(registry, without)), {
-    code: 'unavailable',
-    message: /certificate is not trusted/,
-  });
+  const [ignorant, knowing] = [clientFor(t), clientFor(t, { caFiles: [file] })];
+  const ask = (client: typeof knowing, ca: string[], skipVerify = false) =>
+    lookUp(client, endpointOf(registry, { tls: { ca, client: [], skipVerify } }));
+  await t.rejects(ask(ignorant, []), { code: 'unavailable', message: /certificate is not trusted/ });
   t.same(registry.requests, []);
-  t.equal((await lookUp(knowing, endpointOf(registry, without))).platforms.length, 1);
-  const lax = { tls: { ca: [], client: [], skipVerify: true } };
-  t.equal((await lookUp(ignorant, endpointOf(registry, lax))).platforms.length, 1);
-  const broken = {
-    tls: { ca: ['-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----'], client: [], skipVerify: false },
-  };
-  await t.rejects(lookUp(ignorant, endpointOf(registry, broken)), {
-    code: 'unavailable',
-    message: /not usable PEM/,
-  });
+  t.equal((await ask(knowing, [])).platforms.length, 1);
+  t.equal((await ask(ignorant, [], true)).platforms.length, 1);
+  const broken = '-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----';
+  await t.rejects(ask(ignorant, [broken]), { code: 'unavailable', message: /not usable PEM/ });
 });
 
 t.test('an authority that is configured need not be a root', async (t) => {
   const root = await createCa('root');
   const [ours, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
-  const server = createServer(
-    await ours.issue({ cn: 'registry', ip: ['127.0.0.1'] }),
-    (_request, response) => {
-      response.writeHead(404).end();
-    },
-  );
+  const certified = await ours.issue({ cn: 'registry', ip: ['127.0.0.1'] });
+  const server = createServer(certified, (_request, response) => response.writeHead(404).end());
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const [client, registry] = [testClient(), await startTestRegistry()];
-  t.teardown(async () => {
-    client.close();
-    server.close().closeAllConnections();
-    await registry.close();
-  });
+  const [client, registry] = [clientFor(t), await startRegistry(t)];
+  t.teardown(() => server.close().closeAllConnections());
   const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}/v2`;
   const ask = (ca: string): Promise<unknown> => {
     const tls = { ca: [ca], client: [], skipVerify: false };

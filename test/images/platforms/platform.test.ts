@@ -9,7 +9,7 @@ import {
 } from '../../../src/images/platforms/platform.ts';
 import { isArchitecture } from '../../../src/names/architecture.ts';
 
-t.test('architectures are normalized as containerd does', (t) => {
+t.test('architectures are normalized as containerd does', async (t) => {
   const cases: [architecture: string, variant: string, expected: string][] = [
     ['AMD64', '', 'amd64/'],
     ['x86_64', 'v1', 'amd64/'],
@@ -43,10 +43,9 @@ t.test('architectures are normalized as containerd does', (t) => {
     t.equal(`${normalized.architecture}/${normalized.variant}`, expected, `${architecture}/${variant}`);
   }
   t.same(normalizeArchitecture('arm'), { architecture: 'arm', variant: 'v7' });
-  t.end();
 });
 
-t.test('operating systems', (t) => {
+t.test('operating systems', async (t) => {
   t.equal(normalizeOs('Linux'), 'linux');
   t.equal(normalizeOs('macOS'), 'darwin');
   t.equal(normalizeOs(''), 'linux');
@@ -65,18 +64,16 @@ t.test('operating systems', (t) => {
       osFeatures: ['a', 'b'],
     },
   );
-  t.end();
 });
 
-t.test('formatting', (t) => {
+t.test('formatting', async (t) => {
   t.equal(formatPlatform({ os: 'linux', architecture: 'arm', variant: 'v7' }), 'linux/arm/v7');
   t.equal(formatPlatform({ os: 'linux', architecture: 'amd64' }), 'linux/amd64');
   t.equal(formatPlatform({ os: 'linux', architecture: '' }), 'linux');
   t.equal(formatPlatform({ os: '', architecture: 'amd64' }), 'unknown');
-  t.end();
 });
 
-t.test('what an index says becomes platforms, each once, without what is none', (t) => {
+t.test('what an index says becomes platforms, each once, without what is none', async (t) => {
   t.same(
     platformsOf([
       { os: 'linux', architecture: 'amd64' },
@@ -107,7 +104,6 @@ t.test('what an index says becomes platforms, each once, without what is none', 
     ],
   );
   t.same(platformsOf([]), []);
-  t.end();
 });
 
 const word = fc.oneof(
@@ -132,7 +128,7 @@ const written = fc
   .record({ os: word, architecture: word, variant: fc.option(word, { nil: undefined }) })
   .map(({ variant, ...rest }) => (variant === undefined ? rest : { ...rest, variant }));
 
-t.test('property: normalizing twice changes nothing', (t) => {
+t.test('property: normalizing twice changes nothing', async (t) => {
   fc.assert(
     fc.property(written, (platform) => {
       const once = normalizePlatform(platform);
@@ -140,10 +136,9 @@ t.test('property: normalizing twice changes nothing', (t) => {
     }),
     { numRuns: 500 },
   );
-  t.end();
 });
 
-t.test('property: platforms are unique, and each architecture is a valid label value', (t) => {
+t.test('property: platforms are unique, and each architecture is a valid label value', async () => {
   fc.assert(
     fc.property(fc.array(written, { maxLength: 8 }), (entries) => {
       const platforms = platformsOf(entries);
@@ -155,5 +150,4 @@ t.test('property: platforms are unique, and each architecture is a valid label v
     }),
     { numRuns: 500 },
   );
-  t.end();
 });

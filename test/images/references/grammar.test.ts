@@ -3,7 +3,7 @@ import { parseStrictReference, checkDigest, isDigest } from '../../../src/images
 
 const hex = 'f'.repeat(64);
 
-t.test('nothing is added', (t) => {
+t.test('nothing is added', async (t) => {
   const cases: [text: string, found: object][] = [
     ['nginx', { domain: '', path: 'nginx' }],
     ['test.com:5000', { domain: '', path: 'test.com', tag: '5000' }],
@@ -17,10 +17,9 @@ t.test('nothing is added', (t) => {
     [`a/${'b'.repeat(255)}`, { domain: 'a', path: 'b'.repeat(255) }],
   ];
   for (const [text, found] of cases) t.same(parseStrictReference(text), found, text);
-  t.end();
 });
 
-t.test('what is refused, and how', (t) => {
+t.test('what is refused, and how', async (t) => {
   const cases: [text: string, message: string][] = [
     ['', 'repository name must have at least one component'],
     ['Upper', 'repository name must be lowercase'],
@@ -43,10 +42,9 @@ t.test('what is refused, and how', (t) => {
   t.throws(() => parseStrictReference(`a@sha512:${'0'.repeat(128)}`, ['sha256']), {
     message: 'unsupported digest algorithm',
   });
-  t.end();
 });
 
-t.test('digests', (t) => {
+t.test('digests', async (t) => {
   t.ok(isDigest(`sha256:${hex}`));
   t.ok(isDigest(`sha384:${'a'.repeat(96)}`));
   t.ok(isDigest(`sha512:${'a'.repeat(128)}`));
@@ -67,5 +65,4 @@ t.test('digests', (t) => {
     t.throws(() => checkDigest(text), { code: 'invalid-reference', message }, text);
     t.notOk(isDigest(text), text);
   }
-  t.end();
 });

@@ -19,7 +19,7 @@ import { assertFuzz } from '../../support/fuzz/target.ts';
 const hex = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 const digest = `sha256:${hex}`;
 
-t.test('what is not written is filled in', (t) => {
+t.test('what is not written is filled in', async (t) => {
   const cases: [image: string, domain: string, path: string, tag?: string | undefined, digest?: string][] = [
     ['nginx', 'docker.io', 'library/nginx'],
     ['nginx:1.27', 'docker.io', 'library/nginx', '1.27'],
@@ -66,10 +66,9 @@ t.test('what is not written is filled in', (t) => {
       image,
     );
   }
-  t.end();
 });
 
-t.test('what the kubelet refuses is refused, in the words of its event', (t) => {
+t.test('what the kubelet refuses is refused, in the words of its event', async (t) => {
   const format = 'invalid reference format';
   const cases: [image: string, message: string][] = [
     ['', format],
@@ -129,16 +128,14 @@ t.test('what the kubelet refuses is refused, in the words of its event', (t) => 
       image,
     );
   }
-  t.end();
 });
 
-t.test('a path of 255 characters and a tag of 128 are accepted', (t) => {
+t.test('a path of 255 characters and a tag of 128 are accepted', async (t) => {
   const image = `gcr.io/${'a'.repeat(255)}:${'b'.repeat(128)}`;
   t.equal(formatReference(parseReference(image)), image);
-  t.end();
 });
 
-t.test('a registry is asked for the digest, else the tag, else latest', (t) => {
+t.test('a registry is asked for the digest, else the tag, else latest', async (t) => {
   t.match(pullReference(parseReference('nginx')), {
     object: 'latest',
     tag: 'latest',
@@ -150,24 +147,21 @@ t.test('a registry is asked for the digest, else the tag, else latest', (t) => {
   t.match(both, { object: digest, digest, text: `gcr.io/a@${digest}` });
   t.notOk('tag' in both);
   t.equal(pullReference(parseReference('a_b.c/d')).text, 'a_b.c/d:latest');
-  t.end();
 });
 
-t.test('the oddity of a domain that the grammar cannot express stays in parseNormalized', (t) => {
+t.test('the oddity of a domain that the grammar cannot express stays in parseNormalized', async (t) => {
   t.same(parseNormalized('a_b.c/d'), { domain: '', path: 'a_b.c/d' });
-  t.end();
 });
 
-t.test('bare digests and identifiers name content', (t) => {
+t.test('bare digests and identifiers name content', async (t) => {
   t.same(parseAnyReference(hex), { domain: '', path: '', digest });
   t.same(parseAnyReference(digest), { domain: '', path: '', digest });
   t.equal(formatReference(parseAnyReference(hex)), digest);
   t.same(parseAnyReference(hex.slice(1)), { domain: 'docker.io', path: `library/${hex.slice(1)}` });
   t.throws(() => parseAnyReference('A'), { code: 'invalid-reference' });
-  t.end();
 });
 
-t.test('familiar names', (t) => {
+t.test('familiar names', async (t) => {
   for (const [image, name] of [
     ['docker.io/library/nginx', 'nginx'],
     ['docker.io/library/a/b', 'library/a/b'],
@@ -177,10 +171,9 @@ t.test('familiar names', (t) => {
     t.equal(familiarName(parseReference(image)), name);
   }
   t.equal(familiarName({ domain: '', path: 'a_b.c/d' }), 'a_b.c/d');
-  t.end();
 });
 
-t.test('long and repetitive texts take no time worth mentioning', (t) => {
+t.test('long and repetitive texts take no time worth mentioning', async (t) => {
   const pieces = ['a', 'a-', 'a.', 'a_', '-', '_', '/', ':', '@', '[', 'a/', 'a:', '0:', 'A', '.a', 'a__'];
   for (const piece of pieces) {
     for (const length of [4000, 100_000]) {
@@ -193,7 +186,6 @@ t.test('long and repetitive texts take no time worth mentioning', (t) => {
       }
     }
   }
-  t.end();
 });
 
 const alphanumeric = fc.stringMatching(/^[a-z0-9]{1,6}$/);
@@ -211,7 +203,7 @@ const domain = fc.oneof(
 const tag = fc.oneof(fc.constant(''), fc.stringMatching(/^:[A-Za-z0-9_][A-Za-z0-9_.-]{0,10}$/));
 const suffix = fc.oneof(fc.constant(''), fc.stringMatching(/^@sha256:[a-f0-9]{64}$/));
 
-t.test('property: a formatted reference parses to itself', (t) => {
+t.test('property: a formatted reference parses to itself', async (t) => {
   fc.assert(
     fc.property(fc.tuple(domain, path, tag, suffix), (parts) => {
       fc.pre(!/^[a-f0-9]{64}$/.test(parts.join('')));
@@ -222,7 +214,6 @@ t.test('property: a formatted reference parses to itself', (t) => {
     }),
     { numRuns: 300 },
   );
-  t.end();
 });
 
 t.test('property: any text is either parsed or refused, never a crash', () => assertFuzz(references, 2000));

@@ -2,20 +2,13 @@
 import t from 'tap';
 import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
-import { credential, endpointOf, patience, testClient } from '../../support/registry/client.ts';
+import { clientFor, credential, endpointOf, patience, startRegistry } from '../../support/registry/client.ts';
 import { image } from '../../support/registry/content.ts';
-import { startTestRegistry } from '../../support/registry/server.ts';
 
 t.test('where anonymous questions are forbidden, only such endpoints are asked', async (t) => {
-  const [open, closed] = await Promise.all([
-    startTestRegistry({ tls: false }),
-    startTestRegistry({ tls: false, auth: { kind: 'basic', users: { own: 'secret1' } } }),
-  ]);
-  const client = testClient();
-  t.teardown(async () => {
-    client.close();
-    await Promise.all([open.close(), closed.close()]);
-  });
+  const open = await startRegistry(t, { tls: false });
+  const closed = await startRegistry(t, { tls: false, auth: { kind: 'basic', users: { own: 'secret1' } } });
+  const client = clientFor(t);
   for (const registry of [open, closed]) registry.push('team/app', 'v1', image('linux/arm64'));
   const own = credential('own', 'secret1', { source: 'containerd', id: 'own' });
   const inspectAt = (endpoints: readonly ReturnType<typeof endpointOf>[]) =>

@@ -291,11 +291,7 @@ t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async 
   const node = await start(t);
   const content = multiArch(['linux/amd64', 'linux/arm64']);
   node.registry.push('team/app', 'v1', content);
-  const memory = new FactsMemory({
-    source: node.inspector,
-    log: recordedLog().log,
-    clock: node.time,
-  });
+  const memory = new FactsMemory({ source: node.inspector, log: recordedLog().log, clock: node.time });
   t.teardown(() => memory.close());
   const asked = node.asked('corp.example/team/app:v1');
   const answers = await Promise.all(

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap';
 import type { MatchedCredential } from '../../../src/credentials/credential.ts';
+import type { ManifestLookup } from '../../../src/registry/manifest-lookup.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import {
   clientFor,
@@ -27,30 +28,34 @@ async function start(t: Test, options: TestRegistryOptions): Promise<TestRegistr
 
 async function withTokens(t: Test, options: IssuerOptions = {}) {
   const issuer = createIssuer({ users, ...options });
-  return { issuer, registry: await start(t, { auth: { kind: 'bearer', issuer } }) };
+  const registry = await start(t, { auth: { kind: 'bearer', issuer } });
+  const asker = clientFor(t);
+  /** Looks up with the credential of ann. */
+  const ask = (changes: Partial<ManifestLookup> = {}) =>
+    lookUp(asker, registry, { credentials: [ann], ...changes });
+  return { issuer, registry, asker, ask };
 }
 
 t.test('a token is requested once and sent with later requests', async (t) => {
-  const { registry } = await withTokens(t);
-  const asker = clientFor(t);
-  const answer = await lookUp(asker, registry, { credentials: [ann] });
+  const { registry, ask } = await withTokens(t);
+  const answer = await ask();
   t.equal(answer.credential, ann);
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
   t.match(registry.requests[1]?.body, /^grant_type=password&username=ann&password=password-a&service=/);
   t.match(registry.requests[1]?.body, /scope=repository%3Alibrary%2Fapp%3Apull&client_id=archwright$/);
 
   registry.clearRequests();
-  await lookUp(asker, registry, { credentials: [ann] });
+  await ask();
   t.same(registry.counts(), { 'GET manifests': 1 });
 
   registry.clearRequests();
-  await lookUp(asker, registry, { credentials: [ann], repository: 'library/other' });
+  await ask({ repository: 'library/other' });
   t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 1 }, 'another repository: only a token more');
 });
 
 t.test('a server that knows only GET gets GET with Basic', async (t) => {
-  const { registry } = await withTokens(t, { accepts: ['GET'], member: 'token' });
-  await lookUp(clientFor(t), registry, { credentials: [ann] });
+  const { registry, ask } = await withTokens(t, { accepts: ['GET'], member: 'token' });
+  await ask();
   t.same(
     registry.requests.map(({ method, path, authorization }) => [method, path, authorization?.scheme]),
     [
@@ -74,10 +79,10 @@ for (const [status, falls] of [
   [307, false],
 ] as const) {
   t.test(`POST answered with ${status}: ${falls ? 'GET follows' : 'that is the end'}`, async (t) => {
-    const { registry } = await withTokens(t);
+    const { registry, ask } = await withTokens(t);
     const headers = status === 307 ? { location: '/elsewhere' } : {};
     registry.faults.add({ path: /token/, method: 'POST', fault: { kind: 'status', status, headers } });
-    const asked = lookUp(clientFor(t), registry, { credentials: [ann] });
+    const asked = ask();
     if (falls) await asked;
     else await t.rejects(asked, { code: status === 500 ? 'unavailable' : 'unauthorized' });
     t.equal(registry.counts()['GET token'], falls ? 1 : undefined);
@@ -87,8 +92,9 @@ for (const [status, falls] of [
 }
 
 t.test('an anonymous token, for public images of registries that want one', async (t) => {
-  const { registry } = await withTokens(t, { access: (_, repository) => repository === 'library/app' });
-  const asker = clientFor(t);
+  const { registry, asker, ask } = await withTokens(t, {
+    access: (_, repository) => repository === 'library/app',
+  });
   const answer = await lookUp(asker, registry);
   t.equal(answer.credential, undefined);
   t.same(registry.counts(), { 'GET manifests': 2, 'GET token': 1 });
@@ -100,14 +106,13 @@ t.test('an anonymous token, for public images of registries that want one', asyn
 });
 
 t.test('tokens of two credentials are never mixed', async (t) => {
-  const { registry, issuer } = await withTokens(t, {
+  const { registry, issuer, asker, ask } = await withTokens(t, {
     access: (user, repository) => user === 'ann' || (user === 'bea' && repository === 'library/other'),
   });
-  const asker = clientFor(t);
-  await lookUp(asker, registry, { credentials: [ann] });
-  await t.rejects(lookUp(asker, registry, { credentials: [bea] }), { code: 'unauthorized' });
+  await ask();
+  await t.rejects(ask({ credentials: [bea] }), { code: 'unauthorized' });
   await t.rejects(lookUp(asker, registry), { code: 'unauthorized' });
-  await lookUp(asker, registry, { credentials: [bea, ann] });
+  await ask({ credentials: [bea, ann] });
   const bearers = registry.requests.filter(({ authorization }) => authorization?.scheme === 'bearer');
   t.same(
     bearers.map(({ authorization }) => authorization?.user),
@@ -191,24 +196,22 @@ t.test('an http realm of an https registry is refused', async (t) => {
 });
 
 t.test('a revoked token is replaced once', async (t) => {
-  const { registry, issuer } = await withTokens(t, { lifetimeSeconds: 3600 });
-  const asker = clientFor(t);
-  await lookUp(asker, registry, { credentials: [ann] });
+  const { registry, issuer, ask } = await withTokens(t, { lifetimeSeconds: 3600 });
+  await ask();
   issuer.revoke();
   registry.clearRequests();
-  await lookUp(asker, registry, { credentials: [ann] });
+  await ask();
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
 });
 
 t.test('a fresh token that is rejected is not requested again', async (t) => {
-  const { registry } = await withTokens(t, { access: () => false });
-  const asker = clientFor(t);
+  const { registry, ask } = await withTokens(t, { access: () => false });
   for (const expected of [
     { 'GET manifests': 2, 'POST token': 1 },
     { 'GET manifests': 1, 'POST token': 1 },
   ]) {
     registry.clearRequests();
-    await t.rejects(lookUp(asker, registry, { credentials: [ann] }), {
+    await t.rejects(ask(), {
       code: 'unauthorized',
       message:
         /401 for library\/app with the credential docker-config registry\.test .*: ask for a new password/,
@@ -218,9 +221,9 @@ t.test('a fresh token that is rejected is not requested again', async (t) => {
 });
 
 t.test('a wrong password is rejected by the token server', async (t) => {
-  const { registry } = await withTokens(t);
+  const { registry, ask } = await withTokens(t);
   const wrong = credential('ann', 'password-x');
-  await t.rejects(lookUp(clientFor(t), registry, { credentials: [wrong] }), {
+  await t.rejects(ask({ credentials: [wrong] }), {
     code: 'unauthorized',
     temporary: false,
     message: /the token server answered 401: ask for a new password/,
@@ -239,22 +242,18 @@ t.test('what a token server can do wrong', async (t) => {
     ['503', answer('', 503), 'unavailable', /503/],
     ['closing', { kind: 'drop' } as const, 'unavailable', /closed/],
   ] as const) {
-    const { registry } = await withTokens(t);
+    const { registry, ask } = await withTokens(t);
     registry.faults.add({ path: /token/, fault });
-    await t.rejects(lookUp(clientFor(t), registry, { credentials: [ann] }), { code, message }, name);
+    await t.rejects(ask(), { code, message }, name);
   }
 });
 
 t.test('concurrent lookups share one token exchange', async (t) => {
-  const { registry } = await withTokens(t);
-  const asker = clientFor(t);
-  const ask = () => lookUp(asker, registry, { credentials: [ann] });
+  const { registry, ask } = await withTokens(t);
   await ask();
   const repository = 'library/other';
   registry.clearRequests();
-  await Promise.all(
-    Array.from({ length: 5 }, () => lookUp(asker, registry, { credentials: [ann], repository })),
-  );
+  await Promise.all(Array.from({ length: 5 }, () => ask({ repository })));
   t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 5 });
 });
 
@@ -265,9 +264,9 @@ t.test('a password without user name', async (t) => {
     ['containerd', 'POST'],
   ];
   for (const [source, method] of cases) {
-    const { registry } = await withTokens(t);
+    const { registry, ask } = await withTokens(t);
     const identity = credential('', 'identity-token', { source });
-    await t.rejects(lookUp(clientFor(t), registry, { credentials: [identity] }), { code: 'unauthorized' });
+    await t.rejects(ask({ credentials: [identity] }), { code: 'unauthorized' });
     t.equal(registry.requests[1]?.method, method, source);
     if (method === 'POST')
       t.match(registry.requests[1]?.body, 'grant_type=refresh_token&refresh_token=identity-token');
@@ -345,14 +344,13 @@ t.test("the endpoint's own headers go to it and its own token server", async (t)
 });
 
 t.test('a header that logs in opens the token server of the same host', async (t) => {
-  const { registry } = await withTokens(t);
+  const { registry, asker } = await withTokens(t);
   const login = (password: string) => [
     { name: 'Authorization', value: secret(`Basic ${btoa(`ann:${password}`)}`) },
   ];
   const good = endpointOf(registry, { headers: login('password-a'), tokenHeaders: login('password-a') });
   t.equal((await lookUp(clientFor(t), good)).credential, undefined);
   // The same client, so that it could have remembered the token.
-  const asker = clientFor(t);
   t.equal((await lookUp(asker, good)).platforms.length, 1);
   await t.rejects(lookUp(asker, registry), { code: 'unauthorized' });
   const bad = endpointOf(registry, { headers: login('wrong'), tokenHeaders: login('wrong') });

@@ -15,7 +15,7 @@ const parse = (...lines: string[]): string[] =>
     [scheme, ...[...parameters].map(([name, value]) => `${name}=<${value}>`)].join(' '),
   );
 
-t.test('challenges as registries write them', (t) => {
+t.test('challenges as registries write them', async (t) => {
   const cases: [name: string, lines: string[], expected: string[]][] = [
     [
       'Docker Hub',
@@ -59,12 +59,11 @@ t.test('challenges as registries write them', (t) => {
     ['__proto__', ['Bearer __proto__="a",constructor="b"'], ['bearer __proto__=<a> constructor=<b>']],
   ];
   for (const [name, lines, expected] of cases) t.same(parse(...lines), expected, name);
-  t.end();
 });
 
 t.test('property: no line makes it throw', () => assertFuzz(challenges, 2000));
 
-t.test('property: a well-formed line comes back', (t) => {
+t.test('property: a well-formed line comes back', async (t) => {
   fc.assert(
     fc.property(
       fc.uniqueArray(fc.stringMatching(/^[a-z]{1,8}$/)),
@@ -82,10 +81,9 @@ t.test('property: a well-formed line comes back', (t) => {
     ),
     { numRuns: 200 },
   );
-  t.end();
 });
 
-t.test('a long line is read once', (t) => {
+t.test('a long line is read once', async (t) => {
   for (const piece of ['a=b,', 'a="b",', '\\', '"', ' ', 'a', '\\"', ',']) {
     const line = `Bearer ${piece.repeat(200_000 / piece.length)}`;
     const start = process.cpuUsage();
@@ -93,10 +91,9 @@ t.test('a long line is read once', (t) => {
     const { user } = process.cpuUsage(start);
     t.ok(user < 1_000_000, `${JSON.stringify(piece)} took ${user} µs`);
   }
-  t.end();
 });
 
-t.test('scopes', (t) => {
+t.test('scopes', async (t) => {
   t.equal(repositoryScope('library/nginx'), 'repository:library/nginx:pull');
   t.equal(repositoryScope('a', true), 'repository:a:pull,push');
   t.same(tokenScopes([], []), []);
@@ -107,7 +104,6 @@ t.test('scopes', (t) => {
     'a:pull,push',
     'b',
   ]);
-  t.end();
 });
 
 const optionsOf = (line: string) => {
@@ -115,7 +111,7 @@ const optionsOf = (line: string) => {
   return tokenOptions(challenge ?? { parameters: new Map() });
 };
 
-t.test('the token server of a challenge', (t) => {
+t.test('the token server of a challenge', async (t) => {
   t.same(optionsOf('Bearer realm="https://a/token?x=1",service="s",scope="one two"'), {
     realm: 'https://a/token?x=1',
     service: 's',
@@ -123,10 +119,9 @@ t.test('the token server of a challenge', (t) => {
   });
   t.same(optionsOf('Bearer realm="https://a"'), { realm: 'https://a', service: '', scopes: [] });
   t.same(optionsOf('Bearer realm="https://a",scope=""').scopes, [''], 'present but empty is one empty scope');
-  t.end();
 });
 
-t.test('challenges that lead to no token', (t) => {
+t.test('challenges that lead to no token', async (t) => {
   for (const realm of ['127.0.0.1:8080', '/token', 'token', '', 'https://', 'mailto:a@b', 'http://[::1/']) {
     t.throws(
       () => optionsOf(`Bearer realm="${realm}"`),
@@ -135,7 +130,6 @@ t.test('challenges that lead to no token', (t) => {
     );
   }
   t.throws(() => optionsOf('Bearer service="s"'), { message: 'the Bearer challenge names no realm' });
-  t.end();
 });
 
 t.test('scopes are equal in the same order', async (t) => {

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { canonicalAddress, validateRealm } from '../../../src/registry/auth/realm.ts';
 
-t.test('realms may name any host, but no nearer address', (t) => {
+t.test('realms may name any host, but no nearer address', async (t) => {
   const cases: [realm: string, host: string, insecure: boolean, reason: RegExp | undefined][] = [
     ['https://auth.docker.io/token', 'registry-1.docker.io', false, undefined],
     ['https://8.8.8.8/token', 'registry.example.com', false, undefined],
@@ -48,10 +48,9 @@ t.test('realms may name any host, but no nearer address', (t) => {
     else t.match(verdict, { ok: false, reason }, `${realm} from ${host}`);
     t.notMatch(verdict.ok ? '' : verdict.reason, 'secret');
   }
-  t.end();
 });
 
-t.test('a realm may be as near as the registry was reached', (t) => {
+t.test('a realm may be as near as the registry was reached', async (t) => {
   const cases: [realm: string, ip: string, reason: RegExp | undefined][] = [
     ['https://127.0.0.1:5001/token', '127.0.0.1', undefined],
     ['https://[::1]:5001/token', '127.0.0.1', undefined],
@@ -75,10 +74,9 @@ t.test('a realm may be as near as the registry was reached', (t) => {
     if (reason === undefined) t.ok(verdict.ok, `${realm} from ${ip}`);
     else t.match(verdict, { ok: false, reason }, `${realm} from ${ip}`);
   }
-  t.end();
 });
 
-t.test('addresses with their port', (t) => {
+t.test('addresses with their port', async (t) => {
   const cases: [address: string, scheme: string, canonical: string][] = [
     ['registry.example.com', 'https', 'registry.example.com:443'],
     ['registry.example.com', 'http', 'registry.example.com:80'],
@@ -94,5 +92,4 @@ t.test('addresses with their port', (t) => {
   ];
   for (const [address, scheme, canonical] of cases)
     t.equal(canonicalAddress(address, scheme), canonical, address);
-  t.end();
 });

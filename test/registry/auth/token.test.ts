@@ -108,7 +108,7 @@ t.test('a refusal carries its status and nothing of the body', async (t) => {
 const received = Date.parse('2026-11-20T12:00:00Z');
 const at = (seconds: number): string => new Date(received + seconds * 1000).toISOString();
 
-t.test('which token', (t) => {
+t.test('which token', async (t) => {
   const cases: [body: object, token: string][] = [
     [{ token: 'a' }, 'a'],
     [{ access_token: 'b' }, 'b'],
@@ -118,10 +118,9 @@ t.test('which token', (t) => {
   ];
   for (const [body, token] of cases) t.equal(reveal(readTokenResponse(body, received).token), token);
   t.notMatch(JSON.stringify(readTokenResponse({ token: 'a-secret-token' }, received)), 'a-secret-token');
-  t.end();
 });
 
-t.test('no token', (t) => {
+t.test('no token', async (t) => {
   for (const body of [
     {},
     null,
@@ -145,10 +144,9 @@ t.test('no token', (t) => {
       message: 'the token cannot be sent in a header',
     });
   }
-  t.end();
 });
 
-t.test('how long it lasts', (t) => {
+t.test('how long it lasts', async (t) => {
   const cases: [name: string, body: object, lifetime: number, base: string, remaining: number][] = [
     ['unsaid', {}, 60, 'received', 60],
     ['said', { expires_in: 300 }, 300, 'received', 300],
@@ -183,5 +181,4 @@ t.test('how long it lasts', (t) => {
     t.match(token, { lifetimeSeconds, base, expiresAt: received + remaining * 1000 }, name);
     t.equal(token.refreshAt, received + remaining * 900, `${name}: renewed at nine tenths`);
   }
-  t.end();
 });

@@ -22,9 +22,11 @@ const nameless = (platform: string) => ({ content: image(platform) });
 const names = (platforms: readonly { os: string; architecture: string; variant?: string }[]) =>
   platforms.map(({ os, architecture, variant }) => [os, architecture, variant].filter(Boolean).join('/'));
 
+const nested = (...children: Parameters<typeof index>[0]) => ({ content: index(children) });
+const bundleLabel = 'operators.operatorframework.io.bundle.';
 const bundleLabels = {
-  'operators.operatorframework.io.bundle.mediatype.v1': 'registry+v1',
-  'operators.operatorframework.io.bundle.manifests.v1': 'manifests/',
+  [`${bundleLabel}mediatype.v1`]: 'registry+v1',
+  [`${bundleLabel}manifests.v1`]: 'manifests/',
 };
 const labeled = (config: unknown): Content => image('linux/amd64', { config: { config } });
 
@@ -36,13 +38,12 @@ async function ask(t: Test, content: Content) {
   return { registry, asked };
 }
 
-const answered: readonly (readonly [
-  name: string,
-  content: Content,
-  kind: 'image' | 'artifact' | 'bundle',
-  platforms: string[],
-  requests: number,
-])[] = [
+const bundle = labeled({ Labels: bundleLabels });
+const config = (platform: object) => document(mediaTypes.ociConfig, platform);
+const claimed = { artifactType: 'x/y' };
+
+type Answered = [name: string, content: Content, kind: string, platforms: string[], requests: number];
+const answered: readonly Answered[] = [
   [
     'attestations do not count',
     multiArch(['linux/amd64'], { attestations: true }),
@@ -52,10 +53,7 @@ const answered: readonly (readonly [
   ],
   [
     'unknown/unknown does not count even without annotation',
-    index([
-      at('linux/arm64'),
-      { content: image('unknown/unknown'), platform: platformOf('unknown/unknown') },
-    ]),
+    index([at('linux/arm64'), at('unknown/unknown')]),
     'image',
     ['linux/arm64'],
     1,
@@ -76,84 +74,53 @@ const answered: readonly (readonly [
   ],
   [
     'a nested index is walked',
-    index([
-      { content: index([at('linux/arm64')]) },
-      { content: index([at('linux/arm/v7')]) },
-      at('linux/amd64'),
-    ]),
+    index([nested(at('linux/arm64')), nested(at('linux/arm/v7')), at('linux/amd64')]),
     'image',
     ['linux/arm64', 'linux/arm/v7', 'linux/amd64'],
     3,
   ],
-  [
-    'an empty nested index does not matter',
-    index([{ content: index([]) }, at('linux/amd64')]),
-    'image',
-    ['linux/amd64'],
-    2,
-  ],
+  ['an empty nested index', index([nested(), at('linux/amd64')]), 'image', ['linux/amd64'], 2],
   ['a Helm chart', helmChart(), 'artifact', [], 1],
   ['an OCI artifact', artifact(), 'artifact', [], 1],
-  ['an index that says it is an artifact', index([], 'oci', { artifactType: 'x/y' }), 'artifact', [], 1],
+  ['an index that says it is an artifact', index([], 'oci', claimed), 'artifact', [], 1],
   ['an index of artifacts', index([{ content: helmChart() }]), 'artifact', [], 2],
   [
     'an image config that claims to be an artifact is still read',
-    manifest(document(mediaTypes.ociConfig, platformOf('linux/riscv64')), [], 'oci', { artifactType: 'x/y' }),
+    manifest(config(platformOf('linux/riscv64')), [], 'oci', claimed),
     'image',
     ['linux/riscv64'],
     2,
   ],
+  ['an empty image config of an artifact', manifest(config({}), [], 'oci', claimed), 'artifact', [], 2],
   ['a bundle', labeled({ Labels: bundleLabels, Cmd: [] }), 'bundle', [], 2],
   [
     'a bundle with one of its labels, which says that it runs nothing',
-    labeled({
-      Labels: { 'operators.operatorframework.io.bundle.package.v1': 'x' },
-      Entrypoint: '',
-      Cmd: null,
-    }),
+    labeled({ Labels: { [`${bundleLabel}package.v1`]: 'x' }, Entrypoint: '', Cmd: null }),
     'bundle',
     [],
     2,
   ],
-  ...(
-    [
-      ['Entrypoint', { Labels: bundleLabels, Entrypoint: ['/manager'] }],
-      ['Cmd', { Labels: bundleLabels, Cmd: ['sh'] }],
-      ['Cmd as a text', { Labels: bundleLabels, Cmd: 'sh' }],
-      ['no label of a bundle', { Labels: { 'operators.operatorframework.io': 'x' } }],
-      ['labels that are none', { Labels: 'operators.operatorframework.io.bundle.x' }],
-      ['null', null],
-    ] as const
-  ).map(
-    ([what, config]) =>
-      [
-        `no bundle: ${what}`,
-        labeled(config),
-        'image',
-        ['linux/amd64'],
-        2,
-      ] satisfies (typeof answered)[number],
-  ),
+  ...Object.entries({
+    Entrypoint: { Labels: bundleLabels, Entrypoint: ['/manager'] },
+    Cmd: { Labels: bundleLabels, Cmd: ['sh'] },
+    'Cmd as a text': { Labels: bundleLabels, Cmd: 'sh' },
+    'no label of a bundle': { Labels: { 'operators.operatorframework.io': 'x' } },
+    'labels that are none': { Labels: `${bundleLabel}x` },
+    null: null,
+  }).map(([what, value]): Answered => [`no bundle: ${what}`, labeled(value), 'image', ['linux/amd64'], 2]),
   [
     'a bundle in an index that names no platform: a node takes what is for it',
-    index([{ content: labeled({ Labels: bundleLabels }) }]),
+    index([{ content: bundle }]),
     'image',
     ['linux/amd64'],
     3,
   ],
   [
     'a bundle in an index that names its platform',
-    index([{ content: labeled({ Labels: bundleLabels }), platform: platformOf('linux/amd64') }]),
+    index([{ content: bundle, platform: platformOf('linux/amd64') }]),
     'image',
     ['linux/amd64'],
     1,
-  ],
-  [
-    'an empty image config of an artifact',
-    manifest(document(mediaTypes.ociConfig, {}), [], 'oci', { artifactType: 'x/y' }),
-    'artifact',
-    [],
-    2,
   ],
 ];
 
@@ -168,30 +135,17 @@ for (const [name, content, kind, platforms, requests] of answered) {
   });
 }
 
+const foreign = { content: { ...index([]), mediaType: mediaTypes.ociManifest } };
+const notAnImage = 'not-an-image';
 const refused: readonly (readonly [name: string, content: Content, code: string, message: RegExp])[] = [
+  ['a config without architecture', manifest(config({ os: 'linux' }), []), notAnImage, /no architecture/],
+  ['an index of attestations only', index([attestation(image('linux/amd64'))]), notAnImage, /no platform/],
+  ['nameless children of unknown platform', index([nameless('unknown/unknown')]), notAnImage, /no platform/],
   [
-    'an image config without architecture',
-    manifest(document(mediaTypes.ociConfig, { os: 'linux' }), []),
-    'not-an-image',
-    /no architecture/,
-  ],
-  [
-    'an index of attestations only',
-    index([attestation(image('linux/amd64'))]),
-    'not-an-image',
-    /no platform/,
-  ],
-  [
-    'nameless children of unknown platform',
-    index([nameless('unknown/unknown')]),
-    'not-an-image',
-    /no platform/,
-  ],
-  [
-    'a child that is announced as something else',
-    index([{ content: { ...index([]), mediaType: mediaTypes.ociManifest } }]),
+    'a child announced as something else',
+    index([foreign]),
     'unsupported-media-type',
-    /differs from the one in the response/,
+    /differs from the one in/,
   ],
 ];
 
@@ -220,26 +174,15 @@ t.test('nested indexes share one limit of children', async (t) => {
 });
 
 t.test('a child with an artifact type is not a platform', async (t) => {
-  const child = image('linux/amd64');
-  const body = {
-    schemaVersion: 2,
-    manifests: [
-      {
-        mediaType: child.mediaType,
-        digest: child.digest,
-        size: child.bytes.length,
-        artifactType: 'x/signature',
-        platform: platformOf('linux/amd64'),
-      },
-      {
-        mediaType: child.mediaType,
-        digest: child.digest,
-        size: child.bytes.length,
-        artifactType: mediaTypes.ociConfig,
-        platform: platformOf('linux/arm64'),
-      },
-    ],
-  };
-  const { asked } = await ask(t, document(mediaTypes.ociIndex, body));
+  const { mediaType, digest, bytes } = image('linux/amd64');
+  const child = (artifactType: string, platform: string) => ({
+    mediaType,
+    digest,
+    size: bytes.length,
+    artifactType,
+    platform: platformOf(platform),
+  });
+  const manifests = [child('x/signature', 'linux/amd64'), child(mediaTypes.ociConfig, 'linux/arm64')];
+  const { asked } = await ask(t, document(mediaTypes.ociIndex, { schemaVersion: 2, manifests }));
   t.same(names((await asked).platforms), ['linux/arm64']);
 });

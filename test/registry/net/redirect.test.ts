@@ -108,11 +108,7 @@ t.test('redirects that are refused', async (t) => {
     const location = to();
     registry.faults.add({
       path: /manifests/,
-      fault: {
-        kind: 'status',
-        status: 307,
-        headers: location === undefined ? {} : { location },
-      },
+      fault: { kind: 'status', status: 307, headers: location === undefined ? {} : { location } },
     });
     await t.rejects(lookUp(clientFor(t), registry), { code, message }, name);
     t.equal(registry.requests.length, 1, name);
