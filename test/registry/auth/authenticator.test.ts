@@ -92,7 +92,7 @@ for (const [status, falls] of [
 }
 
 t.test('an anonymous token, for public images of registries that want one', async (t) => {
-  const { registry, asker, ask } = await withTokens(t, {
+  const { registry, asker } = await withTokens(t, {
     access: (_, repository) => repository === 'library/app',
   });
   const answer = await lookUp(asker, registry);
