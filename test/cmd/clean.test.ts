@@ -1,9 +1,8 @@
 import t, { type Test } from 'tap';
 import type { CleanReport } from '../../src/controller/clean/report.ts';
 import { startKubeStore } from '../support/kube-store.ts';
-import { kubeconfig } from './kubeconfig.ts';
 import { run } from './run.ts';
-import { files } from './world.ts';
+import { files, kubeconfig } from './world.ts';
 
 const leaseIn = (namespace: string): string =>
   `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/archwright-controller`;
@@ -73,13 +72,4 @@ t.test('told to stop', async (t) => {
   t.equal(code, 143);
   t.match(err, /stopped; run it again to continue/);
   t.match(store.get(leaseIn('shop')), { spec: { holderIdentity: '' } }, 'controllers need not wait');
-});
-
-t.test('wrong usage', async (t) => {
-  const { clean } = await cluster(t);
-  t.equal((await clean(['everything'])).code, 2);
-  t.equal((await clean(['-o', 'yaml'])).code, 2);
-  const nobody = await run(['clean']);
-  t.equal(nobody.code, 2);
-  t.match(nobody.err, /--kubeconfig/);
 });

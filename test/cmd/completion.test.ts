@@ -68,17 +68,3 @@ t.test('kubectl is told the words, and that files may fit', async (t) => {
   t.same(asked(''), [...Object.keys(subcommands), '--help', '--version', ':0']);
   t.same(asked(), [...Object.keys(subcommands), '--help', '--version', ':0']);
 });
-
-t.test('wrong usage', async (t) => {
-  const cases: [string[], RegExp][] = [
-    [[], /name one of bash, zsh, fish, kubectl/],
-    [['bash', 'zsh'], /name one of/],
-    [['bahs'], /unknown shell bahs; did you mean bash/],
-    [['toString'], /unknown shell toString/],
-  ];
-  for (const [args, message] of cases) {
-    const { code, err } = await run(['completion', ...args]);
-    t.equal(code, 2);
-    t.match(err, message);
-  }
-});

@@ -146,32 +146,6 @@ t.test('odd values: what has another shape is passed on or left out, never a cra
   }
 });
 
-t.test('wrong usage', async (t) => {
-  const {
-    'x.yaml': stranger,
-    'service.yaml': service,
-    'bad.toml': bad,
-  } = files(t, {
-    'x.yaml': 'replicaCount: 2\n',
-    'service.yaml': 'apiVersion: v1\nkind: Service\n',
-    'bad.toml': 'a = = 1\n',
-  });
-  const cases: [args: string[], code: number, message: RegExp][] = [
-    [[], 2, /Name files/],
-    [[stranger], 1, /this is no configuration of/],
-    [[service], 1, /nothing to convert/],
-    [[`${stranger}.gone`], 2, /no such file/],
-    [[bad], 2, /bad\.toml/],
-    [[example('tolerable.toml'), '-o', 'xml'], 2, /--output values, toml, resources, not xml/],
-  ];
-  for (const [args, code, message] of cases) {
-    const result = await run(['config', 'convert', ...args]);
-    t.equal(result.code, code, args.join(' '));
-    t.match(result.err, message);
-    t.equal(result.out, '');
-  }
-});
-
 t.test('from standard input', async (t) => {
   const toml = await run(['config', 'convert', '-'], {
     stdin: readFileSync(example('tolerable.toml'), 'utf8'),

@@ -70,7 +70,6 @@ t.test('- is standard input', async (t) => {
     out: '',
     err: /standard input:1: listen must be a text/,
   });
-  t.match(await run(['config', 'check', '-', '-']), { code: 2, err: /takes one file/ });
 });
 
 t.test('print tells each value and where it comes from', async (t) => {
@@ -116,20 +115,4 @@ t.test('what is printed is a configuration file with the same values', async (t)
   const again = await run(['config', 'print', file]);
   const values = (text: string) => text.replaceAll(/ # (?:default|flag|file) ?.*$/gm, '');
   t.equal(values(again.out), values(out));
-});
-
-t.test('wrong usage', async (t) => {
-  const cases: [string[], RegExp][] = [
-    [[], /name what to do: check, print, convert/],
-    [['chekc'], /unknown action chekc; did you mean check\?/],
-    [['check', 'a', 'b'], /takes one file, not also b/],
-    [['check', '-o', 'json'], /--output belongs to print/],
-    [['print', '-o', 'yaml'], /--output must be toml or json, not yaml/],
-    [['print', '--listen', 'x'], /^archwright: --listen: listen must be an address/],
-  ];
-  for (const [args, expected] of cases) {
-    const { code, out, err } = await run(['config', ...args]);
-    t.same([code, out], [2, ''], args.join(' '));
-    t.match(err, expected, args.join(' '));
-  }
 });

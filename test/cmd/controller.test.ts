@@ -1,9 +1,8 @@
 import t, { type Test } from 'tap';
 import '../../cmd/controller.ts';
 import { startKubeStore } from '../support/kube-store.ts';
-import { kubeconfig } from './kubeconfig.ts';
 import { run } from './run.ts';
-import { files } from './world.ts';
+import { files, kubeconfig } from './world.ts';
 
 const lease = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 
@@ -52,17 +51,4 @@ t.test('two lives of one pod have two names', async (t) => {
     await running;
   }
   t.equal(new Set(names).size, 2);
-});
-
-t.test('wrong usage', async (t) => {
-  const { args } = await cluster(t);
-  const nowhere = await run(['controller']);
-  t.equal(nowhere.code, 2);
-  t.match(nowhere.err, /run it in a pod, or name a cluster by --kubeconfig/);
-  const nameless = await run(args);
-  t.equal(nameless.code, 2);
-  t.match(nameless.err, /name the namespace of archwright by --namespace/);
-  const times = await run([...args, '--lease-duration', '5s']);
-  t.equal(times.code, 2);
-  t.match(times.err, /leaseRenewDeadline/);
 });

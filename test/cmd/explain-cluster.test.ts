@@ -1,49 +1,18 @@
 import { createServer, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { image, multiArch } from '../support/registry/content.ts';
-import { json, startKubeServer, type KubeServer } from '../support/kube-server.ts';
+import { json } from '../support/kube-server.ts';
 import { startTestAgent } from '../daemon/support.ts';
 import { factsOf } from '../fleet/support.ts';
 import { run } from './run.ts';
+import { cluster, explainIn, pod as podOf } from './explaining.ts';
 import { dockerConfig, files, pullSecret, registry, type Explained } from './world.ts';
 
-async function cluster(t: Test): Promise<KubeServer> {
-  const server = await startKubeServer();
-  t.teardown(() => server.close());
-  return server;
-}
-
-/** A kubeconfig for an API server, with its context in the namespace `shop`. */
-function kubeconfig(server: string): string {
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'test',
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test', namespace: 'shop' } }],
-    clusters: [{ name: 'test', cluster: { server, 'insecure-skip-tls-verify': true } }],
-    users: [{ name: 'test', user: { token: 'token-of-the-user' } }],
-  });
-}
-
 const pod = (image: string, spec: Readonly<Record<string, unknown>> = {}) =>
-  JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: 'web' },
-    spec: { ...spec, containers: [{ name: 'web', image }] },
-  });
+  podOf({ ...spec, containers: [{ name: 'web', image }] });
 
-async function explain(t: Test, server: string, text: string, ...args: string[]) {
-  const { config } = files(t, { config: kubeconfig(server) });
-  const { code, out, err } = await run(
-    ['explain', '-f', '-', '-o', 'json', '--kubeconfig', config, ...args],
-    {
-      stdin: text,
-    },
-  );
-  const [explained] = (JSON.parse(out) as { results: Explained[] }).results;
-  return { code, err, explained };
-}
+const explain = (t: Test, kube: Parameters<typeof explainIn>[1], text: string, ...args: string[]) =>
+  explainIn(t, kube, ['-f', '-', ...args], text);
 
 t.test('pull secrets and namespace labels come from the cluster, by GET', async (t) => {
   const private_ = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
@@ -62,18 +31,18 @@ t.test('pull secrets and namespace labels come from the cluster, by GET', async 
     json({ metadata: { name: 'off', labels: { 'arch.example/placement': 'disabled' } } }),
   );
 
-  const named = await explain(t, kube.access.server, pod(app, { imagePullSecrets: [{ name: 'regcred' }] }));
+  const named = await explain(t, kube, pod(app, { imagePullSecrets: [{ name: 'regcred' }] }));
   t.equal(named.explained?.namespace, 'shop', 'the namespace of the context');
   t.equal(named.explained?.images[0]?.credentialSource, 'pull-secret');
   t.equal(named.err, '');
-  const account = await explain(t, kube.access.server, pod(app));
+  const account = await explain(t, kube, pod(app));
   t.equal(account.explained?.images[0]?.credentialSource, 'pull-secret', 'of the service account');
-  const off = await explain(t, kube.access.server, pod(app), '-n', 'off');
+  const off = await explain(t, kube, pod(app), '-n', 'off');
   t.same(
     off.explained?.rules.map(({ rule }) => rule),
     ['skip-disabled-by-namespace'],
   );
-  const gone = await explain(t, kube.access.server, pod(app, { imagePullSecrets: [{ name: 'gone' }] }));
+  const gone = await explain(t, kube, pod(app, { imagePullSecrets: [{ name: 'gone' }] }));
   t.match(gone.err, /pull secret shop\/gone is not in the files or in the cluster/);
   t.equal(gone.explained?.images[0]?.unknown, 'unauthorized');
   t.ok(kube.requests.every(({ authorization }) => authorization === 'Bearer token-of-the-user'));
@@ -92,7 +61,7 @@ t.test("what decides and may not be read is told; what is archwright's own is no
   ];
   const own = ['/api/v1/configmaps', '/apis/coordination.k8s.io/v1/leases'];
   for (const path of [...told, ...own]) kube.script(path, forbidden);
-  const { explained, err, code } = await explain(t, kube.access.server, pod(`${open.host}/app:1`));
+  const { explained, err, code } = await explain(t, kube, pod(`${open.host}/app:1`));
   t.equal(code, 0);
   t.same(explained?.required, ['arm64']);
   t.same(
@@ -112,7 +81,7 @@ t.test('files win over the cluster', async (t) => {
   const kube = await cluster(t);
   const namespace =
     'apiVersion: v1\nkind: Namespace\nmetadata: { name: shop, labels: { arch.example/placement: disabled } }\n';
-  const { explained } = await explain(t, kube.access.server, `${namespace}---\n${pod(`${open.host}/app:1`)}`);
+  const { explained } = await explain(t, kube, `${namespace}---\n${pod(`${open.host}/app:1`)}`);
   t.equal(explained?.outcome, 'skipped');
   const others = kube.requests.filter(({ path }) => !/placementconfigs|leases|configmaps/.test(path));
   t.same(others, [], 'nothing is asked that the files say');
@@ -138,7 +107,7 @@ t.test('custom resources come from the cluster and from the files', async (t) =>
   const clusterConfig = ours('ClusterPodPlacementConfig', 'cluster', { preferredArchitecture: 'arm64' });
   kube.script(`${group}/clusterpodplacementconfigs`, json({ items: [clusterConfig] }));
   const by = async (text: string): Promise<[unknown, string]> => {
-    const { explained, err } = await explain(t, kube.access.server, text);
+    const { explained, err } = await explain(t, kube, text);
     return [explained?.preferred, err];
   };
   t.same(await by(app), [[{ architecture: 'arm64', weight: 100 }], '']);
@@ -150,7 +119,7 @@ t.test('custom resources come from the cluster and from the files', async (t) =>
   const selector = { namespaceSelector: { matchLabels: { team: 'x' } } };
   const other = JSON.stringify(ours('ClusterPodPlacementConfig', 'cluster', selector));
   const shop = JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } });
-  const { explained } = await explain(t, kube.access.server, [app, other, shop].join('\n---\n'));
+  const { explained } = await explain(t, kube, [app, other, shop].join('\n---\n'));
   t.equal(explained?.outcome, 'skipped', 'the selector leaves the namespace out');
 });
 
@@ -176,7 +145,7 @@ t.test('a gate is what happens while a controller leads', async (t) => {
   ];
   for (const [about, items, args, outcome] of cases) {
     kube.script('/apis/coordination.k8s.io/v1/leases', json({ items }));
-    const { explained } = await explain(t, kube.access.server, pod(`${open.host}/missing:1`), ...args);
+    const { explained } = await explain(t, kube, pod(`${open.host}/missing:1`), ...args);
     t.equal(explained?.outcome, outcome, about);
   }
 });
@@ -209,12 +178,7 @@ t.test('images that ended with an exec format error are avoided as by the webhoo
   ];
   for (const [about, path, items, args, broken] of cases) {
     kube.script(path, json({ items }));
-    const { explained, err, code } = await explain(
-      t,
-      kube.access.server,
-      pod(`${open.host}/both:1`),
-      ...args,
-    );
+    const { explained, err, code } = await explain(t, kube, pod(`${open.host}/both:1`), ...args);
     t.equal(err, '', about);
     t.equal(code, 0, about);
     t.same(explained?.required, broken ? ['amd64'] : ['amd64', 'arm64'], about);
@@ -223,7 +187,7 @@ t.test('images that ended with an exec format error are avoided as by the webhoo
     t.equal(asked?.query.get('fieldSelector'), 'metadata.name=archwright-broken-images', about);
   }
   kube.script(everywhere, json({ message: 'configmaps is forbidden' }, 403));
-  const forbidden = await explain(t, kube.access.server, pod(`${open.host}/both:1`));
+  const forbidden = await explain(t, kube, pod(`${open.host}/both:1`));
   t.equal(forbidden.err, '', 'who may not read them decides without');
   t.same(forbidden.explained?.required, ['amd64', 'arm64']);
 });
@@ -234,16 +198,16 @@ t.test('a pod that runs already, on a node that cannot run its image', async (t)
   open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
   const kube = await cluster(t);
   kube.script('/api/v1/nodes/n1', json({ status: { nodeInfo: { architecture: 'amd64' } } }));
-  const wrong = await explain(t, kube.access.server, pod(`${open.host}/app:1`, { nodeName: 'n1' }));
+  const wrong = await explain(t, kube, pod(`${open.host}/app:1`, { nodeName: 'n1' }));
   t.same(
     wrong.explained?.rules.map(({ rule }) => rule),
     ['skip-node-name'],
   );
   t.match(wrong.explained?.warnings, [/app:1 cannot run here: it has arm64, the node is amd64/]);
   t.equal(wrong.code, 0);
-  const right = await explain(t, kube.access.server, pod(`${open.host}/both:1`, { nodeName: 'n1' }));
+  const right = await explain(t, kube, pod(`${open.host}/both:1`, { nodeName: 'n1' }));
   t.same(right.explained?.warnings, []);
-  const unknown = await explain(t, kube.access.server, pod(`${open.host}/app:1`, { nodeName: 'n2' }));
+  const unknown = await explain(t, kube, pod(`${open.host}/app:1`, { nodeName: 'n2' }));
   t.same(unknown.explained?.warnings, []);
 });
 
@@ -264,7 +228,7 @@ t.test('a cluster that gives no answer is left out, with one line', async (t) =>
     ['it is silent', `https://127.0.0.1:${port}`, /./],
   ];
   for (const [what, server, reason] of cases) {
-    const { code, err, explained } = await explain(t, server, pods);
+    const { code, err, explained } = await explain(t, { access: { server } }, pods);
     t.equal(code, 0, what);
     t.equal(explained?.outcome, 'placed', what);
     t.match(err, /^archwright: warning: the cluster does not respond and is ignored: .*\n$/, what);

@@ -112,36 +112,6 @@ t.test('what cannot be understood', async (t) => {
   t.equal(beside.results[0]?.outcome, 'placed', 'the others are explained');
 });
 
-t.test('wrong usage', async (t) => {
-  const {
-    'pod.yaml': file,
-    'bad.yaml': bad,
-    'service.yaml': service,
-  } = files(t, {
-    'pod.yaml': pod({ containers: [] }),
-    'bad.yaml': 'kind: Pod\nmetadata:\n  name: [a\n',
-    'service.yaml': 'apiVersion: v1\nkind: Service\nmetadata: { name: front }\n',
-  });
-  const cases: [args: readonly string[], message: RegExp][] = [
-    [[], /name a file \(-f FILE, or -f - for standard input\) or an object of the cluster/],
-    [[file], /is not an object; use KIND\/NAME/],
-    [['-f', bad], /bad\.yaml:[34]:\d+: /],
-    [['-f', `${file}.gone`], /there is no such file/],
-    [['-f', service], /the input contains no pod and no workload/],
-    [['-f', file, '-o', 'toml'], /--output must be table or json or yaml/],
-    [['-f', file, '--kubeconfig', '/nonexistent/kubeconfig'], /\/nonexistent\/kubeconfig/],
-    [['-f', file, '--context', 'nowhere'], /no context nowhere/],
-    [['-f', file, '--agents', 'https://127.0.0.1:1'], /agentTlsDir/],
-    [['-f'], /-f needs a value/],
-  ];
-  for (const [args, message] of cases) {
-    const { code, out, err } = await run(['explain', ...args]);
-    t.equal(code, 2, args.join(' '));
-    t.equal(out, '', args.join(' '));
-    t.match(err, message);
-  }
-});
-
 t.test('Ctrl-C ends at once', async (t) => {
   const server = await shop(t);
   server.faults.add({ path: /manifests/, fault: { kind: 'hold' } });

@@ -2,8 +2,9 @@
 import type { Test } from 'tap';
 import { image, multiArch } from '../support/registry/content.ts';
 import type { TestRegistry } from '../support/registry/server.ts';
+import { startKubeServer, type KubeServer } from '../support/kube-server.ts';
 import { run, type Result, type RunOptions } from './run.ts';
-import { files, registry, type Explained } from './world.ts';
+import { files, kubeconfig, registry, type Explained } from './world.ts';
 
 /** Explains a text; the results are empty where there is no output. */
 export async function explain(
@@ -16,6 +17,26 @@ export async function explain(
   const result = await run(['explain', '-f', file, '-o', 'json', ...args], options);
   const results = result.out === '' ? [] : (JSON.parse(result.out) as { results: Explained[] }).results;
   return { ...result, results, file };
+}
+
+/** An API server that ends with the test. */
+export async function cluster(t: Test): Promise<KubeServer> {
+  const server = await startKubeServer();
+  t.teardown(() => server.close());
+  return server;
+}
+
+/** The program with the kubeconfig of this API server, whose context is in the namespace `shop`. */
+export async function explainIn(
+  t: Test,
+  { access }: { readonly access: { readonly server: string } },
+  args: readonly string[],
+  stdin = '',
+): Promise<Result & { readonly results: readonly Explained[]; readonly explained: Explained | undefined }> {
+  const { config } = files(t, { config: kubeconfig(access.server) });
+  const result = await run(['explain', '-o', 'json', '--kubeconfig', config, ...args], { stdin });
+  const { results } = JSON.parse(result.out || '{"results":[]}') as { results: Explained[] };
+  return { ...result, results, explained: results[0] };
 }
 
 /** A registry with images of several architectures. */

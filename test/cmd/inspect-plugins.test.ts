@@ -1,49 +1,28 @@
 /** The kubelet's credential provider plugins, from the settings to the registry. */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { answering, configText, writePlugin } from '../daemon/kubelet/support.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { run } from './run.ts';
-import { registry, resultsIn } from './world.ts';
+import { files, registry, resultsIn } from './world.ts';
 
+const password = 'password-of-ann';
 const app = multiArch(['linux/amd64', 'linux/arm64']);
 
 /** A node's directories with one plugin, and the flags that name them. */
-function node(t: Test, host: string, script: string): string[] {
-  const dir = mkdtempSync(join(tmpdir(), 'archwright-node-'));
-  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
-  const config = join(dir, 'config.yaml');
-  const bin = join(dir, 'bin');
-  mkdirSync(bin);
-  writeFileSync(join(bin, 'plugin'), `#!/bin/sh\n${script}\n`);
-  for (const path of [bin, join(bin, 'plugin')]) chmodSync(path, 0o755);
-  writeFileSync(
-    config,
-    `apiVersion: kubelet.config.k8s.io/v1
-kind: CredentialProviderConfig
-providers:
-- name: plugin
-  matchImages: ["${host}"]
-  defaultCacheDuration: 1h
-  apiVersion: credentialprovider.kubelet.k8s.io/v1
-`,
-  );
+function node(t: Test, host: string, script: string): readonly string[] {
+  const { directory, config } = files(t, { config: configText({ name: 'plugin', matchImages: [host] }) });
+  const bin = join(directory, 'bin');
+  mkdirSync(bin, { mode: 0o755 });
+  writePlugin(join(bin, 'plugin'), script);
   return ['--kubelet-config-config', config, '--kubelet-config-bin-dir', bin];
 }
 
-const answer = (host: string, username: string, password: string): string =>
-  `cat <<'END'\n${JSON.stringify({
-    kind: 'CredentialProviderResponse',
-    apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
-    cacheKeyType: 'Registry',
-    auth: { [host]: { username, password } },
-  })}\nEND`;
-
 t.test('a plugin’s credential is presented, and named', async (t) => {
-  const server = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
+  const server = await registry(t, { auth: { kind: 'basic', users: { ann: password } } });
   server.push('team/app', 'v1', app);
-  const flags = node(t, server.host, answer(server.host, 'ann', 'password-of-ann'));
+  const flags = node(t, server.host, answering({ auth: { [server.host]: { username: 'ann', password } } }));
   const image = `${server.host}/team/app:v1`;
   const json = await run(['inspect', '-o', 'json', ...flags, image]);
   t.equal(json.code, 0, json.err);
@@ -55,16 +34,14 @@ t.test('a plugin’s credential is presented, and named', async (t) => {
 });
 
 t.test('a plugin that fails is told', async (t) => {
-  const server = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
-  const flags = node(t, server.host, 'echo "password=password-of-ann was refused" >&2; exit 3');
+  const server = await registry(t, { auth: { kind: 'basic', users: { ann: password } } });
+  const flags = node(
+    t,
+    server.host,
+    `console.error('password=${password} was refused'); process.exitCode = 3;`,
+  );
   const { code, out, err } = await run(['inspect', '-v', ...flags, `${server.host}/team/app:v1`]);
   t.equal(code, 1);
   t.match(out + err, /plugin plugin.*exit status 3: password=\[secret\] was refused/);
   t.notMatch(out + err, /password-of-ann/);
-});
-
-t.test('half of the settings is an error', async (t) => {
-  const { code, err } = await run(['inspect', '--kubelet-config-bin-dir', '/bin', 'a.example/b']);
-  t.equal(code, 2);
-  t.match(err, /kubeletConfig\.binDir.*needs kubeletConfig\.config or kubeletConfig\.configDir/);
 });

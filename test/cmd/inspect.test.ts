@@ -203,24 +203,6 @@ t.test('many images at once, each asked for once', async (t) => {
   t.ok(server.requests.length < 10, `${server.requests.length} requests`);
 });
 
-t.test('wrong usage', async (t) => {
-  const cases: [args: readonly string[], message: RegExp][] = [
-    [[], /name at least one image/],
-    [['--output', 'yaml', 'a'], /--output must be table or json, not yaml/],
-    [['--outptu', 'json', 'a'], /unknown flag --outptu.*--output/],
-    [['--pull-secret'], /--pull-secret needs a value/],
-    [['--pull-secret', '/nonexistent/secret.yaml', 'a'], /there is no such file/],
-    [['--config', '/nonexistent/archwright.toml', 'a'], /no such file/],
-    [['--inspect-timeout', 'soon', 'a'], /inspect-timeout|inspectTimeout/],
-  ];
-  for (const [args, message] of cases) {
-    const { code, out, err } = await run(['inspect', ...args]);
-    t.equal(code, 2, args.join(' '));
-    t.equal(out, '', args.join(' '));
-    t.match(err, message);
-  }
-});
-
 t.test('a registry that never answers', async (t) => {
   const server = await registry(t);
   server.push('team/app', 'v1', multi);

@@ -52,24 +52,6 @@ t.test('every subcommand has help', async (t) => {
   }
 });
 
-t.test('wrong usage ends with 2 and names the nearest', async (t) => {
-  const cases: [string[], RegExp][] = [
-    [[], /^archwright: name a subcommand: .*config/],
-    [['conifg'], /^archwright: unknown subcommand conifg; did you mean config\?\nSee archwright --help\.\n$/],
-    [['toString'], /^archwright: unknown subcommand toString\n/],
-    [['--verison'], /^archwright: unknown flag --verison; did you mean --version\?/],
-    [
-      ['config', '--listn', 'x'],
-      /^archwright config: unknown flag --listn; did you mean --listen\?\nSee archwright config --help/,
-    ],
-  ];
-  for (const [args, expected] of cases) {
-    const { code, out, err } = await run(args);
-    t.same([code, out], [2, ''], args.join(' '));
-    t.match(err, expected, args.join(' '));
-  }
-});
-
 t.test('what the subcommand gets', async (t) => {
   let got: Invocation | undefined;
   const given = only((invocation) => {

@@ -3,7 +3,6 @@ import { createKubeClient } from '../../src/kube/api/client.ts';
 import { probe, type ProbeAnswer } from '../../cmd/probe.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { json, startKubeServer, type KubeAnswer, type KubeServer } from '../support/kube-server.ts';
-import { run } from './run.ts';
 
 const path = '/api/v1/namespaces/shop/pods';
 
@@ -96,16 +95,4 @@ t.test('it is tried again until the time is over; each reason is told once', asy
 
 t.test('it ends when it is told to stop', async (t) => {
   await t.rejects(probed(t, [asSent], AbortSignal.abort(new Error('told to'))), /told to/);
-});
-
-t.test('wrong usage', async (t) => {
-  for (const [args, message] of [
-    [['x'], /takes no arguments/],
-    [['--timeout', 'soon'], /must be a duration/],
-    [['--kubeconfig', '/nowhere/config'], /nowhere/],
-  ] as const) {
-    const result = await run(['probe', ...args]);
-    t.not(result.code, 0);
-    t.match(result.err, message);
-  }
 });
