@@ -38,12 +38,7 @@ async function start(t: Test, prepare: (server: KubeServer) => void = () => unde
   const client = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
   const metrics = createMetrics();
   const clock = createHastyClock();
-  const caches = startCaches({
-    client,
-    log: createLog({ level: 'silent' }),
-    metrics,
-    clock,
-  });
+  const caches = startCaches({ client, log: createLog({ level: 'silent' }), metrics, clock });
   t.teardown(async () => {
     caches.stop();
     client.close();

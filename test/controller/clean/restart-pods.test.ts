@@ -117,10 +117,7 @@ t.test('a pod that was replaced, went away, or may not be evicted', async (t) =>
   store.fault(/pods\/b\/eviction$/, { before: () => store.remove(podPath('b')) });
   store.fault(/pods\/c\/eviction$/, { status: 403 });
   const report = await clean({ restartPods: true });
-  t.match(stepIn(report, 'restarted pods'), {
-    done: 3,
-    failures: [{ what: 'pod shop/c' }],
-  });
+  t.match(stepIn(report, 'restarted pods'), { done: 3, failures: [{ what: 'pod shop/c' }] });
   t.equal(store.get(podPath('d')), undefined);
 });
 

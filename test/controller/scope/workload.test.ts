@@ -1,120 +1,60 @@
 /** From a pod's owner to what a person applied, and how many pods the owner wants. */
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { workloadOf } from '../../../src/controller/scope/workload.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { startKubeStore } from '../../support/kube-store.ts';
 
-const base = '/namespaces/shop';
-const cases: readonly {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly path?: string;
-  readonly object?: object;
-  readonly status?: number;
-  /** `undefined`: gone. */
-  readonly found?: { readonly kind: string; readonly wanted?: number };
-}[] = [
-  {
-    apiVersion: 'apps/v1',
-    kind: 'ReplicaSet',
-    path: `/apis/apps/v1${base}/replicasets/x`,
-    object: { spec: { replicas: 3 } },
-    found: { kind: 'ReplicaSet', wanted: 3 },
-  },
-  {
-    apiVersion: 'apps/v1',
-    kind: 'StatefulSet',
-    path: `/apis/apps/v1${base}/statefulsets/x`,
-    object: { spec: { replicas: 0 } },
-    found: { kind: 'StatefulSet', wanted: 0 },
-  },
-  {
-    apiVersion: 'v1',
-    kind: 'ReplicationController',
-    path: `/api/v1${base}/replicationcontrollers/x`,
-    object: { spec: { replicas: 1 } },
-    found: { kind: 'ReplicationController', wanted: 1 },
-  },
-  {
-    apiVersion: 'batch/v1',
-    kind: 'Job',
-    path: `/apis/batch/v1${base}/jobs/x`,
-    object: { spec: { parallelism: 5 } },
-    found: { kind: 'Job', wanted: 5 },
-  },
-  {
-    apiVersion: 'batch/v1',
-    kind: 'Job',
-    path: `/apis/batch/v1${base}/jobs/x`,
-    object: { spec: { parallelism: 5, completions: 9 }, status: { succeeded: 7 } },
-    found: { kind: 'Job', wanted: 2 },
-  },
-  {
-    apiVersion: 'batch/v1',
-    kind: 'Job',
-    path: `/apis/batch/v1${base}/jobs/x`,
-    object: {
-      spec: { parallelism: 1, completions: 1 },
-      metadata: {
-        ownerReferences: [{ apiVersion: 'batch/v1', kind: 'CronJob', name: 'c', uid: 'c', controller: true }],
-      },
-    },
-    found: { kind: 'CronJob', wanted: 1 },
-  },
-  {
-    apiVersion: 'apps/v1',
-    kind: 'ReplicaSet',
-    path: `/apis/apps/v1${base}/replicasets/x`,
-    object: {
-      spec: { replicas: 3 },
-      metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'c', uid: 'c' }] },
-    },
-    found: { kind: 'ReplicaSet', wanted: 3 },
-  },
-  { apiVersion: 'x.example/v1', kind: 'ReplicaSet', found: { kind: 'ReplicaSet' } },
-  { apiVersion: 'apps/v1', kind: 'ReplicaSet' },
-  {
-    apiVersion: 'apps/v1',
-    kind: 'ReplicaSet',
-    path: `/apis/apps/v1${base}/replicasets/x`,
-    object: { metadata: { uid: 'another' } },
-  },
-  { apiVersion: 'apps/v1', kind: 'ReplicaSet', status: 403, found: { kind: 'ReplicaSet' } },
-];
+const paths: Readonly<Record<string, string>> = {
+  ReplicaSet: '/apis/apps/v1/namespaces/shop/replicasets/x',
+  StatefulSet: '/apis/apps/v1/namespaces/shop/statefulsets/x',
+  ReplicationController: '/api/v1/namespaces/shop/replicationcontrollers/x',
+  Job: '/apis/batch/v1/namespaces/shop/jobs/x',
+};
 
-for (const [index, { apiVersion, kind, path, object, status, found }] of cases.entries()) {
-  void t.test(`${index}: ${apiVersion} ${kind}: ${found?.kind ?? 'gone'}`, async (t) => {
-    const store = await startKubeStore();
-    const client = createKubeClient({ access: store.access, userAgent: 'test' });
-    t.teardown(async () => {
-      client.close();
-      await store.close();
-    });
-    if (path) {
-      const { metadata = {}, ...rest } = object as { metadata?: object };
-      store.put(path, { ...rest, metadata: { uid: 'x', ...metadata } });
-    }
-    if (status) store.fault(/^GET/, { status });
-    const owner = { apiVersion, kind, name: 'x', uid: 'x', controller: true };
-    const workload = await workloadOf('shop', owner, { client, signal: AbortSignal.timeout(10_000) });
-    t.same(
-      workload && { kind: workload.top.kind, wanted: workload.wanted },
-      found && { wanted: undefined, ...found },
-    );
-    if (workload) t.equal(workload.top.namespace, 'shop');
-  });
-}
-
-void t.test('no answer', async (t) => {
+async function setup(t: Test) {
   const store = await startKubeStore();
   const client = createKubeClient({ access: store.access, userAgent: 'test' });
   t.teardown(async () => {
     client.close();
     await store.close();
   });
+  const find = (apiVersion: string, kind: string) => {
+    const owner = { apiVersion, kind, name: 'x', uid: 'x', controller: true };
+    return workloadOf('shop', owner, { client, signal: AbortSignal.timeout(10_000) });
+  };
+  return { store, find };
+}
+
+const owned = (kind: string, controller?: boolean): object => ({
+  metadata: { uid: 'x', ownerReferences: [{ apiVersion: 'v1', kind, name: 'c', uid: 'c', controller }] },
+});
+
+const cases: [apiVersion: string, kind: string, object: object, top?: string, wanted?: number][] = [
+  ['apps/v1', 'ReplicaSet', { spec: { replicas: 3 } }, 'ReplicaSet', 3],
+  ['apps/v1', 'StatefulSet', { spec: { replicas: 0 } }, 'StatefulSet', 0],
+  ['v1', 'ReplicationController', { spec: { replicas: 1 } }, 'ReplicationController', 1],
+  ['batch/v1', 'Job', { spec: { parallelism: 5 } }, 'Job', 5],
+  ['batch/v1', 'Job', { spec: { parallelism: 5, completions: 9 }, status: { succeeded: 7 } }, 'Job', 2],
+  ['batch/v1', 'Job', { spec: { parallelism: 1, completions: 1 }, ...owned('CronJob', true) }, 'CronJob', 1],
+  ['apps/v1', 'ReplicaSet', { spec: { replicas: 3 }, ...owned('ConfigMap') }, 'ReplicaSet', 3],
+  ['apps/v1', 'ReplicaSet', { metadata: { uid: 'another' } }],
+];
+
+void t.test('workloads', async (t) => {
+  const { store, find } = await setup(t);
+  for (const [apiVersion, kind, object, top, wanted] of cases) {
+    store.put(paths[kind] ?? '', { metadata: { uid: 'x' }, ...object });
+    const workload = await find(apiVersion, kind);
+    const expected = top === undefined ? undefined : { kind: top, wanted, namespace: 'shop' };
+    const { kind: found, namespace } = workload?.top ?? {};
+    t.same(workload && { kind: found, wanted: workload.wanted, namespace }, expected, JSON.stringify(object));
+    store.remove(paths[kind] ?? '');
+  }
+  t.match(await find('x.example/v1', 'ReplicaSet'), { top: { kind: 'ReplicaSet' }, wanted: undefined });
+  t.equal(await find('apps/v1', 'ReplicaSet'), undefined, 'gone');
+  const end = store.fault(/^GET/, { status: 403 });
+  t.match(await find('apps/v1', 'ReplicaSet'), { top: { kind: 'ReplicaSet' }, wanted: undefined });
+  end();
   store.fault(/^GET/, { status: 500 });
-  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'x', uid: 'x' };
-  await t.rejects(workloadOf('shop', owner, { client, signal: AbortSignal.timeout(10_000) }), {
-    code: 'unavailable',
-  });
+  await t.rejects(find('apps/v1', 'ReplicaSet'), { code: 'unavailable' }, 'no answer');
 });
