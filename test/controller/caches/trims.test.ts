@@ -7,6 +7,8 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 
 const gate = 'arch.example/scheduling-gate';
 const decision = 'arch.example/decision';
+const created = '2026-11-21T10:00:00Z';
+const ready = (status: string) => ({ type: 'Ready', status });
 
 /** As the API server sends it, with fields that nobody asked for. */
 function pod(spec: object = {}, metadata: object = {}, status?: object): KubeObject {
@@ -18,9 +20,7 @@ function pod(spec: object = {}, metadata: object = {}, status?: object): KubeObj
 }
 
 void t.test('waiting pods', async (t) => {
-  const record = (outcome: string): object => ({
-    annotations: { [decision]: JSON.stringify({ v: 1, outcome }) },
-  });
+  const record = (outcome: string) => ({ annotations: { [decision]: JSON.stringify({ v: 1, outcome }) } });
   const gates = (...names: string[]): object => ({ schedulingGates: names.map((name) => ({ name })) });
   const table: readonly [string, KubeObject, boolean][] = [
     ['without any gate', pod(), false],
@@ -64,30 +64,22 @@ void t.test('of a waiting pod, what a decision looks at stays where it is', asyn
   const metadata = {
     labels: { app: 'web' },
     annotations: { [decision]: '{}' },
-    creationTimestamp: '2026-11-21T10:00:00Z',
+    creationTimestamp: created,
     ownerReferences: [{ apiVersion: 'v1', kind: 'X', name: 'x', uid: 'y' }],
   };
-  const lean = pod(spec, metadata);
-  const big = {
-    ...pod(
-      {
-        ...spec,
-        dnsPolicy: 'Default',
-        containers: [{ ...spec.containers[0], env: [{ name: 'BIG', value: 'x' }] }],
-        volumes: [{ name: 'tmp', emptyDir: {} }, ...spec.volumes],
-      },
-      {
-        ...metadata,
-        generateName: 'web-',
-        managedFields: [{ manager: 'kubectl' }],
-        annotations: { ...metadata.annotations, 'x.example/manifest': 'long' },
-      },
-    ),
-    status: { qosClass: 'x' },
+  const more = {
+    dnsPolicy: 'Default',
+    containers: [{ ...spec.containers[0], env: [{ name: 'BIG', value: 'x' }] }],
+    volumes: [{ name: 'tmp', emptyDir: {} }, ...spec.volumes],
   };
+  const moreMetadata = {
+    generateName: 'web-',
+    managedFields: [{ manager: 'kubectl' }],
+    annotations: { ...metadata.annotations, 'x.example/manifest': 'long' },
+  };
+  const big = pod({ ...spec, ...more }, { ...metadata, ...moreMetadata }, { qosClass: 'x' });
   const before = JSON.stringify(big);
-  const trimmed = trimWaitingPod(big, createSharing())?.pod;
-  t.same(trimmed, lean);
+  t.same(trimWaitingPod(big, createSharing())?.pod, pod(spec, metadata));
   t.equal(JSON.stringify(big), before, 'the object itself is not changed');
   const gated = { schedulingGates: [{ name: gate }] };
   const others = trimWaitingPod(pod(gated, { annotations: { 'x.example/y': 'z' } }), createSharing());
@@ -98,72 +90,54 @@ void t.test('of a waiting pod, what a decision looks at stays where it is', asyn
 });
 
 void t.test('a running pod', async (t) => {
-  const share = createSharing();
-  const object = pod(
-    {
-      nodeName: 'n1',
-      os: { name: 'windows' },
-      serviceAccountName: 'robot',
-      imagePullSecrets: [{ name: 'registry' }, {}],
-      initContainers: [{ name: 'i', image: 'init:1', imagePullPolicy: 'Always', env: [{ name: 'X' }] }],
-      volumes: [
-        { name: 'v', image: { reference: 'data:1', pullPolicy: 'Never' } },
-        { name: 'tmp', emptyDir: {} },
-      ],
-      tolerations: [{ key: 'gpu', operator: 'Exists' }],
+  const same = {
+    serviceAccountName: 'robot',
+    tolerations: [{ key: 'gpu', operator: 'Exists' }],
+  };
+  const spec = {
+    ...same,
+    nodeName: 'n1',
+    os: { name: 'windows' },
+    imagePullSecrets: [{ name: 'registry' }, {}],
+    initContainers: [{ name: 'i', image: 'init:1', imagePullPolicy: 'Always', env: [{ name: 'X' }] }],
+    volumes: [
+      { name: 'v', image: { reference: 'data:1', pullPolicy: 'Never' } },
+      { name: 'tmp', emptyDir: {} },
+    ],
+  };
+  const annotations = { [decision]: '{}', 'kubernetes.io/config.mirror': 'hash' };
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-5', uid: 'r', controller: true };
+  const metadata = {
+    creationTimestamp: created,
+    deletionTimestamp: '2026-11-21T11:00:00Z',
+    labels: { app: 'web' },
+    annotations: {
+      ...annotations,
+      'kubectl.kubernetes.io/last-applied-configuration': '{"secret": "?"}',
+      'xarch.example/no': 'x',
     },
-    {
-      creationTimestamp: '2026-11-21T10:00:00Z',
-      deletionTimestamp: '2026-11-21T11:00:00Z',
-      labels: { app: 'web' },
-      annotations: {
-        [decision]: '{}',
-        'kubernetes.io/config.mirror': 'hash',
-        'kubectl.kubernetes.io/last-applied-configuration': '{"secret": "?"}',
-        'xarch.example/no': 'x',
+    ownerReferences: [
+      { apiVersion: 'v1', kind: 'ConfigMap', name: 'other', uid: 'o' },
+      { ...owner, blockOwnerDeletion: true },
+    ],
+  };
+  const init = { name: 'i', image: 'init:1', imageID: 'init@sha256:1', ready: true, restartCount: 0 };
+  const main = { name: 'c', image: 'web:1', imageID: 'web@sha256:2', ready: false, restartCount: 3 };
+  const ended = { exitCode: 128, message: 'exec format error' };
+  const status = {
+    phase: 'Running',
+    conditions: [{ type: 'Initialized', status: 'True' }, ready('True')],
+    initContainerStatuses: [{ ...init, state: { terminated: { reason: 'Completed', exitCode: 0 } } }],
+    containerStatuses: [
+      {
+        ...main,
+        state: { waiting: { reason: 'CrashLoopBackOff' } },
+        lastState: { terminated: { reason: 'StartError', ...ended } },
       },
-      ownerReferences: [
-        { apiVersion: 'v1', kind: 'ConfigMap', name: 'other', uid: 'o' },
-        {
-          apiVersion: 'apps/v1',
-          kind: 'ReplicaSet',
-          name: 'web-5',
-          uid: 'r',
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
-    },
-    {
-      phase: 'Running',
-      conditions: [
-        { type: 'Initialized', status: 'True' },
-        { type: 'Ready', status: 'True' },
-      ],
-      initContainerStatuses: [
-        {
-          name: 'i',
-          image: 'init:1',
-          imageID: 'init@sha256:1',
-          ready: true,
-          restartCount: 0,
-          state: { terminated: { reason: 'Completed', exitCode: 0 } },
-        },
-      ],
-      containerStatuses: [
-        {
-          name: 'c',
-          image: 'web:1',
-          imageID: 'web@sha256:2',
-          ready: false,
-          restartCount: 3,
-          state: { waiting: { reason: 'CrashLoopBackOff' } },
-          lastState: { terminated: { reason: 'StartError', exitCode: 128, message: 'exec format error' } },
-        },
-      ],
-    },
-  );
-  t.same(trimRunningPod(object, share), {
+    ],
+  };
+  t.same(trimRunningPod(pod(spec, metadata, status), createSharing()), {
+    ...same,
     namespace: 'shop',
     name: 'web',
     uid: 'u',
@@ -173,11 +147,10 @@ void t.test('a running pod', async (t) => {
     phase: 'Running',
     ready: true,
     deleting: true,
-    createdAt: Date.UTC(2026, 10, 21, 10),
+    createdAt: Date.parse(created),
     labels: { app: 'web' },
-    annotations: { [decision]: '{}', 'kubernetes.io/config.mirror': 'hash' },
-    owner: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-5', uid: 'r', controller: true },
-    serviceAccountName: 'robot',
+    annotations,
+    owner,
     pullSecrets: ['registry'],
     images: [
       { image: 'init:1', pullPolicy: 'Always', usedBy: 'i' },
@@ -185,30 +158,9 @@ void t.test('a running pod', async (t) => {
       { image: 'data:1', pullPolicy: 'Never', usedBy: 'v' },
     ],
     containers: [
-      {
-        name: 'i',
-        image: 'init:1',
-        imageID: 'init@sha256:1',
-        ready: true,
-        running: false,
-        restartCount: 0,
-        reason: 'Completed',
-        exitCode: 0,
-        message: undefined,
-      },
-      {
-        name: 'c',
-        image: 'web:1',
-        imageID: 'web@sha256:2',
-        ready: false,
-        running: false,
-        restartCount: 3,
-        reason: 'CrashLoopBackOff',
-        exitCode: 128,
-        message: 'exec format error',
-      },
+      { ...init, running: false, reason: 'Completed', exitCode: 0, message: undefined },
+      { ...main, running: false, reason: 'CrashLoopBackOff', ...ended },
     ],
-    tolerations: [{ key: 'gpu', operator: 'Exists' }],
     nodeChoice: undefined,
   });
 });
@@ -219,34 +171,21 @@ void t.test('a running pod that says little, and one that says too much', async 
   t.equal(trimRunningPod(pod({ nodeName: '' }), share), undefined, 'an empty node');
   t.equal(trimRunningPod({ metadata: { name: 'x' } }, share), undefined, 'no spec');
   t.match(trimRunningPod(pod({ nodeName: 'n1' }), share), {
-    os: 'linux',
-    phase: 'Unknown',
-    ready: false,
-    deleting: false,
-    createdAt: 0,
-    owner: undefined,
-    annotations: undefined,
-    containers: [],
-    tolerations: [],
+    ...{ os: 'linux', phase: 'Unknown', ready: false, deleting: false, createdAt: 0 },
+    ...{ owner: undefined, annotations: undefined, containers: [], tolerations: [] },
   });
   const bySelector = { nodeName: 'n1', nodeSelector: { 'kubernetes.io/os': 'windows' } };
   t.equal(trimRunningPod(pod(bySelector), share)?.os, 'windows', 'most pods for Windows say no more');
-  const terminated = (message: string): KubeObject =>
-    pod({ nodeName: 'n1' }, {}, { containerStatuses: [{ name: 'c', state: { terminated: { message } } }] });
-  const messageOf = (text: string): string | undefined =>
-    trimRunningPod(terminated(text), share)?.containers[0]?.message;
-  t.equal(messageOf(''), undefined);
-  t.equal(messageOf('x'.repeat(256)), 'x'.repeat(256));
-  t.equal(messageOf('x'.repeat(4096)), 'x'.repeat(256));
-  t.equal(messageOf(`x${'é'.repeat(200)}`), `x${'é'.repeat(127)}`, 'never half a character');
-  t.match(trimRunningPod(terminated('m'), share)?.containers[0], {
-    ready: false,
-    restartCount: 0,
-    image: '',
-    imageID: '',
-    reason: undefined,
-    exitCode: undefined,
-  });
+  const containerOf = (message: string) => {
+    const status = { containerStatuses: [{ name: 'c', state: { terminated: { message } } }] };
+    return trimRunningPod(pod({ nodeName: 'n1' }, {}, status), share)?.containers[0];
+  };
+  t.equal(containerOf('')?.message, undefined);
+  t.equal(containerOf('x'.repeat(256))?.message, 'x'.repeat(256));
+  t.equal(containerOf('x'.repeat(4096))?.message, 'x'.repeat(256));
+  t.equal(containerOf(`x${'é'.repeat(200)}`)?.message, `x${'é'.repeat(127)}`, 'never half a character');
+  const unknown = { ready: false, restartCount: 0, image: '', imageID: '' };
+  t.match(containerOf('m'), { ...unknown, reason: undefined, exitCode: undefined });
 });
 
 void t.test('pods of one workload share what they have in common, and nobody can change it', async (t) => {
@@ -271,76 +210,51 @@ void t.test('pods of one workload share what they have in common, and nobody can
 
 void t.test('a node', async (t) => {
   const share = createSharing();
-  t.same(
-    trimNode(
-      {
-        metadata: {
-          name: 'n1',
-          uid: 'u',
-          resourceVersion: '3',
-          creationTimestamp: '2026-11-21T10:00:00Z',
-          labels: {
-            'kubernetes.io/arch': 'wrong',
-            'kubernetes.io/os': 'wrong',
-            'kubernetes.io/hostname': 'h1',
-          },
-          annotations: { 'arch.example/taint': 'a', other: 'x' },
-        },
-        spec: {
-          taints: [
-            { key: 'a', value: 'b', effect: 'NoSchedule', timeAdded: 'x' },
-            { key: 'c', effect: 'NoExecute' },
-          ],
-        },
-        status: {
-          nodeInfo: { architecture: 'arm64', operatingSystem: 'linux' },
-          conditions: [{ type: 'Ready', status: 'True' }],
-        },
-      } as KubeObject,
-      share,
-    ),
-    {
+  const labels = { 'kubernetes.io/arch': 's390x', 'kubernetes.io/os': 'linux' };
+  const taint = { key: 'a', value: 'b', effect: 'NoSchedule' };
+  const other = { key: 'c', effect: 'NoExecute' };
+  const node = {
+    metadata: {
       name: 'n1',
       uid: 'u',
       resourceVersion: '3',
-      architecture: 'arm64',
-      os: 'linux',
-      hostname: 'h1',
-      taints: [
-        { key: 'a', value: 'b', effect: 'NoSchedule' },
-        { key: 'c', effect: 'NoExecute' },
-      ],
-      ownTaintKey: 'a',
-      ready: true,
-      createdAt: Date.UTC(2026, 10, 21, 10),
+      creationTimestamp: created,
+      labels: { ...labels, 'kubernetes.io/os': 'wrong', 'kubernetes.io/hostname': 'h1' },
+      annotations: { 'arch.example/taint': 'a', other: 'x' },
     },
-  );
-  const labels = { 'kubernetes.io/arch': 's390x', 'kubernetes.io/os': 'linux' };
+    spec: { taints: [{ ...taint, timeAdded: 'x' }, other] },
+    status: {
+      nodeInfo: { architecture: 'arm64', operatingSystem: 'linux' },
+      conditions: [ready('True')],
+    },
+  };
+  t.same(trimNode(node, share), {
+    name: 'n1',
+    uid: 'u',
+    resourceVersion: '3',
+    architecture: 'arm64',
+    os: 'linux',
+    hostname: 'h1',
+    taints: [taint, other],
+    ownTaintKey: 'a',
+    ready: true,
+    createdAt: Date.parse(created),
+  });
   const mute = { nodeInfo: { architecture: '', operatingSystem: '' } };
   const unreported = { metadata: { name: 'n3', labels }, status: mute };
-  t.match(trimNode(unreported, share), { architecture: 's390x', os: 'linux' }, 'it has not reported');
-  t.match(trimNode({ metadata: { name: 'n2', labels } }, share), {
-    architecture: 's390x',
-    os: 'linux',
-    hostname: undefined,
-    taints: [],
-    ready: false,
-  });
-  const notReady = { metadata: {}, status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } };
-  t.equal(trimNode(notReady as KubeObject, share).ready, false);
+  const byLabels = { architecture: 's390x', os: 'linux', hostname: undefined, taints: [], ready: false };
+  t.match(trimNode(unreported, share), byLabels, 'it has not reported');
+  t.match(trimNode({ metadata: { name: 'n2', labels } }, share), byLabels);
+  const notReady = { metadata: {}, status: { conditions: [ready('Unknown')] } };
+  t.equal(trimNode(notReady, share).ready, false);
 });
 
 void t.test('a namespace, and times', async (t) => {
-  t.same(trimNamespace({ metadata: { name: 'shop', labels: { a: 'b' } } }), {
-    name: 'shop',
-    labels: { a: 'b' },
-    deleting: false,
-  });
-  t.match(trimNamespace({ metadata: { name: 'shop', deletionTimestamp: '2026-11-21T10:00:00Z' } }), {
-    labels: {},
-    deleting: true,
-  });
-  t.equal(timeOf('2026-11-21T10:00:00Z'), Date.UTC(2026, 10, 21, 10));
+  const metadata = { name: 'shop', labels: { a: 'b' } };
+  t.same(trimNamespace({ metadata }), { ...metadata, deleting: false });
+  const deleted = { metadata: { name: 'shop', deletionTimestamp: created } };
+  t.match(trimNamespace(deleted), { labels: {}, deleting: true });
+  t.equal(timeOf(created), Date.UTC(2026, 10, 21, 10));
   t.equal(timeOf('yesterday'), 0);
   t.equal(timeOf(undefined), 0);
 });
