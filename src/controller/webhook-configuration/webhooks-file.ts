@@ -28,13 +28,8 @@ export interface ServiceReference {
 }
 
 /** The file cannot be used; the message says where and why. */
-export class WebhooksFileError extends Error {
-  readonly path: string;
-  constructor(path: string, why: string) {
-    super(`${path}: ${why}`);
-    this.name = 'WebhooksFileError';
-    this.path = path;
-  }
+class WebhooksFileError extends Error {
+  override readonly name = 'WebhooksFileError';
 }
 
 /** A webhook with all its selectors and match conditions (64 at most, of 1 KiB) is some kilobytes. */
@@ -46,14 +41,13 @@ const maxWebhooks = 20;
  * @throws FileError if it cannot be read, WebhooksFileError if its content is wrong
  */
 export async function readWebhooksFile(path: string): Promise<readonly Webhook[]> {
-  const text = decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path);
-  return parseWebhooks(text, path);
+  return parseWebhooks(decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path), path);
 }
 
 /** @throws WebhooksFileError */
 export function parseWebhooks(text: string, path: string): readonly Webhook[] {
   const refuse = (why: string): never => {
-    throw new WebhooksFileError(path, why);
+    throw new WebhooksFileError(`${path}: ${why}`);
   };
   let document: unknown;
   try {
@@ -109,14 +103,8 @@ function clientConfig(given: unknown, refuse: (why: string) => never): ClientCon
   }
   if (path !== undefined && typeof path !== 'string') return refuse('has a path that is no text');
   if (port !== undefined && !Number.isInteger(port)) return refuse('has a port that is no number');
-  return {
-    service: {
-      namespace,
-      name,
-      ...(path !== undefined && { path }),
-      port: (port as number | undefined) ?? 443,
-    },
-  };
+  const usual = { namespace, name, port: (port as number | undefined) ?? 443 };
+  return { service: { ...usual, ...(path !== undefined && { path }) } };
 }
 
 /**

@@ -44,114 +44,84 @@ t.test('when a webhook comes into force, and with which policy', async (t) => {
     clientConfig: { url: 'https://old.example/mutate' },
     timeoutSeconds: 1,
   });
-  type Case = [
-    string,
-    Webhook[],
-    keyof typeof availabilities,
-    string,
-    { policy?: string; url?: string; waiting?: boolean; relaxed?: boolean },
-  ];
-  const cases: Case[] = [
-    ['new, and it answers', [], 'there', 'Fail', { policy: 'Fail' }],
+  interface Expected {
+    readonly policy?: string;
+    readonly url?: string;
+    readonly waiting?: boolean;
+    readonly relaxed?: boolean;
+  }
+  const fail = { policy: 'Fail' };
+  const ignore = { policy: 'Ignore' };
+  const relaxed = { policy: 'Ignore', relaxed: true };
+  const stays = { policy: 'Fail', url: 'https://old.example/mutate', waiting: true };
+  const cases: [string, Webhook[], keyof typeof availabilities, string, Expected][] = [
+    ['new, and it answers', [], 'there', 'Fail', fail],
     ['new, and it does not', [], 'unready', 'Fail', { waiting: true }],
     ['new, and nobody is there', [], 'gone', 'Ignore', { waiting: true }],
-    ['in force, and it answers', [inForce('Fail')], 'there', 'Fail', { policy: 'Fail' }],
-    ['in force, and it does not answer us', [inForce('Fail')], 'unready', 'Fail', { policy: 'Fail' }],
-    ['in force, gone a moment ago', [inForce('Fail')], 'justGone', 'Fail', { policy: 'Fail' }],
-    ['in force, gone', [inForce('Fail')], 'gone', 'Fail', { policy: 'Ignore', relaxed: true }],
-    ['relaxed, gone', [inForce('Ignore')], 'gone', 'Fail', { policy: 'Ignore', relaxed: true }],
-    [
-      'relaxed, by a leader before',
-      [inForce('Ignore')],
-      'justGone',
-      'Fail',
-      { policy: 'Ignore', relaxed: true },
-    ],
-    [
-      'relaxed, there but not answering',
-      [inForce('Ignore')],
-      'unready',
-      'Fail',
-      { policy: 'Ignore', relaxed: true },
-    ],
-    ['relaxed, and back', [inForce('Ignore')], 'there', 'Fail', { policy: 'Fail' }],
-    ['Ignore stays', [inForce('Ignore')], 'gone', 'Ignore', { policy: 'Ignore' }],
-    ['Ignore is put right', [inForce('Fail')], 'gone', 'Ignore', { policy: 'Ignore' }],
-    ['it moves, and the new place answers', [elsewhere], 'there', 'Fail', { policy: 'Fail' }],
-    [
-      'it moves, and the new place does not',
-      [elsewhere],
-      'unready',
-      'Fail',
-      { policy: 'Fail', url: 'https://old.example/mutate', waiting: true },
-    ],
+    ['in force, and it answers', [inForce('Fail')], 'there', 'Fail', fail],
+    ['in force, and it does not answer us', [inForce('Fail')], 'unready', 'Fail', fail],
+    ['in force, gone a moment ago', [inForce('Fail')], 'justGone', 'Fail', fail],
+    ['in force, gone', [inForce('Fail')], 'gone', 'Fail', relaxed],
+    ['relaxed, gone', [inForce('Ignore')], 'gone', 'Fail', relaxed],
+    ['relaxed, by a leader before', [inForce('Ignore')], 'justGone', 'Fail', relaxed],
+    ['relaxed, there but not answering', [inForce('Ignore')], 'unready', 'Fail', relaxed],
+    ['relaxed, and back', [inForce('Ignore')], 'there', 'Fail', fail],
+    ['Ignore stays', [inForce('Ignore')], 'gone', 'Ignore', ignore],
+    ['Ignore is put right', [inForce('Fail')], 'gone', 'Ignore', ignore],
+    ['it moves, and the new place answers', [elsewhere], 'there', 'Fail', fail],
+    ['it moves, and the new place does not', [elsewhere], 'unready', 'Fail', stays],
   ];
-  for (const [what, actual, availability, policy, expected] of cases) {
-    const decided = await decideWebhooks({
+  const decide = (policy: string, actual: Webhook[], availability: Availability, absenceMs = 30 * second) =>
+    decideWebhooks({
       wanted: [webhook('a', policy)],
       actual,
       bundle,
-      availability: () => availabilities[availability],
-      absenceMs: 30 * second,
+      availability: () => availability,
+      absenceMs,
       now,
     });
+  for (const [what, actual, availability, policy, expected] of cases) {
+    const decided = await decide(policy, actual, availabilities[availability]);
     const [first] = decided.webhooks;
     t.equal(first?.failurePolicy, expected.policy, what);
     t.equal(first?.clientConfig.url, expected.url, what);
     t.same(decided.waiting, expected.waiting === true ? ['a'] : [], what);
+    t.equal(decided.reason, expected.waiting === true ? 'no' : undefined, what);
     t.same(decided.relaxed, expected.relaxed === true ? ['a'] : [], what);
     if (first) t.equal(first.clientConfig.caBundle, writeCaBundle(bundle), `${what}: its caBundle is true`);
   }
-
-  const never = await decideWebhooks({
-    wanted: [webhook('a', 'Fail')],
-    actual: [inForce('Ignore')],
-    bundle,
-    availability: () => ({ ...availabilities.gone, absentMs: 1e9 }),
-    absenceMs: 0,
-    now,
-  });
+  const never = await decide('Fail', [inForce('Ignore')], { ...availabilities.gone, absentMs: 1e9 }, 0);
   t.equal(never.webhooks[0]?.failurePolicy, 'Fail', '0: never taken back');
 });
 
-t.test('whom the API server trusts', async (t) => {
-  const [wanted, old, expired] = await Promise.all([
-    authority(),
-    authority(),
-    authority(now - 5000, now - 1000),
-  ]);
-  const decide = (caBundle: string | undefined, availability: Availability) => {
+t.test('the authorities that the API server trusts', async (t) => {
+  const [wanted, old] = [await authority(), await authority()];
+  const expired = await authority(now - 5000, now - 1000);
+  const cases: [string, Certificate[] | undefined, keyof typeof availabilities, Certificate[]][] = [
+    ['none yet', undefined, 'there', [wanted]],
+    ['the right one', [wanted], 'partly', [wanted]],
+    ['an old one that is in use', [old], 'partly', [wanted, old]],
+    ['an old one that is in use, and the right one', [old, wanted], 'partly', [wanted, old]],
+    ['an old one that nobody needs', [wanted, old], 'there', [wanted]],
+    ['an old one, and nobody there', [wanted, old], 'gone', [wanted, old]],
+    ['an expired one', [wanted, expired], 'partly', [wanted]],
+    ['garbage', [], 'partly', [wanted]],
+  ];
+  for (const [what, before, availability, expected] of cases) {
     const plain = webhook('a', 'Fail');
+    const caBundle = before?.length === 0 ? 'Z2FyYmFnZQ==' : before && writeCaBundle(before);
     const clientConfig = { ...plain.clientConfig, ...(caBundle !== undefined && { caBundle }) };
-    return decideWebhooks({
+    const decided = await decideWebhooks({
       wanted: [plain],
       actual: [{ ...plain, clientConfig }],
       bundle: [wanted],
-      availability: () => availability,
+      availability: () => availabilities[availability],
       absenceMs: 0,
       now,
     });
-  };
-  const cases: [string, string | undefined, Availability, Certificate[]][] = [
-    ['none yet', undefined, availabilities.there, [wanted]],
-    ['garbage', 'Z2FyYmFnZQ==', availabilities.partly, [wanted]],
-    ['the right one', writeCaBundle([wanted]), availabilities.partly, [wanted]],
-    ['an old one that is in use', writeCaBundle([old]), availabilities.partly, [wanted, old]],
-    [
-      'an old one that is in use, and the right one',
-      writeCaBundle([old, wanted]),
-      availabilities.partly,
-      [wanted, old],
-    ],
-    ['an old one that nobody needs', writeCaBundle([wanted, old]), availabilities.there, [wanted]],
-    ['an old one, and nobody there', writeCaBundle([wanted, old]), availabilities.gone, [wanted, old]],
-    ['an expired one', writeCaBundle([wanted, expired]), availabilities.partly, [wanted]],
-  ];
-  for (const [what, caBundle, availability, expected] of cases) {
-    const decided = await decide(caBundle, availability);
-    const [first] = decided.webhooks;
+    const ids = readCaBundle(decided.webhooks[0]?.clientConfig.caBundle)?.map(({ id }) => id);
     t.same(
-      readCaBundle(first?.clientConfig.caBundle)?.map(({ id }) => id),
+      ids,
       expected.map(({ id }) => id),
       what,
     );

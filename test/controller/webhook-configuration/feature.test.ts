@@ -24,7 +24,6 @@ import { paths } from '../../../src/kube/api/paths.ts';
 
 const name = 'archwright';
 const path = paths.mutatingWebhookConfigurations(name);
-const slicesPath = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices/hook-1`;
 const subject = {
   commonName: 'archwright-webhook',
   names: ['hook.archwright.svc'],
@@ -73,19 +72,20 @@ async function startHook(t: Test, pair: Pair): Promise<Hook> {
   return hook;
 }
 
+function slice(world: World, endpoints: object[] | null, ports: object[] | null, index = 1): void {
+  const metadata = { labels: { 'kubernetes.io/service-name': 'hook' } };
+  const path = paths.endpointSlices(namespace, `hook-${index}`);
+  world.store.put(path, { addressType: 'IPv4', metadata, endpoints, ports });
+}
+
 function endpoints(
   world: World,
-  ports: readonly { readonly port: number; readonly ready?: boolean }[],
-  portName = 'https',
+  hooks: readonly { readonly port: number; readonly ready?: boolean }[],
 ): void {
-  ports.forEach(({ port, ready }, index) => {
-    world.store.put(slicesPath.replace(/1$/, String(index + 1)), {
-      addressType: 'IPv4',
-      metadata: { labels: { 'kubernetes.io/service-name': 'hook' } },
-      endpoints: [{ addresses: ['127.0.0.1'], conditions: { ready } }],
-      ports: [{ name: portName, port }],
-    });
-  });
+  for (const [index, { port, ready }] of hooks.entries()) {
+    const endpoint = { addresses: ['127.0.0.1'], conditions: { ready } };
+    slice(world, [endpoint], [{ name: 'https', port }], index + 1);
+  }
 }
 
 function put(world: World, ...authorities: Pair[]): void {
@@ -128,6 +128,18 @@ async function start(t: Test, world: World, text = fileText(), configuration: Pa
   return { write, end, state };
 }
 
+/** An authority, its webhook, an empty configuration, and the Secret; the Service has no endpoints yet. */
+async function withHook(t: Test, names: readonly string[] = subject.names) {
+  const world = await createWorld(t);
+  const a = await issueAuthority(validity);
+  const hook = await startHook(t, await issueLeaf(a, { ...subject, names }, validity));
+  put(world, a);
+  world.store.put(path, {});
+  return { world, a, hook };
+}
+
+const logged = (world: World, text: string): Promise<void> =>
+  world.store.until(() => world.log.join('').includes(text), text);
 const get = (world: World): WebhookConfiguration | undefined => world.store.get(path);
 const policy = (world: World): string | undefined => get(world)?.webhooks?.[0]?.failurePolicy;
 const bundleIds = (world: World): string[] | undefined => {
@@ -150,13 +162,10 @@ t.test('from an empty configuration to one that is kept', async (t) => {
   endpoints(world, [{ port: hook.port, ready: false }]);
   await state('waiting');
   endpoints(world, [{ port: hook.port, ready: true }]);
-  await world.store.until(() => world.log.join('').includes('certificate'), 'another authority is told');
+  await logged(world, 'certificate');
   t.equal(get(world)?.webhooks, undefined);
   put(world, a);
-  await world.store.until(
-    () => world.log.join('').includes('status 503'),
-    'what the webhook answers is told',
-  );
+  await logged(world, 'status 503');
   t.equal(get(world)?.webhooks, undefined);
   hook.status = 200;
   await state('in-force');
@@ -177,36 +186,26 @@ t.test('from an empty configuration to one that is kept', async (t) => {
   const good = get(world);
   const [webhook] = good?.webhooks ?? [];
   const { asked } = hook;
-  const edits: [string, object][] = [
-    ['no caBundle', { webhooks: [{ ...webhook, clientConfig: { service: webhook?.clientConfig.service } }] }],
-    [
-      'another caBundle',
-      { webhooks: [{ ...webhook, clientConfig: { ...webhook?.clientConfig, caBundle: 'eA==' } }] },
-    ],
-    ['a selector', { webhooks: [{ ...webhook, objectSelector: { matchLabels: { a: 'b' } } }] }],
-    [
-      'a match condition',
-      { webhooks: [{ ...webhook, matchConditions: [{ name: 'x', expression: 'false' }] }] },
-    ],
-    ['one webhook more', { webhooks: [webhook, { ...webhook, name: 'other.example' }] }],
-    ['none', { webhooks: [] }],
+  const clientConfig = webhook?.clientConfig;
+  const wanted = JSON.stringify(good?.webhooks);
+  const edits: [string, object[]][] = [
+    ['no caBundle', [{ ...webhook, clientConfig: { service: clientConfig?.service } }]],
+    ['another caBundle', [{ ...webhook, clientConfig: { ...clientConfig, caBundle: 'eA==' } }]],
+    ['a selector', [{ ...webhook, objectSelector: { matchLabels: { a: 'b' } } }]],
+    ['a match condition', [{ ...webhook, matchConditions: [{ name: 'x', expression: 'false' }] }]],
+    ['one webhook more', [{ ...webhook }, { ...webhook, name: 'other.example' }]],
+    ['none', []],
   ];
-  for (const [what, edit] of edits) {
-    world.store.put(path, { ...good, ...edit });
-    await world.store.until(
-      () => JSON.stringify(get(world)?.webhooks) === JSON.stringify(good?.webhooks),
-      what,
-    );
+  for (const [what, webhooks] of edits) {
+    world.store.put(path, { ...good, webhooks });
+    await world.store.until(() => JSON.stringify(get(world)?.webhooks) === wanted, what);
   }
   t.ok(hook.asked > asked, 'what has to come into force again is asked again');
 
   write(fileText('failurePolicy: Ignore'));
   await world.store.until(() => policy(world) === 'Ignore', 'the file is followed');
   write('webhooks: {');
-  await world.store.until(
-    () => world.log.join('').includes('the last good one stays in force'),
-    'a bad file',
-  );
+  await logged(world, 'the last good one stays in force');
   t.equal(policy(world), 'Ignore');
 
   // Uninstalling removes the object while the controller still runs.
@@ -220,23 +219,12 @@ t.test('from an empty configuration to one that is kept', async (t) => {
 /** What is behind the Service while nobody is, as the API server has it. */
 const absences = {
   'pods that are not ready': (world: World, port: number): void => endpoints(world, [{ port, ready: false }]),
-  'no pods': (world: World): void => {
-    world.store.put(slicesPath, {
-      addressType: 'IPv4',
-      metadata: { labels: { 'kubernetes.io/service-name': 'hook' } },
-      endpoints: null,
-      ports: null,
-    });
-  },
+  'no pods': (world: World): void => slice(world, null, null),
 };
 
 for (const [what, leave] of Object.entries(absences))
   t.test(`nobody is there, ${what}: Ignore until somebody is`, async (t) => {
-    const world = await createWorld(t);
-    const a = await issueAuthority(validity);
-    const hook = await startHook(t, await issueLeaf(a, subject, validity));
-    put(world, a);
-    world.store.put(path, {});
+    const { world, hook } = await withHook(t);
     endpoints(world, [{ port: hook.port }]);
     const first = await start(t, world);
     await first.state('in-force');
@@ -259,26 +247,21 @@ for (const [what, leave] of Object.entries(absences))
   });
 
 t.test('an authority that is exchanged at once: the old one stays until all show the new', async (t) => {
-  const world = await createWorld(t);
-  const [a, b] = [await issueAuthority(validity), await issueAuthority(validity)];
-  const hooks = [
-    await startHook(t, await issueLeaf(a, subject, validity)),
-    await startHook(t, await issueLeaf(a, subject, validity)),
-  ];
-  put(world, a);
-  world.store.put(path, {});
-  endpoints(world, hooks);
+  const { world, a, hook } = await withHook(t);
+  const b = await issueAuthority(validity);
+  const other = await startHook(t, await issueLeaf(a, subject, validity));
+  endpoints(world, [hook, other]);
   const { state } = await start(t, world, fileText(), { certificates: 'external' });
   await state('in-force');
   const both = [b.certificate.id, a.certificate.id];
   put(world, b);
   await world.store.until(() => bundleIds(world)?.length === 2, 'both are trusted');
   t.same(bundleIds(world), both);
-  hooks[0]?.use(await issueLeaf(b, subject, validity));
-  const asked = hooks[0]?.asked ?? 0;
-  await world.store.until(() => (hooks[0]?.asked ?? 0) > asked + 2, 'it goes on asking');
+  hook.use(await issueLeaf(b, subject, validity));
+  const { asked } = hook;
+  await world.store.until(() => hook.asked > asked + 2, 'it goes on asking');
   t.same(bundleIds(world), both, 'one of two still shows the old');
-  hooks[1]?.use(await issueLeaf(b, subject, validity));
+  other.use(await issueLeaf(b, subject, validity));
   await world.store.until(() => bundleIds(world)?.length === 1, 'only the new is trusted');
   t.same(bundleIds(world), [b.certificate.id]);
   t.same(
@@ -289,12 +272,7 @@ t.test('an authority that is exchanged at once: the old one stays until all show
 });
 
 t.test('by URL, and faults of the API server', async (t) => {
-  const world = await createWorld(t);
-  const a = await issueAuthority(validity);
-  const pair = await issueLeaf(a, { ...subject, names: ['127.0.0.1'] }, validity);
-  const hook = await startHook(t, pair);
-  put(world, a);
-  world.store.put(path, {});
+  const { world, hook } = await withHook(t, ['127.0.0.1']);
   const ends = [
     world.store.fault(/^GET .*mutatingwebhookconfigurations/, { status: 403, times: 2 }),
     world.store.fault(/^GET .*secrets/, { status: 500, times: 2 }),
@@ -320,47 +298,33 @@ t.test('by URL, and faults of the API server', async (t) => {
 });
 
 t.test('a Service with several ports', async (t) => {
-  const world = await createWorld(t);
-  const a = await issueAuthority(validity);
-  const hook = await startHook(t, await issueLeaf(a, subject, validity));
-  put(world, a);
-  world.store.put(path, {});
-  world.store.put(slicesPath, {
-    metadata: { labels: { 'kubernetes.io/service-name': 'hook' } },
-    endpoints: [{ addresses: ['127.0.0.1'], conditions: { ready: true } }, { addresses: [] }],
-    ports: [{ name: 'metrics', port: 1 }, { name: 'tls', port: hook.port }, { name: 'none' }],
-  });
+  const { world, hook } = await withHook(t);
+  slice(
+    world,
+    [{ addresses: ['127.0.0.1'], conditions: { ready: true } }, { addresses: [] }],
+    [{ name: 'metrics', port: 1 }, { name: 'tls', port: hook.port }, { name: 'none' }],
+  );
   const { state } = await start(t, world);
   await state('waiting');
-  await world.store.until(() => world.log.join('').includes('has no port 443'), 'it has looked');
+  await logged(world, 'has no port 443');
   t.equal(get(world)?.webhooks, undefined, 'without the Service nobody knows which');
-  world.store.put(`/api/v1/namespaces/${namespace}/services/hook`, {
-    spec: {
-      ports: [
-        { name: 'metrics', port: 8080 },
-        { name: 'tls', port: 443 },
-      ],
-    },
-  });
+  const ports = [
+    { name: 'metrics', port: 8080 },
+    { name: 'tls', port: 443 },
+  ];
+  world.store.put(paths.services(namespace, 'hook'), { spec: { ports } });
   await state('in-force');
 });
 
 t.test('a Service that may not be read: the usual name of the port', async (t) => {
   for (const portName of ['webhook', 'https']) {
-    const world = await createWorld(t);
-    const a = await issueAuthority(validity);
-    const hook = await startHook(t, await issueLeaf(a, subject, validity));
-    put(world, a);
-    world.store.put(path, {});
+    const { world, hook } = await withHook(t);
     world.store.fault(/services\/hook$/, { status: 403 });
-    world.store.put(slicesPath, {
-      metadata: { labels: { 'kubernetes.io/service-name': 'hook' } },
-      endpoints: [{ addresses: ['127.0.0.1'] }],
-      ports: [
-        { name: 'metrics', port: 1 },
-        { name: portName, port: hook.port },
-      ],
-    });
+    const ports = [
+      { name: 'metrics', port: 1 },
+      { name: portName, port: hook.port },
+    ];
+    slice(world, [{ addresses: ['127.0.0.1'] }], ports);
     const { state, end } = await start(t, world);
     await state('in-force');
     await end();
