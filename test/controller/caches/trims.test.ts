@@ -171,8 +171,15 @@ void t.test('a running pod that says little, and one that says too much', async 
   t.equal(trimRunningPod(pod({ nodeName: '' }), share), undefined, 'an empty node');
   t.equal(trimRunningPod({ metadata: { name: 'x' } }, share), undefined, 'no spec');
   t.match(trimRunningPod(pod({ nodeName: 'n1' }), share), {
-    ...{ os: 'linux', phase: 'Unknown', ready: false, deleting: false, createdAt: 0 },
-    ...{ owner: undefined, annotations: undefined, containers: [], tolerations: [] },
+    os: 'linux',
+    phase: 'Unknown',
+    ready: false,
+    deleting: false,
+    createdAt: 0,
+    owner: undefined,
+    annotations: undefined,
+    containers: [],
+    tolerations: [],
   });
   const bySelector = { nodeName: 'n1', nodeSelector: { 'kubernetes.io/os': 'windows' } };
   t.equal(trimRunningPod(pod(bySelector), share)?.os, 'windows', 'most pods for Windows say no more');
