@@ -1,12 +1,18 @@
 /** The exact additions of a decision to one pod. The patch writes them, and the annotation records them. */
-import type { NodeSelectorRequirement } from '../../kube/api/objects.ts';
+import type { NodeSelectorTerm } from '../../kube/api/objects.ts';
 import { noArchitecture, own } from '../../names/architecture.ts';
 import type { Added, OwnFields, PlacementDecision } from '../decision.ts';
 import { architectureIn, hostnameNotIn, labelExpressions, preferredTerm } from '../pod/expressions.ts';
-import { constrainsItself } from '../pod/terms.ts';
+import {
+  constrainsItself,
+  isEmptyTerm,
+  sameList,
+  sameTerm,
+  withExpressions,
+  type Expressions,
+  type Terms,
+} from '../pod/terms.ts';
 import { lookalikesAmong } from '../record/own-fields.ts';
-
-type Expressions = readonly NodeSelectorRequirement[];
 
 export function additionsOf(decision: PlacementDecision, fields: OwnFields): Added {
   const pinned = pinOf(decision, fields);
@@ -84,4 +90,49 @@ export function expressionGroups(
     isPinned ? [...labels, ...match] : [architectureIn(architectures), ...labels, ...match],
   );
   return lists.filter((expressions) => expressions.length > 0);
+}
+
+/** The change of a pod's required terms. */
+export type TermsChange =
+  /** Expressions to append, by index of the present terms. */
+  | { readonly kind: 'append'; readonly lists: readonly Expressions[] }
+  /** Other terms, or terms in a pod without any. */
+  | { readonly kind: 'set'; readonly terms: Terms }
+  /** All present terms were additions that no longer apply. */
+  | { readonly kind: 'remove' };
+
+const unchanged: TermsChange = { kind: 'append', lists: [] };
+
+/**
+ * The change of the required terms at admission. Terms are ORed, so a further term would loosen a person's requirement. Instead
+ * the additions are ANDed into every term. If the node labels differ by architecture, a term is copied once for each group.
+ * Empty terms stay empty: any expression would make them match.
+ * @param own the pod's own terms; the same list as `present` if there are no additions of an earlier call
+ */
+export function extendTerms(
+  present: Terms | undefined,
+  own: Terms | undefined,
+  added: Pick<Added, 'terms' | 'match'>,
+): TermsChange {
+  const terms = extended(own, added);
+  if (terms === undefined) return present === undefined ? unchanged : { kind: 'remove' };
+  if (present === undefined) return { kind: 'set', terms };
+  if (sameList(present, terms, sameTerm)) return unchanged;
+  if (own !== present || terms.length !== present.length) return { kind: 'set', terms };
+  return { kind: 'append', lists: present.map((term) => copiesFor(term, added)[0] ?? []) };
+}
+
+function extended(own: Terms | undefined, added: Pick<Added, 'terms' | 'match'>): Terms | undefined {
+  if (own !== undefined) {
+    if (added.terms.length === 0 && added.match.length === 0) return own;
+    return own.flatMap((term) => copiesFor(term, added).map((list) => withExpressions(term, list)));
+  }
+  if (added.terms.length > 0) return added.terms.map((expressions) => ({ matchExpressions: expressions }));
+  return added.match.length > 0 ? [{ matchExpressions: added.match }] : undefined;
+}
+
+/** The expressions to add to a term, one list for each copy of it. */
+function copiesFor(term: NodeSelectorTerm, added: Pick<Added, 'terms' | 'match'>): readonly Expressions[] {
+  if (isEmptyTerm(term)) return [[]];
+  return added.terms.length === 0 || constrainsItself(term) ? [added.match] : added.terms;
 }

@@ -11,13 +11,11 @@
  *
  * The additions of an earlier call stay. The record then names the old and the new ones together.
  */
-import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../kube/api/objects.ts';
+import type { NodeSelectorTerm } from '../../kube/api/objects.ts';
 import { isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
 import type { Added, PlacementDecision } from '../decision.ts';
-import { constrainsItself, isEmptyTerm, permits, sameExpression } from '../pod/terms.ts';
+import { constrainsItself, isEmptyTerm, permits, sameExpression, type Expressions } from '../pod/terms.ts';
 import { extendedTermsOf, type ExtendedTerm } from '../record/own-fields.ts';
-
-type Expressions = readonly NodeSelectorRequirement[];
 
 export interface NarrowedTerms {
   /** By index of the present terms. */

@@ -7,7 +7,7 @@ import type { NodeAffinity, Pod, PodSpec, PodTemplate } from '../../kube/api/obj
 import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { Operation, OwnFields } from '../decision.ts';
-import type { TermsChange } from './extend-terms.ts';
+import type { TermsChange } from './additions.ts';
 import type { ListChange, Plan } from './plan.ts';
 
 const requiredKey = 'requiredDuringSchedulingIgnoredDuringExecution';

@@ -8,7 +8,6 @@
  *   Preferred terms may change. The record then has the old and the new additions.
  */
 import type {
-  NodeSelectorRequirement,
   NodeSelectorTerm,
   Pod,
   PodTemplate,
@@ -19,14 +18,11 @@ import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts';
 import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';
-import { sameExpression, sameList } from '../pod/terms.ts';
+import { sameExpression, sameList, type Expressions } from '../pod/terms.ts';
 import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
 import { recordThatFits } from '../record/write.ts';
-import { additionsOf, addsNothing, nothingAdded } from './additions.ts';
-import { extendTerms, type TermsChange } from './extend-terms.ts';
+import { additionsOf, addsNothing, extendTerms, nothingAdded, type TermsChange } from './additions.ts';
 import { narrowTerms, type NarrowedTerms, type NodesOf } from './narrow-terms.ts';
-
-type Expressions = readonly NodeSelectorRequirement[];
 
 export interface ListChange<Item> {
   readonly kind: 'append' | 'set';

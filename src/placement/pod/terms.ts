@@ -9,6 +9,9 @@
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../kube/api/objects.ts';
 import { isArchitectureKey } from '../../names/architecture.ts';
 
+export type Terms = readonly NodeSelectorTerm[];
+export type Expressions = readonly NodeSelectorRequirement[];
+
 /** Whether a term has no content, so that it matches no node. */
 export function isEmptyTerm(term: NodeSelectorTerm): boolean {
   return !term.matchExpressions?.length && !term.matchFields?.length;
@@ -44,10 +47,7 @@ export function permits(term: NodeSelectorTerm, architecture: string): boolean {
 }
 
 /** The term with more expressions, ANDed after its own. */
-export function withExpressions(
-  term: NodeSelectorTerm,
-  expressions: readonly NodeSelectorRequirement[],
-): NodeSelectorTerm {
+export function withExpressions(term: NodeSelectorTerm, expressions: Expressions): NodeSelectorTerm {
   if (expressions.length === 0) return term;
   return { ...term, matchExpressions: [...(term.matchExpressions ?? []), ...expressions] };
 }

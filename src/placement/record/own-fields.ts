@@ -2,21 +2,21 @@
  * A pod's own scheduling fields, without the additions of an earlier call. The rules read only these, so that a second call
  * decides like the first.
  */
-import type {
-  NodeSelectorRequirement,
-  NodeSelectorTerm,
-  PodSpec,
-  PreferredSchedulingTerm,
-} from '../../kube/api/objects.ts';
+import type { NodeSelectorTerm, PodSpec, PreferredSchedulingTerm } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, Recorded, Split } from '../decision.ts';
-import { constrainsItself, isEmptyTerm, sameExpression, sameTerm, withExpressions } from '../pod/terms.ts';
+import {
+  constrainsItself,
+  isEmptyTerm,
+  sameExpression,
+  sameTerm,
+  withExpressions,
+  type Terms,
+  type Expressions,
+} from '../pod/terms.ts';
 import { sameToleration } from '../pod/expressions.ts';
 import { hashText } from './hash.ts';
-
-type Terms = readonly NodeSelectorTerm[];
-type Expressions = readonly NodeSelectorRequirement[];
 
 export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnFields {
   const affinity = spec.affinity?.nodeAffinity;
@@ -80,7 +80,7 @@ export interface ExtendedTerm {
 }
 
 /**
- * Removes the added expressions: the inverse of `patch/extend-terms.ts`, even if a person has edited other parts of the pod since.
+ * Removes the added expressions: the inverse of `patch/additions.ts`, even if a person has edited other parts of the pod since.
  * @param terms as they are in the pod. A term without all of the added expressions is the pod's own
  * @returns `undefined` if all terms were added
  */
