@@ -1,8 +1,59 @@
+/** Nodes that cannot pull, under `requirePullableNodes`: groups of nodes that can and cannot pull. */
 import { test } from 'tap';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
-import { archIn, failed, isIn, place, requiring, termOf, termsOf } from '../../support/placement-input.ts';
+import type { NodeGroup, PlacementInput, Pullability } from '../../../src/placement/decision.ts';
+import {
+  archIn,
+  failed,
+  inputOf,
+  isIn,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  termsOf,
+  type Known,
+} from '../../support/placement-input.ts';
 import { selects } from '../../support/scheduler-model.ts';
-import { able, both, decided, group, none, notIn, poor, type Case } from './pullable-setup.ts';
+
+const notIn = (...values: readonly string[]) => ({
+  ...isIn('kubernetes.io/hostname', ...values),
+  operator: 'NotIn',
+});
+const both: Known = { app: 'amd64 arm64', side: 'amd64 arm64', arm: 'arm64' };
+
+/** `group: node node`, with the architecture of the group where it has one. */
+function group(name: string, hostnames: string, ...architectures: readonly string[]): NodeGroup {
+  return { name, hostnames: hostnames.split(' ').filter(Boolean), architectures };
+}
+const able = group('able', 'a1 a2', 'amd64');
+const poor = group('poor', 'p2 p1', 'amd64', 'arm64');
+const none: readonly NodeGroup[] = [];
+
+interface Case {
+  readonly spec?: Partial<PodSpec>;
+  readonly images?: readonly string[];
+  readonly known?: Known;
+  readonly policy?: Partial<PlacementInput['policy']>;
+  readonly more?: Partial<PlacementInput>;
+}
+
+function decided(who: Readonly<Record<string, Pullability>>, given: Case = {}) {
+  const { spec = {}, images = ['app'], known = both, policy = {}, more = {} } = given;
+  const input = inputOf(
+    podOf(images, spec),
+    known,
+    { requirePullableNodes: true, ...policy },
+    { pullability: (image) => who[image], ...more },
+  );
+  const placed = place(input);
+  return {
+    ...placed,
+    input,
+    terms: termsOf(placed.pod)?.map(({ matchExpressions }) => matchExpressions),
+    rules: placed.decision.reasons.filter(({ rule }) => rule.startsWith('pullable')),
+  };
+}
 
 test('nodes that cannot pull are excluded by name, in addition to the architectures', async (t) => {
   const { terms, decision, rules } = decided({ app: { able: [able], unable: [poor] } });
@@ -144,4 +195,51 @@ test('many images and groups: the reason stays readable', async (t) => {
   const message = rules[0]?.message ?? '';
   t.ok(Buffer.byteLength(message) < 2048, `${message.length}`);
   t.notMatch(message, /\n/);
+});
+
+test('no node is excluded', async (t) => {
+  const many = (count: number): NodeGroup =>
+    group('poor', Array.from({ length: count }, (_, index) => `p${index}`).join(' '), 'amd64');
+  const terms = (count: number): Partial<PodSpec> =>
+    requiring(Array.from({ length: count }, (_, index) => termOf(isIn('zone', `z${index}`))));
+  const select = (key: string, value: string): Case => ({ spec: { nodeSelector: { [key]: value } } });
+  const itself = /^the pod names its node itself/;
+  const cases: Record<string, [why: RegExp, given?: Case, who?: Partial<Pullability>]> = {
+    'no group can pull': [/^no nodes are known.*: app: no credential group can/, {}, { able: none }],
+    'who can has another architecture': [/^no nodes are known that can pull and run/, { images: ['arm'] }],
+    'the pod chose an architecture that they lack': [
+      /^no nodes are known/,
+      select('kubernetes.io/arch', 'arm64'),
+    ],
+    'the nodeSelector names a node': [itself, select('kubernetes.io/hostname', 'p1')],
+    'a term names nodes': [itself, { spec: requiring([termOf(isIn('kubernetes.io/hostname', 'p1'))]) }],
+    'a term pins a node': [itself, { spec: requiring([{ matchFields: [isIn('metadata.name', 'p1')] }]) }],
+    'the nodes have no names': [/^the nodes are not known by name/, {}, { unable: [group('poor', '')] }],
+    'their names are none': [
+      /^the nodes are not known by name/,
+      {},
+      { unable: [group('poor', `${'x'.repeat(64)} -a`)] },
+    ],
+    'too many nodes': [/^251 nodes are too many to name/, {}, { unable: [many(251)] }],
+    'too often': [/^250 nodes are too many to name/, { spec: terms(3) }, { unable: [many(250)] }],
+  };
+  const apart = decided(
+    { app: { able: [able], unable: [poor] }, side: { able: [poor], unable: [able] } },
+    { images: ['app', 'side'] },
+  );
+  t.strictSame(apart.decision.excludedNodes, [], 'each image on other nodes only');
+  t.match(apart.rules, [{ rule: 'pullable-nodes-left-out', message: /^no nodes are known/ }]);
+  for (const [what, [why, given, groups]] of Object.entries(cases)) {
+    const who = { able: [able], unable: [poor], ...groups };
+    const { decision, rules } = decided({ app: who, arm: who }, given);
+    t.strictSame(decision.excludedNodes, [], what);
+    t.match(rules, [{ rule: 'pullable-nodes-left-out', message: why }], what);
+    const isWarned = decision.warnings.some((warning) =>
+      warning.startsWith('archwright: no nodes are known'),
+    );
+    t.equal(isWarned, why.source.startsWith('^no nodes are known'), what);
+    t.ok(Buffer.byteLength(rules[0]?.message ?? '') < 2048, what);
+  }
+  const most = decided({ app: { able: [able], unable: [many(250)] } }, { spec: terms(2) });
+  t.equal(most.decision.excludedNodes.length, 250);
 });

@@ -213,12 +213,6 @@ test('each image has its verdict', async (t) => {
   );
 });
 
-test('the default operating system is Linux', async (t) => {
-  t.equal(decide(inputOf(podOf(['a']), { a: 'amd64' })).os, 'linux');
-  t.equal(decide(inputOf(podOf(['a'], { os: { name: '' } }), { a: 'amd64' })).os, 'linux');
-  t.equal(decide(inputOf(podOf(['a'], { os: { name: 'windows' } }), { a: 'amd64' })).os, 'windows');
-});
-
 test('facts serve pods of every operating system in turn', async (t) => {
   const known = facts('linux/amd64 linux/arm64 windows/amd64');
   for (const os of ['linux', 'windows', 'linux', 'plan9']) {

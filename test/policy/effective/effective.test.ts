@@ -2,6 +2,7 @@ import t from 'tap';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { policyFor } from '../../../src/policy/effective/effective.ts';
 import type { OnUnknownImage } from '../../../src/policy/effective/policy.ts';
+import { placement } from '../resources/pod-placement.ts';
 import type { ClusterPlacement, PodPlacement } from '../../../src/policy/resources/placement.ts';
 
 function policy(values: Partial<Configuration>) {
@@ -17,17 +18,7 @@ const nothing: ClusterPlacement = {
   fallbackArchitecture: undefined,
 };
 
-const pod: PodPlacement = {
-  namespace: 'shop',
-  name: 'web',
-  createdAt: 0,
-  priority: 0,
-  selector: [],
-  weights: undefined,
-  fallbackArchitecture: undefined,
-  onUnknownImage: undefined,
-  onNoCommonArchitecture: undefined,
-};
+const pod = placement('web', 0, 0);
 
 const architectureTaint = { key: 'kubernetes.io/arch', operator: 'Equal', effect: 'NoSchedule' } as const;
 
@@ -83,12 +74,6 @@ t.test('unknown images: a gate only while a controller leads, else the fallback 
     t.equal(policyFor(configuration).onUnknownImage, alone, name);
     t.equal(policyFor(configuration, { controllerLeads: false }).onUnknownImage, alone, name);
     t.equal(policyFor(configuration, { controllerLeads: true }).onUnknownImage, led, name);
-    const cluster = { ...nothing, deleting: true };
-    t.equal(
-      policyFor(configuration, { controllerLeads: true, cluster }).onUnknownImage,
-      alone,
-      `${name}, leaving`,
-    );
     const layers = { pods: [{ ...pod, onUnknownImage }], controllerLeads: true };
     const unset = { ...configuration, onUnknownImage: undefined };
     t.equal(policyFor(unset, layers).onUnknownImage, led, `${name}, said by an object`);
