@@ -32,14 +32,8 @@ t.test('what is no duration', async (t) => {
 });
 
 t.test('written in the shortest form', async (t) => {
-  const cases: [number, string][] = [
-    [0, '0s'],
-    [1, '1ms'],
-    [60_000, '1m'],
-    [5_400_000, '1h30m'],
-    [90_061_001, '1d1h1m1s1ms'],
-  ];
-  for (const [ms, text] of cases) t.equal(formatDuration(ms), text);
+  const cases = { '0s': 0, '1ms': 1, '1m': 60_000, '1h30m': 5_400_000, '1d1h1m1s1ms': 90_061_001 };
+  for (const [text, ms] of Object.entries(cases)) t.equal(formatDuration(ms), text);
 });
 
 t.test('property: what is written is read back', async () => {

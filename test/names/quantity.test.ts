@@ -59,14 +59,8 @@ t.test('quantities as Kubernetes writes them', async (t) => {
 });
 
 t.test('sizes', async (t) => {
-  const cases: [string, number][] = [
-    ['64Mi', 67_108_864],
-    ['1Ki', 1024],
-    ['2Gi', 2_147_483_648],
-    ['1000', 1000],
-    ['0', 0],
-  ];
-  for (const [text, bytes] of cases) t.equal(parseBytes(text), bytes, text);
+  const cases = { '64Mi': 67_108_864, '1Ki': 1024, '2Gi': 2_147_483_648, '1000': 1000, '0': 0 };
+  for (const [text, bytes] of Object.entries(cases)) t.equal(parseBytes(text), bytes, text);
 });
 
 t.test('what is no size', async (t) => {
@@ -81,14 +75,8 @@ t.test('what is no size', async (t) => {
 });
 
 t.test('written with the largest unit that divides it', async (t) => {
-  const cases: [number, string][] = [
-    [0, '0'],
-    [1, '1'],
-    [1536, '1536'],
-    [2048, '2Ki'],
-    [1_073_741_824, '1Gi'],
-  ];
-  for (const [bytes, text] of cases) t.equal(formatBytes(bytes), text);
+  const cases = { '0': 0, '1': 1, '1536': 1536, '2Ki': 2048, '1Gi': 1_073_741_824 };
+  for (const [text, bytes] of Object.entries(cases)) t.equal(formatBytes(bytes), text);
 });
 
 t.test('property: what is written is read back', async () => {

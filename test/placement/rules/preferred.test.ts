@@ -244,47 +244,23 @@ test('if a term chose another architecture, a hard preference narrows the other 
 });
 
 test('the annotation of weights', async (t) => {
-  const good: readonly (readonly [string, readonly (readonly [string, number])[]])[] = [
-    ['arm64=80', [['arm64', 80]]],
-    [
-      ' arm64 = 80 , amd64=1 ',
-      [
-        ['arm64', 80],
-        ['amd64', 1],
-      ],
-    ],
-    ['arm64=100', [['arm64', 100]]],
-    ['arm64=007', [['arm64', 7]]],
-  ];
-  for (const [text, weights] of good) {
-    t.strictSame(
-      parseWeights(text)?.map(({ architecture, weight }) => [architecture, weight]),
-      weights,
-      text,
-    );
+  const good = {
+    'arm64=80': 'arm64=80',
+    ' arm64 = 80 , amd64=1 ': 'arm64=80 amd64=1',
+    'arm64=100': 'arm64=100',
+    'arm64=007': 'arm64=7',
+  };
+  for (const [text, weights] of Object.entries(good)) {
+    const found = parseWeights(text)?.map(({ architecture, weight }) => `${architecture}=${weight}`);
+    t.equal(found?.join(' '), weights, text);
   }
   const many = (count: number): string =>
     Array.from({ length: count }, (_, index) => `a${index}=1`).join(',');
   t.equal(parseWeights(many(16))?.length, 16);
   const bad = [
-    '',
-    'arm64',
-    'arm64=',
-    '=5',
-    'arm64=0',
-    'arm64=101',
-    'arm64=-1',
-    'arm64=1.5',
-    'arm64=1e1',
-    'arm64=1,',
-    'arm64=1;amd64=2',
-    'arm64=1,arm64=2',
-    'a b=1',
-    'x,=1',
-    '-a=1',
-    'unknown=1',
-    many(17),
-    `a=1${' '.repeat(1200)}`,
+    ...'arm64 arm64= =5 arm64=0 arm64=101 arm64=-1 arm64=1.5 arm64=1e1 arm64=1,'.split(' '),
+    ...'arm64=1;amd64=2 arm64=1,arm64=2 x,=1 -a=1 unknown=1'.split(' '),
+    ...['', 'a b=1', many(17), `a=1${' '.repeat(1200)}`],
   ];
   for (const text of bad) t.equal(parseWeights(text), undefined, text.slice(0, 20));
 });

@@ -19,13 +19,8 @@ t.test('the log level follows cluster and configuration', async (t) => {
   const log = { level: 'info' };
   followLogLevel({ log, configuration, resources: collectResources({ clusterConfigs, podConfigs }) });
   t.equal(log.level, 'warn', "the configuration's");
-  const cases: [verbosity: string, level: string][] = [
-    ['Normal', 'info'],
-    ['Debug', 'debug'],
-    ['Trace', 'trace'],
-    ['TraceAll', 'trace'],
-  ];
-  for (const [logVerbosity, level] of cases) {
+  const cases = { Normal: 'info', Debug: 'debug', Trace: 'trace', TraceAll: 'trace' };
+  for (const [logVerbosity, level] of Object.entries(cases)) {
     clusterConfigs.put(clusterConfig({ logVerbosity }));
     t.equal(log.level, level, logVerbosity);
   }
