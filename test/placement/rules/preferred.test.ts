@@ -260,7 +260,10 @@ test('the annotation of weights', async (t) => {
   const bad = [
     ...'arm64 arm64= =5 arm64=0 arm64=101 arm64=-1 arm64=1.5 arm64=1e1 arm64=1,'.split(' '),
     ...'arm64=1;amd64=2 arm64=1,arm64=2 x,=1 -a=1 unknown=1'.split(' '),
-    ...['', 'a b=1', many(17), `a=1${' '.repeat(1200)}`],
+    '',
+    'a b=1',
+    many(17),
+    `a=1${' '.repeat(1200)}`,
   ];
   for (const text of bad) t.equal(parseWeights(text), undefined, text.slice(0, 20));
 });
