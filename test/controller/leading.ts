@@ -1,7 +1,8 @@
 /** What a feature gets, over an API server with a store: everything real but facts, which the test scripts. */
 import type { Test } from 'tap';
-import type { FactsOfPod } from '../../src/cluster/facts-of-pod.ts';
+import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
+import type { RunningPod } from '../../src/controller/caches/cached.ts';
 import { startCaches, type Caches } from '../../src/controller/caches/caches.ts';
 import type { Leading } from '../../src/controller/leadership/leading.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
@@ -16,27 +17,10 @@ import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
 
-export interface TestLeading {
-  readonly leading: Leading;
-  readonly store: KubeStore;
-  /** Events recorded so far. */
-  readonly events: readonly (EventText & { readonly about: ObjectReference })[];
-  /** Lines of the log. */
-  readonly lines: readonly string[];
-  /** Names of the steps that were passed. */
-  readonly steps: readonly string[];
-  /** The value of a series such as `name{label="value"}`; undefined where it is not there. */
-  series(name: string): Promise<number | undefined>;
-  /** Puts another configuration in force. */
-  configure(changes: Partial<Configuration>): void;
-  /** Resolves when the caches have the nodes and running pods of the store. */
-  settled(): Promise<void>;
-  /** Ends leadership. */
-  depose(): void;
-}
+export type TestLeading = Awaited<ReturnType<typeof startLeading>>;
 
 export interface TestLeadingOptions {
-  readonly configuration?: Partial<Configuration>;
+  readonly configuration?: Partial<Configuration> | undefined;
   /** By image as the pod writes it; what is not there is unknown. */
   readonly facts?: Readonly<Record<string, ImageFacts>>;
   /** What memory knows at the start. */
@@ -52,7 +36,7 @@ export interface TestLeadingOptions {
 }
 
 /** Starts a store and its caches; all ends with the test. */
-export async function startLeading(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
+export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
   const { clock = systemClock, now = clock.now } = options;
   const store = options.over ?? (await startKubeStore({ now }));
   if (!options.over) t.teardown(() => store.close());
@@ -69,19 +53,12 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}): P
     namespace: 'archwright',
     ...options.configuration,
   };
-  const inspect = (image: string): ImageFacts | undefined => options.facts?.[image];
   const memory = new FactsMemory({
     source: { lookup: () => Promise.reject(new Error('no inspector in this test')) },
     log,
   });
   for (const facts of options.remembered ?? []) memory.learn(facts);
-  const factsOfPod: FactsOfPod = ({ uses }) =>
-    new Map(
-      uses.flatMap(({ image }): [string, ImageFacts][] => {
-        const facts = inspect(image);
-        return facts ? [[image, facts]] : [];
-      }),
-    );
+  const factsOfPod: FactsOfPod = ({ uses }) => factsByImage(uses, (image) => options.facts?.[image]);
   t.teardown(async () => {
     ending.abort(new Error('the test has ended'));
     caches.stop();
@@ -89,43 +66,86 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}): P
     client.close();
   });
   await caches.ready(AbortSignal.timeout(10_000));
+  const leading: Leading = {
+    signal: ending.signal,
+    client,
+    events: {
+      record: (about, event) => void events.push({ ...event, about }),
+      flush: () => Promise.resolve(),
+    },
+    caches,
+    fleet: options.fleet,
+    memory,
+    factsOfPod,
+    pullSecrets: { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) },
+    policies: { policyOf: () => policyFor(configuration) },
+    configuration: () => configuration,
+    clock,
+    serverNow: now,
+    log,
+    metrics,
+    step: async (name) => {
+      steps.push(name);
+      await options.step?.(name);
+    },
+  };
   return {
+    leading,
     store,
+    /** Events recorded so far. */
     events,
+    /** Lines of the log. */
     lines,
+    /** Names of the steps that were passed. */
     steps,
-    series: async (name) => {
+    /** The value of a series such as `name{label="value"}`; `undefined` if it does not exist. */
+    series: async (name: string): Promise<number | undefined> => {
       const line = (await metrics.render()).split('\n').find((each) => each.startsWith(`${name} `));
       return line === undefined ? undefined : Number(line.split(' ').at(-1));
     },
-    configure: (changes) => {
+    /** Puts another configuration in force. */
+    configure: (changes: Partial<Configuration>): void => {
       configuration = { ...configuration, ...changes };
     },
+    /** Resolves when the caches have the nodes and running pods of the store. */
     settled: () => store.until(() => isSettled(store, caches), 'the caches'),
+    /** Ends leadership. */
     depose: () => ending.abort(new Error('deposed')),
-    leading: {
-      signal: ending.signal,
-      client,
-      events: {
-        record: (about, event) => void events.push({ ...event, about }),
-        flush: () => Promise.resolve(),
-      },
-      caches,
-      fleet: options.fleet,
-      memory,
-      factsOfPod,
-      pullSecrets: { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) },
-      policies: { policyOf: () => policyFor(configuration) },
-      configuration: () => configuration,
-      clock,
-      serverNow: now,
-      log,
-      metrics,
-      step: async (name) => {
-        steps.push(name);
-        await options.step?.(name);
-      },
-    },
+  };
+}
+
+/** The facts of those images that are known. */
+export function factsByImage(
+  uses: FactsWanted['uses'],
+  factsOf: (image: string) => ImageFacts | undefined,
+): FactsByImage {
+  const found = uses.map(({ image }) => [image, factsOf(image)] as const);
+  return new Map(found.filter((entry): entry is [string, ImageFacts] => entry[1] !== undefined));
+}
+
+/** A running pod of the caches, with everything that no test is about. */
+export function runningPod(more: Partial<RunningPod> = {}): RunningPod {
+  return {
+    namespace: 'shop',
+    name: 'web',
+    uid: 'u',
+    resourceVersion: '1',
+    node: 'n1',
+    os: 'linux',
+    phase: 'Running',
+    ready: true,
+    deleting: false,
+    createdAt: 0,
+    labels: undefined,
+    annotations: undefined,
+    owner: undefined,
+    serviceAccountName: undefined,
+    pullSecrets: [],
+    images: [],
+    containers: [],
+    tolerations: [],
+    nodeChoice: undefined,
+    ...more,
   };
 }
 

@@ -5,7 +5,8 @@ import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { recordingLog } from '../serving/support.ts';
-import { factsOf, hanging, podOf, policy, serve, workload } from './support.ts';
+import { defaultPolicy as policy } from '../support/placement-input.ts';
+import { factsOf, hanging, podOf, serve, workload } from './support.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 /** Images that somebody can push again. */
@@ -36,13 +37,13 @@ function pushed(
 test('an image that was pushed again with what it lacked refuses nobody any more', async (t) => {
   const images: Record<string, readonly string[]> = { 'app:1': ['amd64'], 'base:1': ['arm64'] };
   const inspector = pushed(images);
-  const { admit, metric } = await serve(t, { inspector });
-  t.notOk((await admit({ object: podOf(['app:1', 'base:1']) })).allowed);
+  const { admitPod, metric } = await serve(t, { inspector });
+  t.notOk((await admitPod(['app:1', 'base:1'])).allowed);
   const before = inspector.asked.length;
   images['app:1'] = ['amd64', 'arm64'];
-  t.strictSame((await admit({ object: podOf(['app:1', 'base:1']) })).required, ['arm64']);
+  t.strictSame((await admitPod(['app:1', 'base:1'])).required, ['arm64']);
   t.equal(inspector.asked.length, before + 2, 'both were asked about');
-  t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['amd64', 'arm64'], 'and remembered');
+  t.strictSame((await admitPod(['app:1'])).required, ['amd64', 'arm64'], 'and remembered');
   t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="denied"}'), 1);
   t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="placed"}'), 2);
 });
@@ -52,11 +53,10 @@ test('a pod that is tried again and again costs no question each time', async (t
   const inspector = pushed(images);
   const clock = createFakeClock();
   const memory = new FactsMemory({ source: inspector, log: recordingLog().log, clock });
-  const { admit } = await serve(t, { inspector, memory, clock });
+  const { admitPod } = await serve(t, { inspector, memory, clock });
   const refused = async (): Promise<number> => {
     const before = inspector.asked.length;
-    for (let turn = 0; turn < 5; turn += 1)
-      t.notOk((await admit({ object: podOf(['app:1', 'base:1']) })).allowed);
+    for (let turn = 0; turn < 5; turn += 1) t.notOk((await admitPod(['app:1', 'base:1'])).allowed);
     return inspector.asked.length - before;
   };
   t.equal(await refused(), 4, 'once to know them, once to be sure');
@@ -76,11 +76,11 @@ test('what cannot change is not asked about: digests, overrides', async (t) => {
       return Promise.resolve(factsOf(image, ['amd64'], { digest: `sha256:${'b'.repeat(64)}` }));
     },
   };
-  const { admit } = await serve(t, {
+  const { admitPod } = await serve(t, {
     inspector,
     policies: { policyOf: () => ({ ...policy, schedulableArchitectures: ['arm64'] }) },
   });
-  for (let turn = 0; turn < 3; turn += 1) t.notOk((await admit({ object: podOf([digest]) })).allowed);
+  for (let turn = 0; turn < 3; turn += 1) t.notOk((await admitPod([digest])).allowed);
   t.strictSame(asked, [digest]);
 });
 
@@ -90,19 +90,19 @@ test('a registry that does not answer in time refuses by what is remembered', as
   const sometimes: ImageFactsSource = {
     lookup: (question, options) => (isHanging ? hanging : inspector).lookup(question, options),
   };
-  const { admit } = await serve(t, { inspector: sometimes, inlineBudgetMs: () => 50 });
-  t.notOk((await admit({ object: podOf(['app:1', 'base:1']) })).allowed);
+  const { admitPod } = await serve(t, { inspector: sometimes, inlineBudgetMs: () => 50 });
+  t.notOk((await admitPod(['app:1', 'base:1'])).allowed);
   isHanging = true;
-  t.match(await admit({ object: podOf(['app:1', 'base:1']) }), {
+  t.match(await admitPod(['app:1', 'base:1']), {
     allowed: false,
     message: /app:1 has amd64/,
   });
   isHanging = false;
   const gone = pushed({ 'app:1': ['amd64'], 'base:1': ['arm64'] });
   const other = await serve(t, { inspector: gone });
-  t.notOk((await other.admit({ object: podOf(['app:1', 'base:1']) })).allowed);
+  t.notOk((await other.admitPod(['app:1', 'base:1'])).allowed);
   gone.gone = true;
-  t.match(await other.admit({ object: podOf(['app:1', 'base:1']) }), { allowed: false });
+  t.match(await other.admitPod(['app:1', 'base:1']), { allowed: false });
 });
 
 test('a pod that would pend, and the template of a DaemonSet, are sure too', async (t) => {
@@ -113,7 +113,7 @@ test('a pod that would pend, and the template of a DaemonSet, are sure too', asy
     controllerLeads: () => true,
   });
   const configuration = { ...defaultConfiguration(), onNoCommonArchitecture: 'pend' as const };
-  const { admit } = await serve(t, { inspector, policies });
+  const { admit, admitPod } = await serve(t, { inspector, policies });
   const template = { metadata: {}, spec: podOf(['app:1', 'base:1']).spec };
   const daemonSet = workload('DaemonSet', { metadata: { name: 'd' }, spec: { template } });
   t.strictSame((await admit(daemonSet)).required, ['no-common-architecture']);
@@ -121,5 +121,5 @@ test('a pod that would pend, and the template of a DaemonSet, are sure too', asy
   t.strictSame((await admit(daemonSet)).required, ['arm64']);
   images['base:1'] = ['s390x'];
   images['app:1'] = ['amd64', 's390x'];
-  t.strictSame((await admit({ object: podOf(['app:1', 'base:1']) })).required, ['arm64'], 'remembered');
+  t.strictSame((await admitPod(['app:1', 'base:1'])).required, ['arm64'], 'remembered');
 });

@@ -2,12 +2,12 @@ import { test } from 'tap';
 import { budgetMs } from '../../src/webhook/app.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import type { WebhookOptions } from '../../src/webhook/webhook.ts';
-import { factsOf, hanging, podOf, scripted, serve, uid } from './support.ts';
+import { factsOf, hanging, scripted, serve, uid } from './support.ts';
 
 test('an inspector that hangs holds a pod for the budget and no longer', async (t) => {
-  const { admit, metric } = await serve(t, { inspector: hanging, inlineBudgetMs: () => 100 });
+  const { admitPod, metric } = await serve(t, { inspector: hanging, inlineBudgetMs: () => 100 });
   const started = performance.now();
-  const admitted = await admit({ object: podOf(['a:1', 'b:1', 'c:1']) });
+  const admitted = await admitPod(['a:1', 'b:1', 'c:1']);
   const took = performance.now() - started;
   t.ok(admitted.gated);
   t.ok(took >= 95 && took < 2000, `${Math.round(took)} ms for three images at once`);
@@ -24,17 +24,17 @@ test('the question goes on, so that the next pod finds the answer', async (t) =>
       return new Promise((resolve) => (tell = resolve));
     },
   };
-  const { admit } = await serve(t, { inspector, inlineBudgetMs: () => 20 });
-  t.ok((await admit({ object: podOf(['late:1']) })).gated);
+  const { admitPod } = await serve(t, { inspector, inlineBudgetMs: () => 20 });
+  t.ok((await admitPod(['late:1'])).gated);
   tell?.(factsOf('late:1', ['arm64']));
-  t.strictSame((await admit({ object: podOf(['late:1']) })).required, ['arm64']);
+  t.strictSame((await admitPod(['late:1'])).required, ['arm64']);
   t.equal(questions, 1);
 });
 
 test('concurrent pods of one image share one question', async (t) => {
   const asked = scripted({ 'app:1': ['arm64'] });
-  const { admit } = await serve(t, { inspector: asked });
-  const all = await Promise.all(Array.from({ length: 30 }, () => admit({ object: podOf(['app:1']) })));
+  const { admitPod } = await serve(t, { inspector: asked });
+  const all = await Promise.all(Array.from({ length: 30 }, () => admitPod(['app:1'])));
   t.ok(all.every(({ required }) => required?.[0] === 'arm64'));
   t.equal(asked.asked.length, 1);
 });
@@ -55,16 +55,16 @@ function broken(parts: Partial<WebhookOptions['memory']>): WebhookOptions['memor
 
 test('what was known before serves where there is no time to ask', async (t) => {
   const memory = broken({ lastKnown: ({ image }) => factsOf(image, ['s390x'], { stale: true }) });
-  const { admit } = await serve(t, { memory, inlineBudgetMs: () => 10 });
-  const admitted = await admit({ object: podOf(['a:1']) });
+  const { admitPod } = await serve(t, { memory, inlineBudgetMs: () => 10 });
+  const admitted = await admitPod(['a:1']);
   t.strictSame(admitted.required, ['s390x']);
   t.notOk(admitted.gated);
 });
 
 test('an inspection that ends by a fault leaves its image unknown', async (t) => {
   const memory = broken({ lookup: () => Promise.reject(new Error('a fault of ours')) });
-  const { admit, metric, lines } = await serve(t, { memory });
-  const admitted = await admit({ object: podOf(['a:1']) });
+  const { admitPod, metric, lines } = await serve(t, { memory });
+  const admitted = await admitPod(['a:1']);
   t.ok(admitted.gated);
   t.equal(await metric('archwright_admission_inquiry_failures_total'), 1);
   t.match(lines.at(-1), { level: 'error', err: { message: 'a fault of ours' } });
@@ -84,8 +84,8 @@ test('a fault in the decision lets the pod through with its uid', async (t) => {
     ['in the facts', broken({ recall: ({ image }) => ({ image, platforms: 7 }) as unknown as ImageFacts })],
   ];
   for (const [what, memory] of faulty) {
-    const { admit, metric } = await serve(t, { memory });
-    const admitted = await admit({ object: podOf(['a:1']) });
+    const { admitPod, metric } = await serve(t, { memory });
+    const admitted = await admitPod(['a:1']);
     t.match(admitted.raw, { uid, allowed: true, warnings: [/let through/] }, what);
     t.notOk('patch' in admitted.raw, what);
     t.notMatch(JSON.stringify(admitted.raw), 'a fault of ours', what);

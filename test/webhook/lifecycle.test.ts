@@ -23,8 +23,8 @@ test('it takes what the agents know before it is ready', async (t) => {
     yield factsOf('docker.io/library/warm:1', ['arm64']);
     yield factsOf('docker.io/library/other:1', ['amd64']);
   });
-  const { admit, lines } = await serve(t, { memory, fleet });
-  t.strictSame((await admit({ object: podOf(['warm:1']) })).required, ['arm64']);
+  const { admitPod, lines } = await serve(t, { memory, fleet });
+  t.strictSame((await admitPod(['warm:1'])).required, ['arm64']);
   t.match(lines, [{}, { msg: 'memory is warm', learned: 2, complete: true }]);
 });
 
@@ -52,8 +52,8 @@ test('agents that hang or fail hold the start up for a bounded time', async (t) 
   for (const [what, known, level] of cases) {
     const { log } = recordingLog();
     const memory = new FactsMemory({ source: hanging, log });
-    const { admit, lines, webhook } = await serve(t, { memory, fleet: fleetKnowing(known), warmUpMs: 50 });
-    t.strictSame((await admit({ object: podOf(['warm:1']) })).required, ['arm64'], what);
+    const { admitPod, lines, webhook } = await serve(t, { memory, fleet: fleetKnowing(known), warmUpMs: 50 });
+    t.strictSame((await admitPod(['warm:1'])).required, ['arm64'], what);
     t.equal(webhook.checks['warm-up']?.(), undefined, what);
     t.equal(
       lines.some((line) => line['level'] === 'warn'),
@@ -91,8 +91,11 @@ test('labels of the namespace count', async (t) => {
   const cluster = clusterOf({
     namespaceLabels: (namespace) => (namespace === 'shop' ? { 'arch.example/placement': 'disabled' } : {}),
   });
-  const { admit, metric } = await serve(t, { cluster, inspector: scripted({ 'app:1': ['arm64'] }) });
-  t.strictSame((await admit({ object: podOf(['app:1']) })).operations, []);
+  const { admit, admitPod, metric } = await serve(t, {
+    cluster,
+    inspector: scripted({ 'app:1': ['arm64'] }),
+  });
+  t.strictSame((await admitPod(['app:1'])).operations, []);
   t.equal(await metric('archwright_admission_skipped_total{reason="disabled-by-namespace"}'), 1);
   t.strictSame((await admit({ object: podOf(['app:1']), namespace: 'other' })).required, ['arm64']);
 });
@@ -138,9 +141,9 @@ test('under load, certificates change and the webhook stops, and no admission is
 });
 
 test('one connection serves many admissions', async (t) => {
-  const { admit, agent } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
+  const { admitPod, agent } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
   const ports = new Set<number | undefined>();
   agent.on('free', (socket: Socket) => ports.add(socket.localPort));
-  for (let turn = 0; turn < 20; turn += 1) await admit({ object: podOf(['app:1']) });
+  for (let turn = 0; turn < 20; turn += 1) await admitPod(['app:1']);
   t.equal(ports.size, 1);
 });

@@ -1,5 +1,6 @@
 import { test } from 'tap';
-import { factsOf, podOf, policy, review, scripted, serve, uid } from './support.ts';
+import { defaultPolicy as policy } from '../support/placement-input.ts';
+import { factsOf, podOf, review, scripted, serve, uid } from './support.ts';
 
 const inspector = scripted({
   'app:1': ['amd64', 'arm64'],
@@ -8,8 +9,8 @@ const inspector = scripted({
 });
 
 test('a pod is placed on what all its images share', async (t) => {
-  const { admit, metric } = await serve(t, { inspector });
-  const admitted = await admit({ object: podOf(['app:1', 'sidecar:1']) });
+  const { admitPod, metric } = await serve(t, { inspector });
+  const admitted = await admitPod(['app:1', 'sidecar:1']);
   t.strictSame(admitted.required, ['arm64']);
   t.match(admitted.raw, { uid, allowed: true, patchType: 'JSONPatch' });
   t.notOk(
@@ -21,8 +22,8 @@ test('a pod is placed on what all its images share', async (t) => {
 });
 
 test('no common architecture is denied with a message for the user', async (t) => {
-  const { admit } = await serve(t, { inspector });
-  const admitted = await admit({ object: podOf(['legacy:1', 'sidecar:1']) });
+  const { admitPod } = await serve(t, { inspector });
+  const admitted = await admitPod(['legacy:1', 'sidecar:1']);
   t.notOk(admitted.allowed);
   t.match(admitted.raw, { uid, status: { code: 403 } });
   t.match(admitted.message, /legacy:1 has amd64; sidecar:1 has arm64, s390x/);
@@ -31,11 +32,11 @@ test('no common architecture is denied with a message for the user', async (t) =
 
 test('once learned, nobody is asked and nothing is logged', async (t) => {
   const asked = scripted({ 'app:1': ['amd64'] });
-  const { admit, lines, metric } = await serve(t, { inspector: asked });
-  await admit({ object: podOf(['app:1']) });
+  const { admitPod, lines, metric } = await serve(t, { inspector: asked });
+  await admitPod(['app:1']);
   const before = lines.length;
   for (let turn = 0; turn < 20; turn += 1) {
-    t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['amd64']);
+    t.strictSame((await admitPod(['app:1'])).required, ['amd64']);
   }
   t.equal(asked.asked.length, 1);
   t.equal(lines.length, before, 'no line per request');
@@ -44,8 +45,8 @@ test('once learned, nobody is asked and nothing is logged', async (t) => {
 });
 
 test('an unknown image gates, and what is known bounds', async (t) => {
-  const { admit, metric } = await serve(t, { inspector });
-  const admitted = await admit({ object: podOf(['app:1', 'nowhere:1']) });
+  const { admitPod, metric } = await serve(t, { inspector });
+  const admitted = await admitPod(['app:1', 'nowhere:1']);
   t.ok(admitted.gated);
   t.strictSame(admitted.required, ['amd64', 'arm64']);
   t.match(admitted.warnings, [/nowhere:1: not-found/]);
@@ -54,8 +55,8 @@ test('an unknown image gates, and what is known bounds', async (t) => {
 });
 
 test('an image reference that cannot be parsed is left to the kubelet, and counted', async (t) => {
-  const { admit, metric } = await serve(t, { inspector });
-  const admitted = await admit({ object: podOf(['UPPER/case::', 'app:1']) });
+  const { admitPod, metric } = await serve(t, { inspector });
+  const admitted = await admitPod(['UPPER/case::', 'app:1']);
   t.ok(admitted.allowed);
   t.notOk(admitted.gated);
   t.strictSame(admitted.required, ['amd64', 'arm64']);
@@ -83,10 +84,10 @@ test('skipped pods are counted by reason and wait for nobody', async (t) => {
 
 test('images that are never pulled are not asked for', async (t) => {
   const asked = scripted({ 'app:1': ['amd64'] });
-  const { admit } = await serve(t, { inspector: asked });
+  const { admitPod } = await serve(t, { inspector: asked });
   const local = { name: 'local', image: 'local:1', imagePullPolicy: 'Never' };
   const app = { name: 'app', image: 'app:1', imagePullPolicy: 'IfNotPresent' };
-  t.strictSame((await admit({ object: podOf([], { containers: [local, app] }) })).required, ['amd64']);
+  t.strictSame((await admitPod([], { containers: [local, app] })).required, ['amd64']);
   t.strictSame(
     asked.asked.map(({ image }) => image),
     ['app:1'],
@@ -114,26 +115,26 @@ test('reinvocation replaces what was added before', async (t) => {
 
 test('the policy is the one in force when the request comes', async (t) => {
   let current = policy;
-  const { admit } = await serve(t, { inspector, policies: { policyOf: () => current } });
-  t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['amd64', 'arm64']);
+  const { admitPod } = await serve(t, { inspector, policies: { policyOf: () => current } });
+  t.strictSame((await admitPod(['app:1'])).required, ['amd64', 'arm64']);
   current = { ...policy, schedulableArchitectures: ['arm64'] };
-  t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['arm64']);
+  t.strictSame((await admitPod(['app:1'])).required, ['arm64']);
 });
 
 test('old facts serve while their registry fails', async (t) => {
-  const { admit, memory } = await serve(t, { inspector: scripted({}) });
+  const { admitPod, memory } = await serve(t, { inspector: scripted({}) });
   memory.learn(
     factsOf('docker.io/library/old:1', ['arm64'], { freshUntil: new Date(Date.now() - 1000).toISOString() }),
   );
-  t.strictSame((await admit({ object: podOf(['old:1']) })).required, ['arm64']);
+  t.strictSame((await admitPod(['old:1'])).required, ['arm64']);
 });
 
 test('what a person wrote cannot put control characters or endless text into a warning', async (t) => {
-  const { admit } = await serve(t, { inspector });
+  const { admitPod } = await serve(t, { inspector });
   const images = Array.from({ length: 30 }, (_, index) => `nowhere\u001b[31m${index}/${'x'.repeat(400)}:1`);
   const plain = Array.from({ length: 30 }, (_, index) => `nowhere${index}/${'x'.repeat(200)}:1`);
   for (const names of [images, plain]) {
-    const { warnings, uid: answered } = await admit({ object: podOf(names) });
+    const { warnings, uid: answered } = await admitPod(names);
     t.equal(answered, uid);
     t.ok(warnings.length <= 10, `${warnings.length} warnings`);
     for (const warning of warnings) {
@@ -145,8 +146,8 @@ test('what a person wrote cannot put control characters or endless text into a w
 });
 
 test('at level debug there is one line, without the object', async (t) => {
-  const { admit, lines } = await serve(t, { inspector, level: 'debug' });
-  await admit({ object: podOf(['app:1'], { serviceAccountName: 'do-not-print' }) });
+  const { admitPod, lines } = await serve(t, { inspector, level: 'debug' });
+  await admitPod(['app:1'], { serviceAccountName: 'do-not-print' });
   t.match(lines.at(-1), { level: 'debug', uid, kind: 'Pod', namespace: 'shop', outcome: 'placed' });
   t.notMatch(JSON.stringify(lines), 'do-not-print');
 });

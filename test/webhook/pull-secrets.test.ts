@@ -69,26 +69,20 @@ test('the pod names a secret, and its image is learned with it', async (t) => {
 
 test('what a pull secret learned is nobody else’s', async (t) => {
   const { cluster } = counting({ 'shop/regcred': regcred });
-  const { admit } = await serve(t, { inspector: privateRegistry(), cluster });
+  const { admitPod } = await serve(t, { inspector: privateRegistry(), cluster });
   const images = ['private.example/app:1'];
-  t.strictSame((await admit({ object: podOf(images, { imagePullSecrets: pullSecrets }) })).required, [
-    'arm64',
-  ]);
-  const without = await admit({ object: podOf(images) });
+  t.strictSame((await admitPod(images, { imagePullSecrets: pullSecrets })).required, ['arm64']);
+  const without = await admitPod(images);
   t.ok(without.gated);
   t.match(without.warnings, [/unauthorized/]);
-  t.strictSame((await admit({ object: podOf(images, { imagePullSecrets: pullSecrets }) })).required, [
-    'arm64',
-  ]);
+  t.strictSame((await admitPod(images, { imagePullSecrets: pullSecrets })).required, ['arm64']);
 });
 
 test('no secret is read for an image that everybody may know', async (t) => {
   const { cluster, read } = counting({ 'shop/regcred': regcred });
-  const { admit, memory } = await serve(t, { inspector: scripted({}), cluster });
+  const { admitPod, memory } = await serve(t, { inspector: scripted({}), cluster });
   memory.learn(factsOf('docker.io/library/app:1', ['amd64']));
-  t.strictSame((await admit({ object: podOf(['app:1'], { imagePullSecrets: pullSecrets }) })).required, [
-    'amd64',
-  ]);
+  t.strictSame((await admitPod(['app:1'], { imagePullSecrets: pullSecrets })).required, ['amd64']);
   t.strictSame(read, []);
 });
 
@@ -101,9 +95,9 @@ test('secrets that are missing, of another type or unreadable are left out', asy
         : Promise.resolve(name === 'opaque' ? opaque : undefined),
   });
   const inspector = privateRegistry();
-  const { admit, metric } = await serve(t, { inspector, cluster });
+  const { admitPod, metric } = await serve(t, { inspector, cluster });
   const imagePullSecrets = [{ name: 'missing' }, { name: 'opaque' }, { name: 'broken' }, { name: '' }, {}];
-  t.strictSame((await admit({ object: podOf(['app:1'], { imagePullSecrets }) })).required, ['amd64']);
+  t.strictSame((await admitPod(['app:1'], { imagePullSecrets })).required, ['amd64']);
   t.strictSame(inspector.asked[0]?.pullCredentials, []);
   t.equal(await metric('archwright_pull_secret_reads_total{outcome="missing"}'), 1);
   t.equal(await metric('archwright_pull_secret_reads_total{outcome="failed"}'), 1);
@@ -112,10 +106,8 @@ test('secrets that are missing, of another type or unreadable are left out', asy
 test('a malformed secret makes its image unauthorized: the kubelet would refuse too', async (t) => {
   const { cluster } = counting({ 'shop/regcred': dockerConfig('{"auths": let-me-in') });
   const inspector = privateRegistry();
-  const { admit, lines } = await serve(t, { inspector, cluster });
-  const admitted = await admit({
-    object: podOf(['private.example/app:1'], { imagePullSecrets: pullSecrets }),
-  });
+  const { admitPod, lines } = await serve(t, { inspector, cluster });
+  const admitted = await admitPod(['private.example/app:1'], { imagePullSecrets: pullSecrets });
   t.ok(admitted.allowed);
   t.ok(admitted.gated);
   t.match(admitted.warnings, [/unauthorized: pull secret shop\/regcred/]);
@@ -146,15 +138,13 @@ test('a template uses the secrets of its service account where it names none', a
 
 test('secrets that do not come in time hold nothing up', async (t) => {
   const cluster = clusterOf({ secret: () => new Promise(() => undefined) });
-  const { admit, metric } = await serve(t, {
+  const { admitPod, metric } = await serve(t, {
     inspector: privateRegistry(),
     cluster,
     inlineBudgetMs: () => 50,
   });
   const started = performance.now();
-  const admitted = await admit({
-    object: podOf(['private.example/app:1'], { imagePullSecrets: pullSecrets }),
-  });
+  const admitted = await admitPod(['private.example/app:1'], { imagePullSecrets: pullSecrets });
   t.ok(admitted.gated);
   t.ok(performance.now() - started < 2000);
   t.equal(await metric('archwright_admission_inline_waits_total{outcome="expired"}'), 1);
@@ -162,9 +152,9 @@ test('secrets that do not come in time hold nothing up', async (t) => {
 
 test('a pod that names a thousand secrets reads a few', async (t) => {
   const { cluster, read } = counting({});
-  const { admit } = await serve(t, { inspector: privateRegistry(), cluster });
+  const { admitPod } = await serve(t, { inspector: privateRegistry(), cluster });
   const imagePullSecrets = Array.from({ length: 1000 }, (_, index) => ({ name: `s${index}` }));
-  await admit({ object: podOf(['app:1'], { imagePullSecrets }) });
+  await admitPod(['app:1'], { imagePullSecrets });
   t.equal(read.length, 20);
 });
 

@@ -10,9 +10,9 @@ import { Mutator } from '../../src/webhook/mutate.ts';
 import { denied, setup as setupFleet, silent, type Answer } from '../fleet/fleet-setup.ts';
 import { factsOf, failureOf, until, type Script } from '../fleet/support.ts';
 import { recordingLog } from '../serving/support.ts';
-import { applied } from '../support/placement-input.ts';
+import { applied, defaultPolicy as policy } from '../support/placement-input.ts';
 import { able, image, poor, setup } from './pullable-setup.ts';
-import { clusterOf, podOf, policy, review, serve, workload } from './support.ts';
+import { clusterOf, podOf, review, serve, workload } from './support.ts';
 
 test('a pod with a private image lands only where it can be pulled, from the first pod on', async (t) => {
   const orders: [what: string, scripts: readonly Script[]][] = [
@@ -154,12 +154,12 @@ test('an image whose architectures are configured is not asked about', async (t)
   const { log } = recordingLog();
   const overrides = { find: (name: string) => factsOf(name, { source: 'override' }), version: 1 };
   const memory = new FactsMemory({ source: fleet, log, overrides });
-  const { admit } = await serve(t, {
+  const { admitPod } = await serve(t, {
     memory,
     fleet,
     policies: { policyOf: () => ({ ...policy, requirePullableNodes: true }) },
   });
-  t.strictSame((await admit({ object: podOf([image]) })).required, ['amd64', 'arm64']);
+  t.strictSame((await admitPod([image])).required, ['amd64', 'arm64']);
   t.strictSame(
     agents.map(({ asked }) => asked.length),
     [0, 0],

@@ -8,9 +8,9 @@ import type { Cluster } from '../../src/cluster/cluster.ts';
 import { denied, setup as setupFleet } from '../fleet/fleet-setup.ts';
 import { type Script } from '../fleet/support.ts';
 import { recordingLog } from '../serving/support.ts';
-import { applied } from '../support/placement-input.ts';
+import { applied, defaultPolicy as policy } from '../support/placement-input.ts';
 import { selects, type ModelNode } from '../support/scheduler-model.ts';
-import { podOf, policy, serve, type Admitted } from './support.ts';
+import { podOf, serve, type Admitted } from './support.ts';
 
 /** Owned by the first agent. */
 export const image = 'registry.example/team/app:1';
@@ -50,7 +50,7 @@ export async function setup(t: Test, scripts: readonly Script[], given: Given = 
     ...(given.cluster && { cluster: given.cluster }),
   });
   const admit = (spec: Partial<PodSpec> = {}, images = [image]): Promise<Admitted> =>
-    served.admit({ object: podOf(images, spec) });
+    served.admitPod(images, spec);
   /** Names of the nodes that an admitted pod can get onto. */
   const lands = async (spec: Partial<PodSpec> = {}, images = [image]): Promise<readonly string[]> => {
     const { operations } = await admit(spec, images);

@@ -4,29 +4,15 @@ import type { Test } from 'tap';
 import type { ImageFacts, ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
-import type { Policy } from '../../src/policy/effective/policy.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { startWebhook, type RunningWebhook, type WebhookOptions } from '../../src/webhook/webhook.ts';
 import { createCa } from '../support/certificates.ts';
+import { defaultPolicy as policy } from '../support/placement-input.ts';
 import { keepAlive, recordingLog, send, tlsDirectory, type Answer } from '../serving/support.ts';
 
 export const ca = await createCa();
 export const serverPair = await ca.issue({ cn: 'webhook', ip: ['127.0.0.1'] });
-
-export const policy: Policy = {
-  schedulableArchitectures: [],
-  preference: undefined,
-  preferenceMode: 'soft',
-  fallbackArchitecture: undefined,
-  onUnknownImage: 'gate',
-  onNoCommonArchitecture: 'deny',
-  matchNodeLabels: [],
-  tolerations: [],
-  architectures: {},
-  excludedNamespaces: ['kube-system'],
-  requirePullableNodes: false,
-};
 
 /** Facts as a registry gave them just now. */
 export function factsOf(
@@ -95,6 +81,8 @@ export interface Served {
   readonly agent: Agent;
   /** Posts a review and reads the answer. */
   readonly admit: (request: Readonly<Record<string, unknown>>, path?: string) => Promise<Admitted>;
+  /** Posts the creation of a pod with these images, and reads the answer. */
+  readonly admitPod: (images: readonly string[], spec?: Partial<PodSpec>) => Promise<Admitted>;
   /** Posts anything. */
   readonly post: (
     body: string | Buffer,
@@ -140,6 +128,8 @@ export async function serve(
       body,
       headers: { 'content-type': 'application/json', ...headers },
     });
+  const admit: Served['admit'] = async (request, path) =>
+    readAnswer(await post(review(request), path === undefined ? {} : { path }));
   return {
     webhook,
     memory,
@@ -148,8 +138,8 @@ export async function serve(
     tlsDir,
     agent,
     post,
-    admit: async (request, path) =>
-      readAnswer(await post(review(request), path === undefined ? {} : { path })),
+    admit,
+    admitPod: (images, spec) => admit({ object: podOf(images, spec) }),
     metric: async (line) => {
       const found = (await metrics.render()).split('\n').find((text) => text.startsWith(`${line} `));
       return Number(found?.slice(line.length + 1));

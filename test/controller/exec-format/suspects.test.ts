@@ -1,45 +1,24 @@
 import t from 'tap';
 import type { RunningContainer, RunningPod } from '../../../src/controller/caches/cached.ts';
+import { runningPod } from '../leading.ts';
 import { isExecFormatError, suspectsOf } from '../../../src/controller/exec-format/suspects.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
 function pod(container: Partial<RunningContainer>, more: Partial<RunningPod> = {}): RunningPod {
-  return {
-    namespace: 'shop',
+  const crashing: RunningContainer = {
     name: 'web',
-    uid: 'u',
-    resourceVersion: '1',
-    node: 'n1',
-    os: 'linux',
-    phase: 'Running',
+    image: 'registry.example/shop/other:1',
+    imageID: `registry.example/shop/other@${digest}`,
     ready: false,
-    deleting: false,
-    createdAt: 0,
-    labels: undefined,
-    annotations: undefined,
-    owner: undefined,
-    serviceAccountName: undefined,
-    pullSecrets: [],
-    images: [{ image: 'shop/web:1', pullPolicy: undefined, usedBy: 'web' }],
-    containers: [
-      {
-        name: 'web',
-        image: 'registry.example/shop/other:1',
-        imageID: `registry.example/shop/other@${digest}`,
-        ready: false,
-        running: false,
-        restartCount: 2,
-        reason: 'CrashLoopBackOff',
-        exitCode: 255,
-        message: undefined,
-        ...container,
-      },
-    ],
-    tolerations: [],
-    nodeChoice: undefined,
-    ...more,
+    running: false,
+    restartCount: 2,
+    reason: 'CrashLoopBackOff',
+    exitCode: 255,
+    message: undefined,
   };
+  const images = [{ image: 'shop/web:1', pullPolicy: undefined, usedBy: 'web' }];
+  return runningPod({ ready: false, images, containers: [{ ...crashing, ...container }], ...more });
 }
 
 const suspect = { container: 'web', image: 'shop/web:1', digest, certain: false, previous: true };

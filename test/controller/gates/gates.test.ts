@@ -14,6 +14,10 @@ void t.test('a known image: one patch sets the placement and takes our gate away
   t.same(termsOf(pod), [archIn('amd64', 'arm64')]);
   t.same(pod.spec.schedulingGates, [theirs], 'the gates of others stay');
   t.equal(gates.store.writes().length, 1);
+  const guard = { op: 'replace', path: '/metadata/resourceVersion', value: /^\d+$/u };
+  t.match(gates.store.writes()[0]?.json, [guard], 'guarded by the version that was decided upon');
+  t.equal(ungatedPod(gated('x', [])).length, 1, 'a pod without a version has nothing to guard');
+  t.equal(gate.name, 'arch.example/scheduling-gate');
   t.equal(gates.asked.length, 0);
   t.same(gates.events, []);
   t.same(gates.steps, ['gates/decided', 'gates/opened']);
@@ -249,24 +253,6 @@ void t.test('another pod by the same name is another pod', async (t) => {
   await gates.store.until(() => !gates.isGated('db-0'));
 });
 
-void t.test(
-  'images that change while the pod waits: the answer on the old ones does not count',
-  async (t) => {
-    const gates = await startGates(t, [gated('web', ['old'])]);
-    await gates.store.until(() => gates.open === 1);
-    gates.store.put(path('web'), gated('web', ['new']));
-    await gates.store.until(() => gates.open === 2);
-    gates.known = { old: 'amd64' };
-    gates.answer();
-    await gates.pass(1000);
-    t.equal(gates.isGated('web'), true);
-    gates.known = { new: 'arm64' };
-    await gates.pass(20_000);
-    await gates.opened(1);
-    t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
-  },
-);
-
 void t.test('what was required at creation contradicts the images now: told about', async (t) => {
   const added = { terms: [[['kubernetes.io/arch', ['amd64']]]], made: true };
   const record = { v: 1, outcome: 'gated', architectures: ['amd64'], imagesKey: 'x', added };
@@ -287,16 +273,6 @@ void t.test('what was required at creation contradicts the images now: told abou
   t.match(gates.events, [
     { reason: 'NoCommonArchitecture', message: /^required amd64 when it was created.*create it again$/u },
   ]);
-});
-
-void t.test('the patch is guarded by the version that was decided upon', async (t) => {
-  t.equal(ungatedPod(gated('x', [])).length, 1, 'a pod without a version has nothing to guard');
-  const gates = await startGates(t, [gated('web', ['both'])], { known: { both: 'arm64' } });
-  await gates.opened(1);
-  t.match(gates.store.writes()[0]?.json, [
-    { op: 'replace', path: '/metadata/resourceVersion', value: /^\d+$/u },
-  ]);
-  t.equal(gate.name, 'arch.example/scheduling-gate');
 });
 
 void t.test('a pod is made to pend only by what its images have now', async (t) => {

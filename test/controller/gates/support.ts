@@ -8,30 +8,11 @@ import type { Configuration } from '../../../src/policy/configuration/configurat
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 import { factsFrom, type Known } from '../../support/placement-input.ts';
-import { startLeading, type TestLeading } from '../leading.ts';
+import { factsByImage, startLeading } from '../leading.ts';
 
 export const gate = { name: 'arch.example/scheduling-gate' };
 export const theirs = { name: 'x.example/theirs' };
 export const createdAt = Date.parse('2026-11-01T00:00:00Z');
-
-export interface GatesSetup extends TestLeading {
-  readonly time: FakeClock;
-  /** What is known from now on; `undefined` for an image: no answer at all. */
-  known: Known;
-  /** Questions that were asked so far. */
-  readonly asked: FactsWanted[];
-  /** Questions without an answer so far, or those on an image; each is answered with what is known then. */
-  answer(image?: string): void;
-  readonly open: number;
-  pod(name: string): Pod;
-  isGated(name: string): boolean;
-  /** Resolves when so many gates were opened since the start, and counted. */
-  opened(count: number): Promise<void>;
-  /** Resolves when the feature has ended. */
-  readonly ended: Promise<void>;
-  /** Lets time pass in steps, with answers of the server in between. */
-  pass(ms: number): Promise<void>;
-}
 
 export interface GatesSetupOptions {
   readonly configuration?: Partial<Configuration>;
@@ -81,18 +62,14 @@ export async function newStore(t: Test, time: FakeClock): Promise<KubeStore> {
 }
 
 /** Starts the feature over the pods that are there. */
-export async function startGates(
-  t: Test,
-  pods: readonly Pod[],
-  options: GatesSetupOptions = {},
-): Promise<GatesSetup> {
+export async function startGates(t: Test, pods: readonly Pod[], options: GatesSetupOptions = {}) {
   const time = options.time ?? createFakeClock();
   const store = options.store ?? (await newStore(t, time));
   for (const pod of pods) store.put(path(pod.metadata?.name ?? '', pod.metadata?.namespace), pod);
   const test = await startLeading(t, {
     over: store,
     now: () => time.now(),
-    ...(options.configuration && { configuration: options.configuration }),
+    configuration: options.configuration,
     step: async (name) => {
       // The test has what `startGates` gives back by then.
       await new Promise((resolve) => setImmediate(resolve));
@@ -101,16 +78,11 @@ export async function startGates(
   });
   const asked: FactsWanted[] = [];
   let waiting: { readonly wanted: FactsWanted; readonly resolve: (facts: FactsByImage) => void }[] = [];
+  /** `undefined` for an image: no answer at all. */
   const setup = { known: options.known ?? {} };
 
   function factsOf({ uses }: FactsWanted): FactsByImage {
-    const facts = factsFrom(setup.known);
-    return new Map(
-      uses.flatMap(({ image }) => {
-        const found = facts(image);
-        return found === undefined ? [] : [[image, found]];
-      }),
-    );
+    return factsByImage(uses, factsFrom(setup.known));
   }
 
   const change = options.change ?? ((leading: Leading) => leading);
@@ -145,33 +117,39 @@ export async function startGates(
   return {
     ...test,
     time,
+    /** The lookups so far. */
     asked,
-    get known() {
+    /** From now on. */
+    get known(): Known {
       return setup.known;
     },
-    set known(known) {
+    set known(known: Known) {
       setup.known = known;
     },
-    answer: (image) => {
+    /** Ends the open lookups, or those of an image, each with what is known then. */
+    answer: (image?: string): void => {
       const isMeant = ({ wanted: { uses } }: (typeof waiting)[number]): boolean =>
         image === undefined || uses.some((use) => use.image === image);
       const now = waiting.filter(isMeant);
       waiting = waiting.filter((entry) => !isMeant(entry));
       for (const { wanted, resolve } of now) resolve(factsOf(wanted));
     },
-    get open() {
+    get open(): number {
       return waiting.length;
     },
     pod: podNow,
-    isGated: (name) =>
+    isGated: (name: string): boolean =>
       podNow(name).spec.schedulingGates?.some(({ name: each }) => each === gate.name) ?? false,
-    opened: async (count) => {
+    /** Resolves when so many gates were removed since the start, and counted. */
+    opened: async (count: number): Promise<void> => {
       const passed = (): number => test.steps.filter((step) => step === 'gates/opened').length;
       await store.until(() => passed() >= count, `${count} opened gates`);
       await answersOfServer();
     },
+    /** Resolves when the feature has ended. */
     ended,
-    pass: async (ms) => {
+    /** Lets time pass in steps, with answers of the server in between. */
+    pass: async (ms: number): Promise<void> => {
       const end = time.monotonic() + ms;
       while (time.monotonic() < end) {
         await time.advance(Math.min(500, end - time.monotonic()));

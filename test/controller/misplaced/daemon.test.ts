@@ -1,7 +1,7 @@
 /** Pods of DaemonSets on nodes that cannot run them: never evicted, told where a person can do something about it. */
 import t from 'tap';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
-import { facts } from '../../support/placement-input.ts';
+import { facts, requiring } from '../../support/placement-input.ts';
 import { digest, known, putPod, startWorld, type PodOptions, type World } from './setup.ts';
 
 const owner = {
@@ -12,21 +12,14 @@ const owner = {
   controller: true,
 };
 const path = '/apis/apps/v1/namespaces/shop/daemonsets/probe';
-const onItsNode = {
-  affinity: {
-    nodeAffinity: {
-      requiredDuringSchedulingIgnoredDuringExecution: {
-        nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['arm-1'] }] }],
-      },
-    },
-  },
-};
-const requiring = (...values: string[]): object => ({
-  nodeAffinity: {
-    requiredDuringSchedulingIgnoredDuringExecution: {
-      nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] }],
-    },
-  },
+const onItsNode = requiring([{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['arm-1'] }] }]);
+const choosing = (...values: string[]): object =>
+  requiring([{ matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] }]);
+
+/** The spec of a pod with two images. */
+const both = (image: string): object => ({
+  ...onItsNode,
+  containers: ['app:1', image].map((each, index) => ({ name: index === 0 ? 'app' : 'b', image: each })),
 });
 
 interface Template {
@@ -74,22 +67,16 @@ const cases: readonly Case[] = [
   { name: 'on a node that can run it', pod: { node: 'amd-1' } },
   {
     name: 'placed by now: its pod is about to go',
-    template: { annotations: { 'arch.example/decision': recorded }, spec: { affinity: requiring('amd64') } },
+    template: { annotations: { 'arch.example/decision': recorded }, spec: choosing('amd64') },
   },
-  { name: 'that chooses its architectures', template: { spec: { affinity: requiring('amd64', 'arm64') } } },
+  { name: 'that chooses its architectures', template: { spec: choosing('amd64', 'arm64') } },
   { name: 'that is to be left alone', template: { labels: { 'arch.example/placement': 'disabled' } } },
   { name: 'in an excluded namespace', configuration: { excludedNamespaces: ['shop'] } },
   {
     name: 'whose images share no architecture',
     template: { images: ['app:1', 'arm:1'] },
     pod: {
-      spec: {
-        ...onItsNode,
-        containers: [
-          { name: 'app', image: 'app:1' },
-          { name: 'b', image: 'arm:1' },
-        ],
-      },
+      spec: both('arm:1'),
     },
     facts: { ...known, 'arm:1': facts('arm64', { digest: digest('d') }) },
     event: /no architecture has all of its images/,
@@ -100,13 +87,7 @@ const cases: readonly Case[] = [
     name: 'that is without the image that cannot run there by now',
     template: { images: ['both:1'] },
     pod: {
-      spec: {
-        ...onItsNode,
-        containers: [
-          { name: 'app', image: 'app:1' },
-          { name: 'b', image: 'both:1' },
-        ],
-      },
+      spec: both('both:1'),
     },
   },
   { name: 'made again meanwhile', before: (world) => putDaemonSet(world, {}, 'another') },

@@ -1,12 +1,13 @@
 /** How many go at once, how fast, never twice for one cause, and what faults and a new leader change of that. */
 import t from 'tap';
-import { facts } from '../../support/placement-input.ts';
+import { facts, requiring } from '../../support/placement-input.ts';
 import {
   disruptedPods,
   maxUnavailable,
   type DisruptionInput,
 } from '../../../src/controller/misplaced/evictions.ts';
 import type { RunningPod } from '../../../src/controller/caches/cached.ts';
+import { runningPod } from '../leading.ts';
 import {
   digest,
   evictions,
@@ -277,15 +278,6 @@ for (const path of [
   });
 }
 
-void t.test('an eviction whose answer is lost', async (t) => {
-  const world = await startWorld(t, { pods: ['web-a'] });
-  world.store.fault(evictions, { times: 1, lost: true });
-  await world.afterGrace();
-  t.same(world.pods(), []);
-  await world.after(0);
-  t.equal(world.store.asked(evictions).length, 1);
-});
-
 void t.test('an eviction whose answer is lost counts as one under way', async (t) => {
   for (const carriedOut of [true, false]) {
     const world = await withPods(t, 4, 25);
@@ -294,6 +286,7 @@ void t.test('an eviction whose answer is lost counts as one under way', async (t
     world.store.fault(evictions, { times: 1, ...(carriedOut ? { lost: true } : { reset: true }) });
     await world.afterGrace();
     t.equal(world.pods().length, carriedOut ? 3 : 4, 'no second one in the same pass');
+    t.equal(world.store.asked(evictions).length, 1);
     await world.settled();
     for (let look = 0; look < 3; look += 1) {
       await world.after(16_000);
@@ -346,30 +339,7 @@ void t.test('a leader that ends between any two steps', async (t) => {
   }
 });
 
-function running(uid: string, more: Partial<RunningPod> = {}): RunningPod {
-  return {
-    namespace: 'shop',
-    name: uid,
-    uid,
-    resourceVersion: '1',
-    node: 'n',
-    os: 'linux',
-    phase: 'Running',
-    ready: true,
-    deleting: false,
-    createdAt: 0,
-    labels: {},
-    annotations: {},
-    owner: undefined,
-    serviceAccountName: undefined,
-    pullSecrets: [],
-    images: [],
-    containers: [],
-    tolerations: [],
-    nodeChoice: undefined,
-    ...more,
-  };
-}
+const running = (uid: string, more: Partial<RunningPod> = {}): RunningPod => runningPod({ uid, ...more });
 
 const shares: readonly { name: string; input: Partial<DisruptionInput>; disrupted: number }[] = [
   { name: 'nobody', input: {}, disrupted: 0 },
@@ -426,9 +396,6 @@ void t.test('what is refused because of one pod keeps no other from being moved'
   const world = await startWorld(t);
   putReplicas(world.store, 2);
   const term = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['refused'] }] };
-  const affinity = {
-    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } },
-  };
   world.store.fault(
     ({ verb, query }) => verb === 'GET' && (query.get('labelSelector') ?? '').includes('zone'),
     {
@@ -436,7 +403,7 @@ void t.test('what is refused because of one pod keeps no other from being moved'
       message: 'unable to parse requirement',
     },
   );
-  putPod(world.store, 'odd', { spec: { affinity } });
+  putPod(world.store, 'odd', { spec: requiring([term]) });
   putPod(world.store, 'web-b');
   await world.afterGrace();
   t.same(world.pods(), ['odd']);

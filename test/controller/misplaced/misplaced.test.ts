@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import t from 'tap';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
-import { facts, failed } from '../../support/placement-input.ts';
+import type { NodeSelectorRequirement } from '../../../src/kube/api/objects.ts';
+import { facts, failed, requiring } from '../../support/placement-input.ts';
 import {
   digest,
   evictions,
@@ -75,18 +76,10 @@ interface Case {
 
 const running = { state: { running: {} }, restartCount: 0 };
 const spec = (more: object): PodOptions => ({ spec: more });
-const requiring = (...terms: readonly (readonly object[])[]): PodOptions =>
-  spec({
-    affinity: {
-      nodeAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: {
-          nodeSelectorTerms: terms.map((matchExpressions) => ({ matchExpressions })),
-        },
-      },
-    },
-  });
-const affinity = (values: readonly string[]): PodOptions =>
-  requiring([{ key: 'kubernetes.io/arch', operator: 'In', values }]);
+const matching = (...terms: readonly NodeSelectorRequirement[][]): PodOptions =>
+  spec(requiring(terms.map((matchExpressions) => ({ matchExpressions }))));
+const affinity = (values: string[]): PodOptions =>
+  matching([{ key: 'kubernetes.io/arch', operator: 'In', values }]);
 
 const diskExists = { key: 'disk', operator: 'Exists' };
 const requireLabels: Partial<Configuration> = {
@@ -202,7 +195,7 @@ const cases: readonly Case[] = [
   },
   {
     name: 'that requires what the other node has not',
-    pod: requiring(
+    pod: matching(
       [{ key: 'disk', operator: 'In', values: ['ssd', 'nvme'] }],
       [{ key: 'gpu', operator: 'Exists' }],
     ),
@@ -210,7 +203,7 @@ const cases: readonly Case[] = [
   },
   {
     name: 'that requires what the other node has, in one of its terms',
-    pod: requiring(
+    pod: matching(
       [{ key: 'gpu', operator: 'Exists' }],
       [
         { key: 'disk', operator: 'In', values: ['ssd', 'nvme'] },
@@ -244,7 +237,7 @@ const cases: readonly Case[] = [
   },
   {
     name: 'that hands on a label which the other node has, in one of the terms that it requires',
-    pod: { labels: { zone: 'a' }, ...requiring([{ key: 'gpu', operator: 'Exists' }], [diskExists]) },
+    pod: { labels: { zone: 'a' }, ...matching([{ key: 'gpu', operator: 'Exists' }], [diskExists]) },
     configuration: { matchNodeLabels: ['zone'] },
     before: ({ store }) =>
       putNode(store, 'amd-2', 'amd64', [], { 'kubernetes.io/arch': 'amd64', zone: 'a', disk: 'ssd' }),

@@ -6,7 +6,7 @@ import type { Taint } from '../../../src/kube/api/objects.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
 import { facts } from '../../support/placement-input.ts';
-import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import { startLeading, type TestLeadingOptions } from '../leading.ts';
 
 export const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
 export const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-moved-pods';
@@ -21,34 +21,18 @@ export const known: Readonly<Record<string, ImageFacts>> = {
 
 export const serverStart = Date.parse('2026-11-21T12:00:00Z');
 
-export interface World extends TestLeading {
-  readonly clock: FakeClock;
-  /** Reconciles once. */
-  reconcile(): Promise<boolean>;
-  /** Server time. */
-  now(): number;
-  /** Waiting times between evictions. */
-  readonly pauses: number[];
-  /** Reconciles after this time, milliseconds, with what the caches have then. */
-  after(ms: number): Promise<boolean>;
-  /** Reconciles when the suspects had their time. */
-  afterGrace(): Promise<boolean>;
-  /** What the ConfigMap with the causes has. */
-  notes(): Readonly<Record<string, string>>;
-  /** Names of pods that are there. */
-  pods(): readonly string[];
-}
+export type World = Awaited<ReturnType<typeof startWorld>>;
 
 export interface WorldOptions extends Omit<TestLeadingOptions, 'over' | 'clock' | 'now'> {
   /** Names of misplaced pods, which are all that their ReplicaSet wants. */
   readonly pods?: readonly string[];
   /** An earlier leader. */
-  readonly over?: World;
+  readonly over?: { readonly store: KubeStore; readonly clock: FakeClock };
   /** Happens in each pause between evictions. */
   readonly whilePausing?: (store: KubeStore) => void;
 }
 
-export async function startWorld(t: Test, options: WorldOptions = {}): Promise<World> {
+export async function startWorld(t: Test, options: WorldOptions = {}) {
   const { over, whilePausing, pods = [], ...rest } = options;
   const clock = over?.clock ?? createFakeClock();
   if (!over) clock.setWall(serverStart);
@@ -73,6 +57,7 @@ export async function startWorld(t: Test, options: WorldOptions = {}): Promise<W
     putReplicas(store, Math.max(1, pods.length));
   }
   for (const name of pods) putPod(store, name);
+  /** Reconciles after this time, milliseconds, with what the caches have then. */
   const after = async (ms: number): Promise<boolean> => {
     await test.settled();
     await clock.advance(ms);
@@ -82,15 +67,20 @@ export async function startWorld(t: Test, options: WorldOptions = {}): Promise<W
   return {
     ...test,
     clock,
+    /** Server time. */
     now: clock.now,
+    /** Waiting times between evictions. */
     pauses,
     reconcile: () => work.reconcile(),
     after,
-    afterGrace: async () => {
+    /** Reconciles when the suspects had their time. */
+    afterGrace: async (): Promise<boolean> => {
       await after(0);
       return await after(31_000);
     },
+    /** What the ConfigMap with the causes has. */
     notes: () => (store.get(notesPath) as { data?: Record<string, string> } | undefined)?.data ?? {},
+    /** Names of pods that are there. */
     pods: () => store.list('/api/v1/pods').map(({ metadata }) => metadata.name),
   };
 }

@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import { TaintReconciler } from '../../../src/controller/taints/taints.ts';
 import type { Node, Pod, Taint } from '../../../src/kube/api/objects.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
-import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import { startLeading, type TestLeadingOptions } from '../leading.ts';
 
 export const key = 'arch.example/architecture';
 export const annotation = 'arch.example/taint';
@@ -24,14 +24,7 @@ export const tolerationOf = (architecture: string, name = key): object => ({
 /** What the API server's admission gives every pod. */
 const notReady = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' };
 
-export interface World extends TestLeading {
-  /** Each waits for the caches first. */
-  reconcilePods(): Promise<void>;
-  reconcileNodes(): Promise<void>;
-  taints(node: string): readonly Taint[];
-  record(node: string): string | undefined;
-  tolerations(name: string, namespace?: string): readonly object[];
-}
+export type World = Awaited<ReturnType<typeof startWorld>>;
 
 export function putNode(
   store: KubeStore,
@@ -98,7 +91,7 @@ export interface WorldOptions extends TestLeadingOptions {
 }
 
 /** A leader of taints on arm64, which reconciles when the test says so. */
-export async function startWorld(t: Test, options: WorldOptions = {}): Promise<World> {
+export async function startWorld(t: Test, options: WorldOptions = {}) {
   const { nodes = options.over ? {} : { 'arm-1': 'arm64' }, ...rest } = options;
   const configuration = { taintArchitectures: ['arm64'], ...rest.configuration };
   const test = await startLeading(t, { ...rest, configuration });
@@ -108,17 +101,18 @@ export async function startWorld(t: Test, options: WorldOptions = {}): Promise<W
   const node = (name: string): Node | undefined => store.get(`/api/v1/nodes/${name}`) as Node | undefined;
   return {
     ...test,
-    reconcilePods: async () => {
+    /** Each waits for the caches first. */
+    reconcilePods: async (): Promise<void> => {
       await test.settled();
       await reconciler.reconcilePods();
     },
-    reconcileNodes: async () => {
+    reconcileNodes: async (): Promise<void> => {
       await test.settled();
       await reconciler.reconcileNodes();
     },
-    taints: (name) => node(name)?.spec?.taints ?? [],
-    record: (name) => node(name)?.metadata?.annotations?.[annotation],
-    tolerations: (name, namespace = 'shop') =>
+    taints: (name: string): readonly Taint[] => node(name)?.spec?.taints ?? [],
+    record: (name: string): string | undefined => node(name)?.metadata?.annotations?.[annotation],
+    tolerations: (name: string, namespace = 'shop'): readonly object[] =>
       (store.get(`/api/v1/namespaces/${namespace}/pods/${name}`) as Pod | undefined)?.spec.tolerations ?? [],
   };
 }
