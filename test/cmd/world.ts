@@ -32,22 +32,30 @@ export async function registry(t: Test, options: TestRegistryOptions = {}): Prom
   return started;
 }
 
+/** A directory that ends with the test. */
+export function directory(t: Test): string {
+  const made = mkdtempSync(join(tmpdir(), 'archwright-test-'));
+  t.teardown(() => rmSync(made, { recursive: true, force: true }));
+  return made;
+}
+
+/** Writes files below a directory. */
+export function write(root: string, content: Readonly<Record<string, string>>): void {
+  for (const [path, text] of Object.entries(content)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+}
+
 /** Writes files below a directory of the test's own; gives back their paths by name. */
 export function files<Name extends string>(
   t: Test,
   content: Readonly<Record<Name, string>>,
 ): Readonly<Record<Name, string>> & { readonly directory: string } {
-  const directory = mkdtempSync(join(tmpdir(), 'archwright-test-'));
-  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
-  const paths = Object.fromEntries(
-    Object.entries<string>(content).map(([name, text]) => {
-      const path = join(directory, name);
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, text);
-      return [name, path];
-    }),
-  ) as Record<Name, string>;
-  return { ...paths, directory };
+  const root = directory(t);
+  write(root, content);
+  const paths = Object.fromEntries(Object.keys(content).map((name) => [name, join(root, name)]));
+  return { ...(paths as Record<Name, string>), directory: root };
 }
 
 /** A docker `config.json` with one login. */

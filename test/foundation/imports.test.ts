@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import t from 'tap';
-import { brokenRule, findCycle } from './rooms.ts';
-import { importsOf, root, sources, type Source } from './sources.ts';
+import { brokenRule } from './rooms.ts';
+import { importsOf, root, sources } from './sources.ts';
 
 /** The longest that a file may be. */
 const maxLines = 300;
@@ -17,10 +17,6 @@ t.test('imports point one way', async (t) => {
     });
     t.same(broken, [], path);
   }
-});
-
-t.test('rooms form no circle', async (t) => {
-  t.equal(findCycle(all)?.join(' → '), undefined);
 });
 
 t.test('every import of a file leads to one', async (t) => {
@@ -103,21 +99,4 @@ const later = () => import('./later.ts');
     { target: 'src/room/j.ts', typeOnly: true },
     { target: 'src/room/later.ts', typeOnly: false },
   ]);
-});
-
-t.test('a circle is found and named', async (t) => {
-  const source = (path: string, target: string, typeOnly = false): Source => ({
-    path,
-    lines: 1,
-    imports: [{ target, typeOnly }],
-  });
-  const there = source('src/a/x.ts', 'src/b/y.ts');
-  t.same(findCycle([there, source('src/b/y.ts', 'src/c/z.ts'), source('src/c/z.ts', 'src/a/x.ts')]), [
-    'a',
-    'b',
-    'c',
-    'a',
-  ]);
-  t.equal(findCycle([there, source('src/b/y.ts', 'src/a/x.ts', true)]), undefined);
-  t.equal(findCycle([there, source('src/b/y.ts', 'src/b/z.ts')]), undefined);
 });

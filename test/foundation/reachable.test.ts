@@ -1,12 +1,8 @@
 import t from 'tap';
-import { exportsForTests, exportsOf, fileCircles, unreachedFiles } from './reachable.ts';
+import { exportsForTests, exportsOf, unreachedFiles } from './reachable.ts';
 import { sources, type Source } from './sources.ts';
 
 const all = sources();
-
-t.test('no file imports itself through others, types included', async (t) => {
-  t.same(fileCircles(all), []);
-});
 
 t.test('the program has nothing that only tests use', async (t) => {
   t.same(unreachedFiles(all, ['cmd/archwright.js', 'cmd/archwright.ts']), [], 'files');
@@ -17,16 +13,6 @@ const source = (path: string, ...targets: string[]): Source => ({
   path,
   lines: 1,
   imports: targets.map((target) => ({ target, typeOnly: true })),
-});
-
-t.test('circles are found and named', async (t) => {
-  t.same(fileCircles([source('a', 'b'), source('b', 'c'), source('c', 'd')]), []);
-  t.same(fileCircles([source('a', 'b'), source('b', 'c', 'node:fs'), source('c', 'a')]), [['a', 'b', 'c']]);
-  const two = [source('a', 'b'), source('b', 'a', 'c'), source('c', 'd'), source('d', 'c')];
-  t.same(fileCircles(two), [
-    ['c', 'd'],
-    ['a', 'b'],
-  ]);
 });
 
 t.test('unreached files are found', async (t) => {

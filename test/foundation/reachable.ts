@@ -1,32 +1,6 @@
-/** Two properties of the program's files: none imports itself through others, and none holds what only tests reach. */
+/** Files and exports of the program that only tests reach. */
 import { globSync, readFileSync } from 'node:fs';
 import { importsOf, root, type Source } from './sources.ts';
-
-/** Circles of files, types included: each as the files that import each other. */
-export function fileCircles(sources: readonly Source[]): string[][] {
-  const targets = new Map(sources.map(({ path, imports }) => [path, imports.map(({ target }) => target)]));
-  const index = new Map<string, number>();
-  const low = new Map<string, number>();
-  const stack: string[] = [];
-  const circles: string[][] = [];
-
-  // Tarjan's strongly connected components.
-  function visit(path: string): void {
-    index.set(path, index.size);
-    low.set(path, index.get(path) ?? 0);
-    stack.push(path);
-    for (const target of targets.get(path) ?? []) {
-      if (!targets.has(target)) continue;
-      if (!index.has(target)) visit(target);
-      if (stack.includes(target)) low.set(path, Math.min(low.get(path) ?? 0, low.get(target) ?? 0));
-    }
-    if (low.get(path) !== index.get(path)) return;
-    const circle = stack.splice(stack.indexOf(path));
-    if (circle.length > 1) circles.push(circle.sort());
-  }
-  for (const path of targets.keys()) if (!index.has(path)) visit(path);
-  return circles;
-}
 
 /** Files that the program's entry does not lead to. */
 export function unreachedFiles(sources: readonly Source[], entries: readonly string[]): string[] {

@@ -1,5 +1,5 @@
 /** The rooms of the program and which may import which. */
-import type { Import, Source } from './sources.ts';
+import type { Import } from './sources.ts';
 
 /** Rooms without domain knowledge. Each may import the ones before it in this list. Every room may import all of them. */
 const plain = ['names', 'telemetry', 'async', 'files', 'http', 'serving', 'kube'];
@@ -62,32 +62,4 @@ export function brokenRule(from: string, { target, typeOnly }: Import): string |
 function placeOf(room: string): number | undefined {
   const place = chain.findIndex((rooms) => rooms.includes(room));
   return place < 0 ? undefined : place;
-}
-
-/** Finds a circle of rooms that import each other's values, if there is one. */
-export function findCycle(sources: readonly Source[]): string[] | undefined {
-  const edges = new Map<string, Set<string>>();
-  for (const { path, imports } of sources) {
-    const room = roomOf(path);
-    for (const { target, typeOnly } of imports) {
-      if (typeOnly || !/^(?:cmd|src|daemon)\//.test(target) || roomOf(target) === room) continue;
-      edges.set(room, (edges.get(room) ?? new Set()).add(roomOf(target)));
-    }
-  }
-  const done = new Set<string>();
-  function visit(room: string, above: readonly string[]): string[] | undefined {
-    if (above.includes(room)) return [...above.slice(above.indexOf(room)), room];
-    if (done.has(room)) return undefined;
-    for (const next of edges.get(room) ?? []) {
-      const cycle = visit(next, [...above, room]);
-      if (cycle) return cycle;
-    }
-    done.add(room);
-    return undefined;
-  }
-  for (const room of edges.keys()) {
-    const cycle = visit(room, []);
-    if (cycle) return cycle;
-  }
-  return undefined;
 }

@@ -4,12 +4,12 @@
  */
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { dockerConfig } from '../cmd/world.ts';
+import { directory, dockerConfig, write } from '../cmd/world.ts';
 import { createCa } from '../support/certificates.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { startTestRegistry } from '../support/registry/server.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
-import { directory, openNode, write } from './support.ts';
+import { openNode } from './support.ts';
 
 /** A good registry with a private image, an evil one that shows its challenge, and a node with a login for the good one. */
 async function world(t: Test, logins: (good: string, evil: string) => Readonly<Record<string, string>>) {

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
 import { describeTrust } from '../../src/http/tls/trust.ts';
-import { dockerConfig } from '../cmd/world.ts';
-import { directory, openNode, pluginConfig, write, writePlugin } from './support.ts';
+import { directory, dockerConfig, write } from '../cmd/world.ts';
+import { openNode, pluginConfig, writePlugin } from './support.ts';
 
 /** Files of the container, which must stay unreadable, and an empty host root. */
 function container(t: Test) {

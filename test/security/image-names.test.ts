@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import t from 'tap';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
+import type { Secret } from '../../src/kube/api/objects.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
-import { dockerConfig } from '../cmd/world.ts';
+import { directory, dockerConfig, pullSecret, write } from '../cmd/world.ts';
 import { startTestRegistry } from '../support/registry/server.ts';
-import { directory, openNode, pluginConfig, write, writePlugin } from './support.ts';
+import { openNode, pluginConfig, writePlugin } from './support.ts';
 
 const user = { username: 'ann', password: 'password-of-ann' };
 
@@ -54,18 +55,8 @@ t.test('no source has a credential for them', async (t) => {
     'kubeletConfig.config': join(root, 'plugins.json'),
     'kubeletConfig.binDir': plugins,
   });
-  const pod = createPullSecretSource([
-    {
-      kind: 'Secret',
-      metadata: { namespace: 'default', name: 'regcred' },
-      type: 'kubernetes.io/dockerconfigjson',
-      data: {
-        '.dockerconfigjson': Buffer.from(dockerConfig('quay.io', 'ann', 'password-of-ann')).toString(
-          'base64',
-        ),
-      },
-    },
-  ]);
+  const secret = JSON.parse(pullSecret(dockerConfig('quay.io', 'ann', 'password-of-ann'))) as Secret;
+  const pod = createPullSecretSource([secret]);
   const sources: readonly Pick<LiveCredentialSource, 'name' | 'lookup'>[] = [
     pod,
     ...inspection.sources.map(({ source }) => source).filter(({ name }) => name !== 'containerd'),

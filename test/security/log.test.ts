@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import t from 'tap';
 import { run } from '../cmd/run.ts';
-import { dockerConfig, pullSecret } from '../cmd/world.ts';
+import { directory, dockerConfig, pullSecret, write } from '../cmd/world.ts';
 import { createCa } from '../support/certificates.ts';
 import { startTestRegistry } from '../support/registry/server.ts';
-import { directory, openNode, pluginConfig, write, writePlugin } from './support.ts';
+import { openNode, pluginConfig, writePlugin } from './support.ts';
 
 /** Characters that each way of writing a text writes differently. */
 const passwords = {

@@ -1,11 +1,12 @@
 /** Attack: control characters in the response of a plugin, to smuggle headers or write to a terminal. */
 import { join } from 'node:path';
+import { directory, write } from '../cmd/world.ts';
 import t from 'tap';
 import { run } from '../cmd/run.ts';
 import { createCa } from '../support/certificates.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { startTestRegistry } from '../support/registry/server.ts';
-import { directory, pluginConfig, write, writePlugin } from './support.ts';
+import { pluginConfig, writePlugin } from './support.ts';
 
 const smuggled = [
   'ann\r\nX-Evil: 1',

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { keepMemoryPrivate } from '../../src/telemetry/private-memory.ts';
 import { run } from '../cmd/run.ts';
-import { childEnv } from '../cmd/world.ts';
-import { directory } from './support.ts';
+import { childEnv, directory } from '../cmd/world.ts';
 
 const module = new URL('../../src/telemetry/private-memory.ts', import.meta.url).href;
 
@@ -17,14 +16,11 @@ t.test('diagnostic reports are off, even if options of Node.js enable them', asy
     keepMemoryPrivate();
     process.kill(process.pid, 'SIGWINCH');
     setTimeout(() => { throw new Error('fatal'); }, 50);`;
-  const options = [
+  const args = [
     '--report-on-signal',
     '--report-signal=SIGWINCH',
     '--report-uncaught-exception',
     '--report-on-fatalerror',
-  ];
-  const args = [
-    ...options,
     `--report-directory=${dir}`,
     '--report-filename=report.json',
     '--input-type=module',

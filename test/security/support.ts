@@ -1,44 +1,18 @@
 /** What the attacks share: a node with sources of its own, asked as an agent asks it. */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Test } from 'tap';
 import { openInspection, type Inspection } from '../../cmd/wiring/inspection.ts';
 import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
-import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
+import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { patience } from '../support/registry/client.ts';
-import { captureLog } from '../daemon/kubelet/support.ts';
-
-/** A directory that ends with the test. */
-export function directory(t: Test): string {
-  const made = mkdtempSync(join(tmpdir(), 'archwright-attack-'));
-  t.teardown(() => rmSync(made, { recursive: true, force: true }));
-  return made;
-}
-
-/** Writes files below a directory. */
-export function write(root: string, files: Readonly<Record<string, string>>): void {
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-  }
-}
+import { write } from '../cmd/world.ts';
+import { captureLog, configText } from '../daemon/kubelet/support.ts';
 
 /** The configuration of one plugin. */
 export const pluginConfig = (matchImages: readonly string[]): string =>
-  JSON.stringify({
-    kind: 'CredentialProviderConfig',
-    apiVersion: 'kubelet.config.k8s.io/v1',
-    providers: [
-      {
-        name: 'plugin',
-        matchImages,
-        defaultCacheDuration: '1h',
-        apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
-      },
-    ],
-  });
+  configText({ name: 'plugin', matchImages });
 
 /** A plugin that answers with these credentials for whatever it is asked. */
 export function writePlugin(dir: string, auth: Readonly<Record<string, object>>): void {
@@ -61,20 +35,12 @@ export interface AttackedNode {
 
 /** Opens all sources of a node, as the agent does. */
 export async function openNode(t: Test, settings: Readonly<Record<string, string>>): Promise<AttackedNode> {
-  const { configuration, problems } = await loadConfiguration({
-    file: undefined,
-    env: {},
-    flags: { ...settings },
-    part: 'agent',
-  });
+  const sources = { file: undefined, env: {}, flags: settings, part: 'agent' } as const;
+  const { configuration, problems } = await loadConfiguration(sources);
   if (!configuration) throw new TypeError(JSON.stringify(problems));
   const { log, lines } = captureLog();
-  const inspection = await openInspection({
-    configuration: () => configuration,
-    dockerConfigs: 'node',
-    env: {},
-    log,
-  });
+  const current = (): Configuration => configuration;
+  const inspection = await openInspection({ configuration: current, dockerConfigs: 'node', env: {}, log });
   t.teardown(() => inspection.close());
   return {
     inspection,

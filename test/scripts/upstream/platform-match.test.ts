@@ -19,7 +19,7 @@ const parse = (text: string) =>
     .filter(Boolean)
     .map((one) => parsePlatform(one));
 
-t.test('what a CPU also runs, best first', (t) => {
+t.test('what a CPU also runs, best first', async (t) => {
   const cases: [node: string, accepted: string][] = [
     ['linux/amd64', 'linux/amd64 linux/386'],
     ['linux/amd64/v1', 'linux/amd64 linux/386'],
@@ -49,10 +49,9 @@ t.test('what a CPU also runs, best first', (t) => {
     formatPlatform(acceptedPlatforms(parsePlatform('linux/arm64/v9.7'))[8] ?? parsePlatform('linux')),
     'linux/arm64/v8.9',
   );
-  t.end();
 });
 
-t.test('matching', (t) => {
+t.test('matching', async (t) => {
   const cases: [name: string, matcher: PlatformMatcher, yes: string, no: string][] = [
     [
       'only',
@@ -97,10 +96,9 @@ t.test('matching', (t) => {
     for (const one of parse(yes)) t.ok(matcher.matches(one), `${name}: ${formatFullPlatform(one)}`);
     for (const one of parse(no)) t.notOk(matcher.matches(one), `${name}: ${formatFullPlatform(one)}`);
   }
-  t.end();
 });
 
-t.test('order', (t) => {
+t.test('order', async (t) => {
   const cases: [matcher: PlatformMatcher, given: string, sorted: string][] = [
     [
       only(parsePlatform('linux/arm64')),
@@ -131,10 +129,9 @@ t.test('order', (t) => {
   for (const [matcher, given, sorted] of cases) {
     t.equal(sortPlatforms(parse(given), matcher).map(formatFullPlatform).join(' '), sorted);
   }
-  t.end();
 });
 
-t.test('entries of an index', (t) => {
+t.test('entries of an index', async (t) => {
   const [amd64, arm64, arm7, x386] = parse('linux/amd64 linux/arm64 linux/arm/v7 linux/386');
   t.same(
     selectFromIndex([undefined, x386, arm64, amd64, undefined, amd64], only(parsePlatform('amd64'))),
@@ -143,5 +140,4 @@ t.test('entries of an index', (t) => {
   t.same(selectFromIndex([arm7], only(parsePlatform('arm64'))), [0]);
   t.same(selectFromIndex([arm7], onlyStrict(parsePlatform('arm64'))), []);
   t.same(selectFromIndex([], only(parsePlatform('arm64'))), []);
-  t.end();
 });

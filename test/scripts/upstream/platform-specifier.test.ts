@@ -6,7 +6,7 @@ import {
   parsePlatform,
 } from '../../../scripts/vectors/upstream/platform-specifier.ts';
 
-t.test('specifiers', (t) => {
+t.test('specifiers', async (t) => {
   const cases: [text: string, platform: object, formatted: string][] = [
     ['linux', { os: 'linux', architecture: 'amd64' }, 'linux/amd64'],
     ['macOS', { os: 'darwin', architecture: 'amd64' }, 'darwin/amd64'],
@@ -43,10 +43,9 @@ t.test('specifiers', (t) => {
     architecture: 'arm64',
   });
   t.equal(formatFullPlatform({ os: '', architecture: 'amd64', osVersion: '1' }), 'unknown');
-  t.end();
 });
 
-t.test('what is no specifier', (t) => {
+t.test('what is no specifier', async (t) => {
   const os = String.raw`OSAndVersion specifier component must match "^([A-Za-z0-9_-]+)(?:\\(([A-Za-z0-9_.%-]*)((?:\\+[A-Za-z0-9_.%-]+)*)\\))?$"`;
   const component = 'platform specifier component must match "^[A-Za-z0-9_.-]+$"';
   const cases: [text: string, message: string][] = [
@@ -67,10 +66,9 @@ t.test('what is no specifier', (t) => {
   for (const [text, message] of cases) {
     t.throws(() => parsePlatform(text), { name: 'InvalidPlatform', code: 'invalid-platform', message }, text);
   }
-  t.end();
 });
 
-t.test('property: a parsed specifier is written so that it parses to the same', (t) => {
+t.test('property: a parsed specifier is written so that it parses to the same', async (t) => {
   const word = fc.stringMatching(/^[a-z0-9]{1,8}$/);
   const option = fc.string({
     minLength: 1,
@@ -102,5 +100,4 @@ t.test('property: a parsed specifier is written so that it parses to the same', 
     }),
     { numRuns: 1000 },
   );
-  t.end();
 });
