@@ -1,7 +1,7 @@
 import t from 'tap';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { factsOf, questionOf, until } from './support.ts';
-import { askedOf, cut, denied, image, never, setup, silent, type Answer } from './fleet-setup.ts';
+import { factsOf, until } from './support.ts';
+import { cut, denied, image, setup, silent, type Answer } from './fleet-setup.ts';
 
 t.test(
   'an agent that gives no answer is followed by the next of its group, and left alone for a while',
@@ -15,70 +15,70 @@ t.test(
     ];
     for (const [name, facts, rests] of bad) {
       await t.test(name, async (t) => {
-        const { fleet, agents, lines, metric } = await setup(t, [{ facts }, {}, {}]);
-        t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
-        t.strictSame(askedOf(agents), [1, 1, 0]);
+        const { lines, lookup, asked, metric } = await setup(t, [{ facts }, {}, {}]);
+        t.strictSame(await lookup(), factsOf(image));
+        t.strictSame(asked(), [1, 1, 0]);
         t.match(lines(), /an agent gave no answer/);
-        await fleet.lookup(questionOf(image), { signal: never });
-        t.strictSame(askedOf(agents), rests ? [1, 2, 0] : [2, 2, 0]);
+        await lookup();
+        t.strictSame(asked(), rests ? [1, 2, 0] : [2, 2, 0]);
         t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), rests ? 1 : 0);
       });
     }
     await t.test('stopped', async (t) => {
-      const { fleet, agents } = await setup(t, [{}, {}, {}]);
+      const { agents, lookup, asked } = await setup(t, [{}, {}, {}]);
       await agents[0]?.stop();
-      t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
-      t.strictSame(askedOf(agents), [0, 1, 0]);
+      t.strictSame(await lookup(), factsOf(image));
+      t.strictSame(asked(), [0, 1, 0]);
     });
   },
 );
 
 t.test('the number of agents that one question is sent to is bounded', async (t) => {
   await t.test('in a group', async (t) => {
-    const { fleet, agents } = await setup(
+    const { lookup, asked } = await setup(
       t,
       Array.from({ length: 6 }, () => ({ facts: cut })),
     );
-    const facts = await fleet.lookup(questionOf(image), { signal: never });
+    const facts = await lookup();
     t.match(facts, {
       image,
       error: { code: 'unavailable', message: /^no agent answered: 127\.0\.0\.1:\d+: / },
     });
-    t.strictSame(askedOf(agents), [1, 1, 1, 0, 0, 0]);
+    t.strictSame(asked(), [1, 1, 1, 0, 0, 0]);
   });
   await t.test('in all groups', async (t) => {
-    const { fleet, agents } = await setup(
+    const { lookup, asked } = await setup(
       t,
       Array.from({ length: 12 }, (_, index) => ({
         facts: denied('forbidden'),
         fingerprint: `group ${index}`,
       })),
     );
-    t.match(await fleet.lookup(questionOf(image), { signal: never }), { error: { code: 'forbidden' } });
+    t.match(await lookup(), { error: { code: 'forbidden' } });
     t.equal(
-      askedOf(agents).reduce((sum, count) => sum + count, 0),
+      asked().reduce((sum, count) => sum + count, 0),
       8,
     );
   });
 });
 
 t.test('agents that all rest are not asked, and the answer says when to come back', async (t) => {
-  const { fleet, agents } = await setup(t, [{ facts: cut }, { facts: cut }]);
-  await fleet.lookup(questionOf(image), { signal: never });
-  t.strictSame(askedOf(agents), [1, 1]);
-  const facts = await fleet.lookup(questionOf(image), { signal: never });
-  t.strictSame(askedOf(agents), [1, 1]);
+  const { lookup, asked } = await setup(t, [{ facts: cut }, { facts: cut }]);
+  await lookup();
+  t.strictSame(asked(), [1, 1]);
+  const facts = await lookup();
+  t.strictSame(asked(), [1, 1]);
   t.match(facts, { error: { code: 'unavailable', message: /backed off after failures/ } });
   const retryAfterMs = facts.error?.retryAfterMs ?? 0;
   t.ok(retryAfterMs > 0 && retryAfterMs <= 1000, `${retryAfterMs}`);
 });
 
 t.test('a long list of failures is cut', async (t) => {
-  const { fleet } = await setup(
+  const { lookup } = await setup(
     t,
     Array.from({ length: 12 }, (_, index) => ({ facts: cut, fingerprint: `group ${index}` })),
   );
-  t.match(await fleet.lookup(questionOf(image), { signal: never }), {
+  t.match(await lookup(), {
     error: { code: 'unavailable', message: /; and 3 more$/ },
   });
 });
@@ -91,25 +91,25 @@ t.test('beside a slow agent the next one is asked', async (t) => {
     });
   };
   const clock = createFakeClock();
-  const { fleet, agents, metric } = await setup(t, [{ facts: slow }, {}, {}], { hedgeMs: 20, clock });
+  const { agents, lookup, asked, metric } = await setup(t, [{ facts: slow }, {}, {}], { hedgeMs: 20, clock });
   for (const count of [1, 2, 3]) {
-    const answer = fleet.lookup(questionOf(image), { signal: never });
+    const answer = lookup();
     await until(() => agents[0]?.asked.length === count);
     await clock.advance(20);
     t.strictSame(await answer, factsOf(image));
-    t.strictSame(askedOf(agents), [count, count, 0]);
+    t.strictSame(asked(), [count, count, 0]);
     t.equal(await metric('archwright_fleet_hedges_total'), count);
   }
   await until(() => gone === 3);
-  await fleet.lookup(questionOf(image), { signal: never });
-  t.strictSame(askedOf(agents), [3, 4, 0], 'slow three times in a row: it is backed off');
+  await lookup();
+  t.strictSame(asked(), [3, 4, 0], 'slow three times in a row: it is backed off');
   t.equal(await metric('archwright_fleet_attempts_total{outcome="abandoned"}'), 3);
 });
 
 t.test('time', async (t) => {
   await t.test('ends with an answer that says who was asked', async (t) => {
-    const { fleet } = await setup(t, [{ facts: cut }, { facts: silent }], { questionTimeoutMs: 100 });
-    t.match(await fleet.lookup(questionOf(image), { signal: never }), {
+    const { lookup } = await setup(t, [{ facts: cut }, { facts: silent }], { questionTimeoutMs: 100 });
+    t.match(await lookup(), {
       image,
       error: {
         code: 'timeout',
@@ -118,33 +118,33 @@ t.test('time', async (t) => {
     });
   });
   await t.test('an agent that lets it run out three times in a row is left alone', async (t) => {
-    const { fleet, agents, metric } = await setup(t, [{ facts: silent }], { questionTimeoutMs: 300 });
-    for (let count = 0; count < 3; count += 1) await fleet.lookup(questionOf(image), { signal: never });
+    const { agents, lookup, asked, metric } = await setup(t, [{ facts: silent }], { questionTimeoutMs: 300 });
+    for (let count = 0; count < 3; count += 1) await lookup();
     await until(() => agents[0]?.asked.length === 3);
     await until(async () => (await metric('archwright_fleet_agents{state="backed-off"}')) !== 0);
-    await fleet.lookup(questionOf(image), { signal: never });
-    t.strictSame(askedOf(agents), [3]);
+    await lookup();
+    t.strictSame(asked(), [3]);
     t.equal(await metric('archwright_fleet_attempts_total{outcome="timeout"}'), 3);
   });
   await t.test('ends with the asker', async (t) => {
     const stop = new AbortController();
     const facts: Answer = () => stop.abort();
-    const { fleet, agents, metric } = await setup(t, [{ facts }, {}]);
-    t.match(await fleet.lookup(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
-    t.strictSame(askedOf(agents), [1, 0]);
+    const { lookup, asked, metric } = await setup(t, [{ facts }, {}]);
+    t.match(await lookup({}, stop.signal), { error: { code: 'timeout' } });
+    t.strictSame(asked(), [1, 0]);
     t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), 0, 'no fault of the agent');
-    t.match(await fleet.lookup(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
-    t.strictSame(askedOf(agents), [1, 0]);
+    t.match(await lookup({}, stop.signal), { error: { code: 'timeout' } });
+    t.strictSame(asked(), [1, 0]);
   });
   await t.test('an agent whose registry took too long is followed by the next', async (t) => {
-    const { fleet, agents, metric } = await setup(t, [{ facts: denied('timeout') }, {}]);
-    t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
-    t.strictSame(askedOf(agents), [1, 1]);
+    const { lookup, asked, metric } = await setup(t, [{ facts: denied('timeout') }, {}]);
+    t.strictSame(await lookup(), factsOf(image));
+    t.strictSame(asked(), [1, 1]);
     t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), 0);
   });
   await t.test('if it is so for all, their answer is given', async (t) => {
-    const { fleet } = await setup(t, [{ facts: denied('timeout') }, { facts: denied('timeout') }]);
-    t.match(await fleet.lookup(questionOf(image), { signal: never }), {
+    const { lookup } = await setup(t, [{ facts: denied('timeout') }, { facts: denied('timeout') }]);
+    t.match(await lookup(), {
       error: { code: 'timeout', message: 'timeout' },
     });
   });
@@ -153,10 +153,10 @@ t.test('time', async (t) => {
 t.test('what an agent finds wrong is not asked of its whole group', async (t) => {
   const facts: Answer = (_, response) =>
     void response.writeHead(400).end('{"error":{"code":"bad-request","message":"no good"}}');
-  const { fleet, agents, metric } = await setup(t, [{ facts }, {}, {}]);
-  t.match(await fleet.lookup(questionOf(image), { signal: never }), {
+  const { lookup, asked, metric } = await setup(t, [{ facts }, {}, {}]);
+  t.match(await lookup(), {
     error: { code: 'unavailable', message: 'the agent answered 400: no good' },
   });
-  t.strictSame(askedOf(agents), [1, 0, 0]);
+  t.strictSame(asked(), [1, 0, 0]);
   t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), 0);
 });

@@ -1,9 +1,9 @@
 /** A fleet over scripted agents. */
 import type { Test } from 'tap';
 import { staticDiscovery, type AgentAddress } from '../../src/fleet/discovery/discovery.ts';
-import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
+import { createFleet } from '../../src/fleet/fleet.ts';
 import { rank } from '../../src/fleet/groups/rendezvous.ts';
-import type { FactsErrorCode } from '../../src/images/facts/facts.ts';
+import type { FactsErrorCode, ImageRequest } from '../../src/images/facts/facts.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import {
@@ -13,22 +13,12 @@ import {
   questionOf,
   readableLog,
   startScripted,
-  type Pki,
   type Script,
   type ScriptedAgent,
 } from './support.ts';
 
 export const image = 'registry.example/team/app:1';
 export const never = new AbortController().signal;
-
-export interface Setup {
-  readonly fleet: Fleet;
-  /** In the order in which they are asked about `image`. */
-  readonly agents: readonly ScriptedAgent[];
-  readonly lines: () => string;
-  /** The value of a metric's sample, such as `archwright_fleet_hedges_total`. */
-  readonly metric: (sample: string) => Promise<number>;
-}
 
 export interface SetupOptions {
   readonly questionTimeoutMs?: number;
@@ -37,8 +27,8 @@ export interface SetupOptions {
 }
 
 /** A fleet over one agent for each script; the scripts are given out in the order in which agents are asked about `image`. */
-export async function setup(t: Test, scripts: readonly Script[], options: SetupOptions = {}): Promise<Setup> {
-  const pki: Pki = await createPki(t);
+export async function setup(t: Test, scripts: readonly Script[], options: SetupOptions = {}) {
+  const pki = await createPki(t);
   const started = await Promise.all(scripts.map(() => startScripted(t, pki)));
   const order = rank(
     questionOf(image).reference.repository,
@@ -68,9 +58,16 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
   for await (const facts of fleet.shared(never)) t.comment(facts.image);
   return {
     fleet,
+    /** In the order in which they are asked about `image`. */
     agents,
     lines,
-    metric: async (sample) => {
+    /** Asks about `image`. */
+    lookup: (request: Partial<ImageRequest> = {}, signal = never) =>
+      fleet.lookup({ ...questionOf(image), ...request }, { signal }),
+    /** How often each agent was asked. */
+    asked: () => askedOf(agents),
+    /** The value of a metric's sample, such as `archwright_fleet_hedges_total`. */
+    metric: async (sample: string): Promise<number> => {
       const line = (await metrics.render()).split('\n').find((text) => text.startsWith(`${sample} `));
       return Number(line?.split(' ').at(-1));
     },

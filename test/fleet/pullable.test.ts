@@ -3,7 +3,7 @@ import t from 'tap';
 import type { PullableGroups } from '../../src/fleet/fleet.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { failureOf, factsOf, questionOf, until } from './support.ts';
-import { askedOf, cut, denied, image, never, setup, silent, type Answer } from './fleet-setup.ts';
+import { cut, denied, image, setup, silent, type Answer } from './fleet-setup.ts';
 
 const question = questionOf(image);
 const minute = 60_000;
@@ -14,17 +14,17 @@ const short = ({ able, unable }: PullableGroups): unknown => ({
 });
 
 t.test('a refusal that was passed on is known at once, and nobody else is asked', async (t) => {
-  const { fleet, agents, lines } = await setup(t, [
+  const { fleet, lines, lookup, asked } = await setup(t, [
     { facts: denied('unauthorized'), fingerprint: 'fingerprint-of-one', node: 'n1', architecture: 'amd64' },
     { fingerprint: 'fingerprint-of-one', node: 'n2', architecture: 'arm64' },
     { fingerprint: 'fingerprint-of-two', node: 'n3', architecture: 'arm64' },
   ]);
-  t.strictSame(await fleet.lookup(question, { signal: never }), factsOf(image));
+  t.strictSame(await lookup(), factsOf(image));
   t.strictSame(fleet.pullable(question), {
     able: [{ name: 'fingerprint-', nodes: ['n3'], architectures: ['arm64'] }],
     unable: [{ name: 'fingerprint-', nodes: ['n1', 'n2'], architectures: ['amd64', 'arm64'] }],
   });
-  t.strictSame(askedOf(agents), [1, 0, 1]);
+  t.strictSame(asked(), [1, 0, 1]);
   t.match(
     lines(),
     /"level":"debug".*"group":"fingerprint-","refusal":"unauthorized".*another credential group/,
@@ -32,19 +32,19 @@ t.test('a refusal that was passed on is known at once, and nobody else is asked'
 });
 
 t.test('groups that were not asked are asked behind the answer, one agent of each', async (t) => {
-  const { fleet, agents, metric } = await setup(t, [
+  const { fleet, agents, lookup, asked, metric } = await setup(t, [
     { fingerprint: 'one', node: 'n1' },
     { fingerprint: 'two', node: 'n2', facts: denied('forbidden') },
     { fingerprint: 'two', node: 'n3', facts: denied('forbidden') },
     { fingerprint: 'three', node: 'n4', facts: denied('unavailable') },
     { fingerprint: 'four', node: 'n5', facts: denied('not-found') },
   ]);
-  await fleet.lookup(questionOf(image), { signal: never });
-  t.strictSame(askedOf(agents), [1, 0, 0, 0, 0]);
+  await lookup();
+  t.strictSame(asked(), [1, 0, 0, 0, 0]);
   const first = fleet.pullable({ ...question, pullPolicy: 'Always' });
   t.strictSame(short(first), { able: ['one'], unable: [] });
   await Promise.all([first.pending, fleet.pullable(question).pending]);
-  t.strictSame(askedOf(agents), [1, 1, 0, 1, 1]);
+  t.strictSame(asked(), [1, 1, 0, 1, 1]);
   t.equal(agents[1]?.asked[0]?.images[0]?.pullPolicy, 'IfNotPresent', 'its memory may answer');
   const then = fleet.pullable(question);
   t.strictSame(short(then), { able: ['one'], unable: ['two', 'three'] });
@@ -65,7 +65,7 @@ t.test('groups that were not asked are asked behind the answer, one agent of eac
 
 t.test('knowledge grows old: asked again behind the answer, then gone', async (t) => {
   const clock = createFakeClock();
-  const { fleet, agents } = await setup(
+  const { fleet, agents, asked } = await setup(
     t,
     [{ fingerprint: 'one' }, { fingerprint: 'two', facts: denied('forbidden') }],
     { clock },
@@ -80,7 +80,7 @@ t.test('knowledge grows old: asked again behind the answer, then gone', async (t
   t.strictSame(short(old), { able: ['one'], unable: ['two'] });
   t.equal(old.pending, undefined, 'nobody waits for what is known');
   await until(() => fleet.pullable(question).able.length === 2);
-  t.strictSame(askedOf(agents), [1, 2], 'the grant is not due');
+  t.strictSame(asked(), [1, 2], 'the grant is not due');
   second.script.facts = silent;
   await clock.advance(60 * minute);
   t.strictSame(short(fleet.pullable(question)), { able: [], unable: [] });
@@ -93,10 +93,10 @@ t.test('with one group, or none that is known, nobody is asked', async (t) => {
     [{ fingerprint: 'one' }, { info: () => ({}) }],
     [{ info: () => ({}) }, { info: () => ({}) }],
   ]) {
-    const { fleet, agents } = await setup(t, scripts);
+    const { fleet, asked } = await setup(t, scripts);
     t.strictSame(fleet.pullable(question), { able: [], unable: [] });
     t.strictSame(
-      askedOf(agents),
+      asked(),
       scripts.map(() => 0),
     );
   }
@@ -113,13 +113,13 @@ t.test('agents that say no node name leave nobody out', async (t) => {
 
 t.test('a group whose agents are away tells nothing, and is left alone for a while', async (t) => {
   const clock = createFakeClock();
-  const { fleet, agents, metric } = await setup(
+  const { fleet, asked, metric } = await setup(
     t,
     [{ fingerprint: 'one' }, { fingerprint: 'two', facts: cut }, { fingerprint: 'two', facts: cut }],
     { clock },
   );
   await fleet.pullable(question).pending;
-  t.strictSame(askedOf(agents), [1, 1, 1], 'the next of the group stands in');
+  t.strictSame(asked(), [1, 1, 1], 'the next of the group stands in');
   t.strictSame(fleet.pullable(question), {
     able: [{ name: 'one', nodes: [], architectures: [] }],
     unable: [],
@@ -127,7 +127,7 @@ t.test('a group whose agents are away tells nothing, and is left alone for a whi
   t.equal(await metric('archwright_fleet_surveyed_groups_total{outcome="unknown"}'), 1);
   await clock.advance(minute);
   await fleet.pullable(question).pending;
-  t.strictSame(askedOf(agents), [1, 2, 2]);
+  t.strictSame(asked(), [1, 2, 2]);
 });
 
 t.test('of very many groups the rest is asked the next time', async (t) => {

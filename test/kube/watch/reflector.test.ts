@@ -1,7 +1,8 @@
 import t, { type Test } from 'tap';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
-import { startReflector, type Reflector } from '../../../src/kube/watch/reflector.ts';
+import { startReflector, type ReflectorOptions } from '../../../src/kube/watch/reflector.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
+import { until } from '../../serving/support.ts';
+import { connect } from '../support.ts';
 import { createHastyClock } from '../../support/fake-clock.ts';
 import { events, eventsThenEnd, json, startKubeServer, type KubeServer } from '../../support/kube-server.ts';
 
@@ -16,98 +17,65 @@ function page(version: string, items: object[], more?: string): object {
   return { metadata: { resourceVersion: version, ...(more === undefined ? {} : { continue: more }) }, items };
 }
 
-interface Setup {
-  server: KubeServer;
-  reflector: Reflector<string>;
-  /** Delays that the reflector wanted; it does not really wait. */
-  delays: readonly number[];
-  changed: (condition: () => boolean) => Promise<void>;
-}
-
-async function start(t: Test, prepare: (server: KubeServer) => void): Promise<Setup> {
+async function start(
+  t: Test,
+  prepare: (server: KubeServer) => void,
+  options: Partial<ReflectorOptions<string>> = {},
+) {
   const server = await startKubeServer();
+  t.teardown(() => server.close());
   prepare(server);
-  const client = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
   const clock = createHastyClock();
   const reflector = startReflector({
-    client,
+    client: connect(t, { access: server.access }),
     path,
     trim: (object) => (JSON.stringify(object).includes('arm64') ? 'arm64' : 'amd64'),
     log: createLog({ level: 'silent' }),
     clock,
+    ...options,
   });
-  const listeners: (() => void)[] = [];
-  reflector.onChange(() => {
-    for (const listener of listeners) listener();
-  });
-  t.teardown(async () => {
-    reflector.stop();
-    client.close();
-    await server.close();
-  });
-  return {
-    server,
-    reflector,
-    delays: clock.sleeps,
-    changed: (condition) =>
-      new Promise((resolve) => {
-        const check = (): void => {
-          if (condition()) resolve();
-        };
-        listeners.push(check);
-        check();
-      }),
-  };
+  t.teardown(() => reflector.stop());
+  return { server, reflector, delays: clock.sleeps };
 }
 
-const names = (reflector: Reflector<string>): number => [...reflector.values()].length;
-
 void t.test('what cannot be kept is not parsed, and takes the place of what was kept', async (t) => {
-  const server = await startKubeServer();
   const named = (name: string, version: string, labels: object): object => ({
     kind: 'Node',
     apiVersion: 'v1',
     metadata: { name, uid: 'u', resourceVersion: version, labels },
   });
-  server.script(path, json(page('10', [named('a', '1', { wanted: 'x' })])));
-  server.script(
-    watch,
-    events(
-      { type: 'ADDED', object: named('b', '11', {}) },
-      { type: 'MODIFIED', object: named('a', '12', {}) },
-      { type: 'ADDED', object: named('c', '13', { wanted: 'x' }) },
-      { type: 'DELETED', object: named('c', '14', { wanted: 'x' }) },
-      { type: 'ADDED', object: named('d', '15', { wanted: 'x' }) },
-    ),
-  );
-  const client = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
+  const wanted = { wanted: 'x' };
   const trimmed: string[] = [];
-  const reflector = startReflector({
-    client,
-    path,
-    trim: ({ metadata }) => {
-      trimmed.push(metadata?.resourceVersion ?? '');
-      return metadata?.name;
+  const { reflector } = await start(
+    t,
+    (server) => {
+      server.script(path, json(page('10', [named('a', '1', wanted)])));
+      server.script(
+        watch,
+        events(
+          { type: 'ADDED', object: named('b', '11', {}) },
+          { type: 'MODIFIED', object: named('a', '12', {}) },
+          { type: 'ADDED', object: named('c', '13', wanted) },
+          { type: 'DELETED', object: named('c', '14', wanted) },
+          { type: 'ADDED', object: named('d', '15', wanted) },
+        ),
+      );
     },
-    mayKeep: (text) => text.includes('"wanted"'),
-    log: createLog({ level: 'silent' }),
-  });
-  t.teardown(async () => {
-    reflector.stop();
-    client.close();
-    await server.close();
-  });
-  await new Promise<void>((resolve) => {
-    reflector.onEach(({ name }) => {
-      if (name === 'd') resolve();
-    });
-  });
+    {
+      trim: ({ metadata }) => {
+        trimmed.push(metadata?.resourceVersion ?? '');
+        return metadata?.name;
+      },
+      mayKeep: (text) => text.includes('"wanted"'),
+    },
+  );
+  await until('the last event', () => reflector.get('', 'd') !== undefined);
   t.same([...reflector.values()], ['d']);
   t.same(trimmed, ['1', '13', '15']);
 });
 
 void t.test('a list in pages, then what the watch says', async (t) => {
-  const { server, reflector, changed } = await start(t, (server) => {
+  const { server, reflector } = await start(t, (server) => {
     server.script(path, json(page('10', [node('a', '1')], 'next')), json(page('10', [node('b', '2')])));
     server.script(
       watch,
@@ -119,7 +87,7 @@ void t.test('a list in pages, then what the watch says', async (t) => {
       ),
     );
   });
-  await changed(() => reflector.get('', 'b') === 'arm64');
+  await until('changed', () => reflector.get('', 'b') === 'arm64');
   t.equal(reflector.get('', 'a'), undefined);
   t.equal(reflector.get('', 'c'), 'arm64');
   t.equal(server.requests[0]?.query.get('limit'), '500');
@@ -131,7 +99,7 @@ void t.test('a list in pages, then what the watch says', async (t) => {
 });
 
 void t.test('a watch that ends goes on where it was, and never in a hot circle', async (t) => {
-  const { server, reflector, delays, changed } = await start(t, (server) => {
+  const { server, reflector, delays } = await start(t, (server) => {
     server.script(path, json(page('10', [node('a', '1')])));
     server.script(
       watch,
@@ -140,7 +108,7 @@ void t.test('a watch that ends goes on where it was, and never in a hot circle',
       events({ type: 'ADDED', object: node('b', '16') }),
     );
   });
-  await changed(() => names(reflector) === 2);
+  await until('changed', () => reflector.size === 2);
   const watches = server.requests.filter((request) => request.query.get('watch'));
   t.same(
     watches.map((request) => request.query.get('resourceVersion')),
@@ -150,7 +118,7 @@ void t.test('a watch that ends goes on where it was, and never in a hot circle',
 });
 
 void t.test('a version that is gone leads to a new list, as a status or inside the watch', async (t) => {
-  const { server, reflector, changed } = await start(t, (server) => {
+  const { server, reflector } = await start(t, (server) => {
     server.script(
       path,
       json(page('10', [node('a', '1')])),
@@ -164,8 +132,8 @@ void t.test('a version that is gone leads to a new list, as a status or inside t
       events(),
     );
   });
-  await changed(() => reflector.get('', 'c') !== undefined);
-  t.equal(names(reflector), 1);
+  await until('changed', () => reflector.get('', 'c') !== undefined);
+  t.equal(reflector.size, 1);
   await server.asked(watch, 3);
   t.equal(server.requests.at(-1)?.query.get('resourceVersion'), '40');
 });
@@ -188,7 +156,7 @@ void t.test('failures are tried again with growing delays, and Retry-After is ob
 });
 
 void t.test('a reset connection, an in-stream error and a broken line do not end it', async (t) => {
-  const { reflector, changed } = await start(t, (server) => {
+  const { reflector } = await start(t, (server) => {
     server.script(path, json(page('1', [])));
     server.script(
       watch,
@@ -202,12 +170,12 @@ void t.test('a reset connection, an in-stream error and a broken line do not end
       events({ type: 'ADDED', object: node('z', '2') }),
     );
   });
-  await changed(() => reflector.get('', 'z') !== undefined);
+  await until('changed', () => reflector.get('', 'z') !== undefined);
   t.equal(reflector.get('', 'z'), 'amd64');
 });
 
 void t.test('a listener that throws does not end the watch', async (t) => {
-  const { reflector, changed } = await start(t, (server) => {
+  const { reflector } = await start(t, (server) => {
     server.script(path, json(page('1', [])));
     server.script(
       watch,
@@ -217,23 +185,8 @@ void t.test('a listener that throws does not end the watch', async (t) => {
   reflector.onChange(() => {
     throw new Error('listener');
   });
-  await changed(() => names(reflector) === 2);
-  t.equal(names(reflector), 2);
-});
-
-void t.test('after stop nothing is asked and nothing is told', async (t) => {
-  const { server, reflector } = await start(t, (server) => {
-    server.script(path, json(page('1', [])));
-    server.script(watch, () => undefined);
-  });
-  await server.asked(watch, 1);
-  let told = 0;
-  reflector.onChange(() => told++);
-  const before = server.requests.length;
-  reflector.stop();
-  await new Promise((resolve) => setImmediate(resolve));
-  t.equal(server.requests.length, before);
-  t.equal(told, 0);
+  await until('changed', () => reflector.size === 2);
+  t.equal(reflector.size, 2);
 });
 
 void t.test('ready gives up with its signal', async (t) => {
