@@ -35,15 +35,11 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
   override set(key: Key, value: Value): this {
     super.delete(key);
     super.set(key, value);
-    if (this.size > this.#maxEntries) this.#evict();
+    for (const [oldest, evicted] of this) {
+      if (this.size <= this.#maxEntries) break;
+      super.delete(oldest);
+      this.#onEvict?.(evicted, oldest);
+    }
     return this;
-  }
-
-  #evict(): void {
-    const oldest = this.entries().next();
-    if (oldest.done) return;
-    const [key, value] = oldest.value;
-    super.delete(key);
-    this.#onEvict?.(value, key);
   }
 }

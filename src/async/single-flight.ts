@@ -71,12 +71,18 @@ export class SingleFlight<Result> {
   }
 
   #start(key: string, work: (signal: AbortSignal) => Promise<Result>): Run<Result> {
+    const { limit } = this.#options;
     const controller = new AbortController();
     if (this.#closed) controller.abort(this.#closed);
-    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    const { promise, resolve } = Promise.withResolvers<Result>();
     const run = { result: promise, controller, callers: 0, abandoned: false };
     this.#runs.set(key, run);
-    this.#perform(key, controller, work).then(resolve, reject);
+    const stopTimer = limit?.clock.timer(limit.ms, () => controller.abort(new RunTimeout(limit.ms)));
+    const working = (async () => await work(controller.signal))().finally(() => {
+      stopTimer?.();
+      this.#runs.delete(key);
+    });
+    resolve(working);
     return run;
   }
 
@@ -90,21 +96,6 @@ export class SingleFlight<Result> {
         run.abandoned = true;
         run.controller.abort();
       }
-    }
-  }
-
-  async #perform(
-    key: string,
-    controller: AbortController,
-    work: (signal: AbortSignal) => Promise<Result>,
-  ): Promise<Result> {
-    const { limit } = this.#options;
-    const stopTimer = limit?.clock.timer(limit.ms, () => controller.abort(new RunTimeout(limit.ms)));
-    try {
-      return await work(controller.signal);
-    } finally {
-      stopTimer?.();
-      this.#runs.delete(key);
     }
   }
 }

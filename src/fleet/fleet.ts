@@ -91,7 +91,7 @@ export function createFleet(options: FleetOptions): Fleet {
   const { discovery, connection, clock, log } = options;
   const health = new AgentHealth(clock);
   const groups = new Groups({ discovery, connection, clock, log });
-  const pullability = new Pullability({ groups, clock });
+  const pullability = new Pullability(groups, clock);
   const meters = bindFleetMetrics(options.metrics, () => {
     const agents = discovery.current();
     const backedOff = agents.filter((agent) => health.backedOffMs(agent.url) > 0).length;

@@ -8,15 +8,6 @@ import type { AgentConnection } from './agents/connection.ts';
 import { factsOfLine } from './agents/requests.ts';
 import type { AgentAddress } from './discovery/discovery.ts';
 
-export interface SharedFactsOptions {
-  readonly agents: readonly AgentAddress[];
-  readonly connection: AgentConnection;
-  readonly log: Log;
-  readonly signal: AbortSignal;
-  /** All agents together may send this many bytes. */
-  readonly maxBytes?: number;
-}
-
 /** Some hundred bytes for each of 100,000 images, twice because agents change their repositories when nodes come and go. */
 const defaultMaxBytes = 128 * 1024 * 1024;
 /** Streams that are read at the same time. */
@@ -27,9 +18,20 @@ const maxWaiting = 64;
 /**
  * Yields facts as they come; facts of the same image again only if they are fresher. An agent that fails is logged. Ends
  * without an error when `signal` aborts.
+ * @param options.maxBytes all agents together may send this many
  */
-export async function* sharedFacts(options: SharedFactsOptions): AsyncIterable<ImageFacts> {
-  const { agents, connection, log } = options;
+export async function* sharedFacts({
+  agents,
+  connection,
+  log,
+  ...options
+}: {
+  readonly agents: readonly AgentAddress[];
+  readonly connection: AgentConnection;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  readonly maxBytes?: number;
+}): AsyncIterable<ImageFacts> {
   const stop = new AbortController();
   const signal = AbortSignal.any([options.signal, stop.signal]);
   setMaxListeners(0, signal);

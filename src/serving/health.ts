@@ -20,25 +20,17 @@ export interface HealthOptions {
   readonly log: Log;
 }
 
-export interface ProbeAnswer {
-  readonly status: 200 | 503;
-  readonly text: string;
-}
-
 /**
  * Runs all checks. The text has a line for each: `[+]name ok` or `[-]name failed: reason`.
  * @returns 200 if all pass, else 503
  */
-export function probe(checks: Checks): ProbeAnswer {
-  const lines: string[] = [];
-  let status: ProbeAnswer['status'] = 200;
-  for (const [name, check] of Object.entries(checks)) {
-    const reason = check();
-    if (reason !== undefined) status = 503;
-    lines.push(reason === undefined ? `[+]${name} ok` : `[-]${name} failed: ${reason}`);
-  }
-  lines.push(status === 200 ? 'ok' : 'not ready');
-  return { status, text: `${lines.join('\n')}\n` };
+export function probe(checks: Checks): { readonly status: 200 | 503; readonly text: string } {
+  const results = Object.entries(checks).map(([name, check]) => ({ name, reason: check() }));
+  const lines = results.map(({ name, reason }) =>
+    reason === undefined ? `[+]${name} ok\n` : `[-]${name} failed: ${reason}\n`,
+  );
+  const isReady = results.every(({ reason }) => reason === undefined);
+  return { status: isReady ? 200 : 503, text: `${lines.join('')}${isReady ? 'ok' : 'not ready'}\n` };
 }
 
 /**

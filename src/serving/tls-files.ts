@@ -28,10 +28,10 @@ export interface TlsMaterial {
 
 export interface TlsFiles {
   /** The files in force. */
-  current(): TlsMaterial;
+  readonly current: () => TlsMaterial;
   /** Calls the listener after each reload. */
-  onChange(listener: () => void): void;
-  close(): Promise<void>;
+  readonly onChange: (listener: () => void) => void;
+  readonly close: () => Promise<void>;
 }
 
 export interface TlsFilesOptions {
@@ -118,11 +118,8 @@ export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<Tls
   const privateKey = check(dir, 'tls.key', 'an unencrypted private key in PEM', () => createPrivateKey(key));
   if (ca !== undefined) check(dir, 'ca.crt', 'certificates in PEM', () => new X509Certificate(ca));
   if (!certificate.checkPrivateKey(privateKey)) {
-    throw new ServingError(
-      'tls-files',
-      dir,
-      `${join(dir, 'tls.key')} is not the key of ${join(dir, 'tls.crt')}; issue both together`,
-    );
+    const message = `${join(dir, 'tls.key')} is not the key of ${join(dir, 'tls.crt')}; issue both together`;
+    throw new ServingError('tls-files', dir, message);
   }
   return { cert, key: secret(key), ca, expires };
 }
@@ -149,11 +146,8 @@ function check<T>(dir: string, name: string, wanted: string, parse: () => T): T 
     return parse();
   } catch {
     // The parser's message is omitted: it may quote the file, which may be a key.
-    throw new ServingError(
-      'tls-files',
-      join(dir, name),
-      `${join(dir, name)} is not ${wanted}; replace the file`,
-    );
+    const path = join(dir, name);
+    throw new ServingError('tls-files', path, `${path} is not ${wanted}; replace the file`);
   }
 }
 

@@ -37,11 +37,11 @@ export function remember(secret: string): void {
   if (found.length === 0) return;
   remembered.set(secret, found);
   for (const form of found) add(form);
-  while (isTooMuch()) removeOldest();
-}
-
-function isTooMuch(): boolean {
-  return remembered.size > maxSecrets || (characters > maxCharacters && remembered.size > 1);
+  for (const [oldest, itsForms] of remembered) {
+    if (remembered.size <= maxSecrets && (characters <= maxCharacters || remembered.size === 1)) return;
+    remembered.delete(oldest);
+    for (const form of itsForms) remove(form);
+  }
 }
 
 /**
@@ -86,14 +86,6 @@ function add(form: string): void {
   if (holders === 0) note(form, 1);
 }
 
-function removeOldest(): void {
-  const oldest = remembered.entries().next();
-  if (oldest.done) return;
-  const [secret, found] = oldest.value;
-  remembered.delete(secret);
-  for (const form of found) remove(form);
-}
-
 function remove(form: string): void {
   const start = form.slice(0, minLength);
   const group = byStart.get(start);
@@ -119,15 +111,11 @@ function forms(secret: string): string[] {
   const all = new Set([
     secret,
     escaped,
-    encoded(secret),
+    // A lone surrogate cannot be encoded.
+    ...(secret.isWellFormed() ? [encodeURIComponent(secret)] : []),
     ...(secret.length <= maxBase64Source ? base64(secret) : []),
   ]);
   return [...all].filter(({ length }) => length >= minLength);
-}
-
-function encoded(secret: string): string {
-  // A lone surrogate cannot be encoded.
-  return secret.isWellFormed() ? encodeURIComponent(secret) : secret;
 }
 
 /**

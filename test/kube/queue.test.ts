@@ -175,7 +175,7 @@ void t.test('work says when to look again; an event is earlier', async (t) => {
   t.equal(began.length, 5);
 });
 
-void t.test('keys that are added before the start wait for it', (t) => {
+void t.test('keys that are added before the start wait for it', async (t) => {
   const began: string[] = [];
   const queue = new WorkQueue({
     work: (key) => Promise.resolve(void began.push(key)),
@@ -187,7 +187,6 @@ void t.test('keys that are added before the start wait for it', (t) => {
   t.same(began, []);
   queue.start();
   t.same(began, ['a']);
-  t.end();
 });
 
 void t.test('what the server asks for is waited for, within limits; jitter is subtracted', async (t) => {

@@ -11,10 +11,9 @@ const good: readonly [text: string, host: string | undefined, port: number, url:
 ];
 
 for (const [text, host, port, url] of good) {
-  test(`listens on ${text}`, (t) => {
+  test(`listens on ${text}`, async (t) => {
     t.strictSame(parseListenAddress(text), { host, port });
     t.equal(urlOf('https', host, port), url);
-    t.end();
   });
 }
 
@@ -31,13 +30,12 @@ for (const text of [
   'a b:1',
   'http://a:1',
 ]) {
-  test(`refuses "${text}"`, (t) => {
+  test(`refuses "${text}"`, async (t) => {
     t.throws(() => parseListenAddress(text), {
       name: 'ServingError',
       code: 'invalid-address',
       temporary: false,
       where: text,
     });
-    t.end();
   });
 }

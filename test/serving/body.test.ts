@@ -106,10 +106,9 @@ test('a body that does not arrive', async (t) => {
   t.strictSame(outcomes, ['timeout']);
 });
 
-test('`temporary` of errors', (t) => {
+test('`temporary` of errors', async (t) => {
   t.strictSame(
     (['too-large', 'aborted', 'timeout'] as const).map((code) => new BodyError(code, 'x').temporary),
     [false, true, true],
   );
-  t.end();
 });

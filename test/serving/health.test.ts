@@ -3,13 +3,12 @@ import { probe, startHealth } from '../../src/serving/health.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { recordingLog, send } from './support.ts';
 
-test('a probe lists all checks', (t) => {
+test('a probe lists all checks', async (t) => {
   t.strictSame(probe({}), { status: 200, text: 'ok\n' });
   t.strictSame(probe({ memory: () => undefined, agents: () => 'none found' }), {
     status: 503,
     text: '[+]memory ok\n[-]agents failed: none found\nnot ready\n',
   });
-  t.end();
 });
 
 test('the health server', async (t) => {

@@ -45,16 +45,11 @@ const concurrency = 16;
 const timeoutMs = 2000;
 const maxInfoBytes = 16 * 1024;
 
-interface Known {
-  readonly info: AgentInfo;
-  readonly until: number;
-}
-
 /** Asks the agents of a discovery for their fingerprints, until it is closed. */
 export class Groups {
   readonly #options: GroupsOptions;
   readonly #stopping = new AbortController();
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, { readonly info: AgentInfo; readonly until: number }>();
   #round: Promise<void> | undefined;
   #members:
     | { readonly of: readonly AgentAddress[]; readonly byFingerprint: ReadonlyMap<string, Members> }

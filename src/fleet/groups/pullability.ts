@@ -30,14 +30,9 @@ export interface GroupResults {
   readonly due: readonly string[];
 }
 
-interface Times {
-  /** Until the next lookup, milliseconds. */
-  readonly dueMs: number;
-  readonly lifetimeMs: number;
-}
-
 const minute = 60_000;
-const times: Readonly<Record<PullResult, Times>> = {
+/** `dueMs`: until the next lookup. */
+const times: Readonly<Record<PullResult, { readonly dueMs: number; readonly lifetimeMs: number }>> = {
   able: { dueMs: 10 * minute, lifetimeMs: 60 * minute },
   refused: { dueMs: 2 * minute, lifetimeMs: 10 * minute },
   unreachable: { dueMs: minute / 2, lifetimeMs: 2 * minute },
@@ -60,18 +55,16 @@ interface Noted {
 /** By fingerprint. */
 type ByGroup = BoundedMap<string, Noted>;
 
-export interface PullabilityOptions {
-  readonly groups: Pick<Groups, 'groupOf' | 'members'>;
-  readonly clock: Clock;
-  readonly maxRepositories?: number;
-}
-
 export class Pullability {
-  readonly #groups: PullabilityOptions['groups'];
+  readonly #groups: Pick<Groups, 'groupOf' | 'members'>;
   readonly #clock: Clock;
   readonly #repositories: BoundedMap<string, ByGroup>;
 
-  constructor({ groups, clock, maxRepositories = defaultMaxRepositories }: PullabilityOptions) {
+  constructor(
+    groups: Pick<Groups, 'groupOf' | 'members'>,
+    clock: Clock,
+    maxRepositories = defaultMaxRepositories,
+  ) {
     this.#groups = groups;
     this.#clock = clock;
     this.#repositories = new BoundedMap(maxRepositories);

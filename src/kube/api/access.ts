@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
 import { join } from 'node:path';
 import type { SecureContextOptions } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { secret, reveal, type Secret } from '../../telemetry/secret.ts';
 
@@ -136,25 +137,15 @@ function fromRequest(request: object): AccessNow {
   return header === undefined ? { tls } : { tls, authorization: secret(header) };
 }
 
-function authorizationOf(given: Readonly<Record<string, unknown>>): string | undefined {
-  if (typeof given['auth'] === 'string') return `Basic ${Buffer.from(given['auth']).toString('base64')}`;
-  const headers = given['headers'];
-  if (typeof headers !== 'object' || headers === null) return undefined;
-  for (const [name, value] of Object.entries(headers)) {
-    if (name.toLowerCase() === 'authorization' && typeof value === 'string') return value;
-  }
-  return undefined;
+function authorizationOf({ auth, headers }: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof auth === 'string') return `Basic ${Buffer.from(auth).toString('base64')}`;
+  const found = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'authorization')?.[1];
+  return typeof found === 'string' ? found : undefined;
 }
 
-/** Whether two answers of `now` need different connections. */
+/** Whether two answers of `now` can use the same connections. */
 export function sameConnection(a: AccessNow, b: AccessNow): boolean {
-  return a === b || identity(a) === identity(b);
-}
-
-function identity(access: AccessNow): string {
-  return JSON.stringify(access.tls, (_key, value: unknown) =>
-    value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value,
-  );
+  return isDeepStrictEqual(a.tls, b.tls);
 }
 
 /** The header to send, or none. */

@@ -5,6 +5,7 @@
  */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../async/clock.ts';
 import { openExchange, closeIdle, type OpenResponse } from '../../http/exchange.ts';
 import { authorizationHeader, sameConnection, type AccessNow, type KubeAccess } from './access.ts';
@@ -170,6 +171,5 @@ export class Transport {
 }
 
 function sameAccess(a: AccessNow, b: AccessNow): boolean {
-  const headers = [a, b].map((access) => authorizationHeader(access)['authorization']);
-  return a === b || (sameConnection(a, b) && headers[0] === headers[1]);
+  return sameConnection(a, b) && isDeepStrictEqual(authorizationHeader(a), authorizationHeader(b));
 }

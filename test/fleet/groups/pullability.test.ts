@@ -32,11 +32,7 @@ function setup(groupOf: Record<string, string>, maxRepositories?: number) {
           ]),
       ),
   };
-  const pullability = new Pullability({
-    groups,
-    clock,
-    ...(maxRepositories !== undefined && { maxRepositories }),
-  });
+  const pullability = new Pullability(groups, clock, maxRepositories);
   return { pullability, clock, groupOf };
 }
 

@@ -19,7 +19,7 @@ function ownersOf(keys: readonly string[], agents: readonly AgentAddress[]): (st
   return keys.map((key) => rank(key, agents)[0]?.node);
 }
 
-t.test('every agent is ranked once, and the order they are listed in does not count', (t) => {
+t.test('every agent is ranked once, and the order they are listed in does not count', async (t) => {
   assert(
     property(agentSets, repositories, nat(), (agents, repository, turn) => {
       const ranked = rank(repository, agents);
@@ -30,10 +30,9 @@ t.test('every agent is ranked once, and the order they are listed in does not co
     }),
     { numRuns: 100 },
   );
-  t.end();
 });
 
-t.test('removing an agent leaves the order of all others as it was', (t) => {
+t.test('removing an agent leaves the order of all others as it was', async () => {
   assert(
     property(agentSets, repositories, nat(), (agents, repository, at) => {
       const gone = agents[at % agents.length];
@@ -46,10 +45,9 @@ t.test('removing an agent leaves the order of all others as it was', (t) => {
     }),
     { numRuns: 200 },
   );
-  t.end();
 });
 
-t.test('only what a removed agent owned gets a new owner', (t) => {
+t.test('only what a removed agent owned gets a new owner', async (t) => {
   const keys = Array.from({ length: 2000 }, (_, index) => `docker.io/team/app-${index}`);
   const agents = named(20);
   const before = ownersOf(keys, agents);
@@ -63,10 +61,9 @@ t.test('only what a removed agent owned gets a new owner', (t) => {
     keys.filter((_, index) => before[index] === 'node-7'),
   );
   t.ok(new Set(moved.map((key) => after[keys.indexOf(key)])).size > 10, 'and it is spread over the others');
-  t.end();
 });
 
-t.test('repositories are spread evenly', (t) => {
+t.test('repositories are spread evenly', async (t) => {
   for (const [agentCount, keyCount] of [
     [2, 2000],
     [3, 3000],
@@ -90,23 +87,20 @@ t.test('repositories are spread evenly', (t) => {
       `least of ${agentCount}: ${Math.min(...counts.values())}`,
     );
   }
-  t.end();
 });
 
-t.test('an agent keeps its repositories when its address changes, if its node is known', (t) => {
+t.test('an agent keeps its repositories when its address changes, if its node is known', async (t) => {
   const agents = named(10);
   const moved = agents.map((agent, index) =>
     index === 3 ? { url: 'https://10.9.9.9:9443', node: 'node-4' } : agent,
   );
   const keys = Array.from({ length: 200 }, (_, index) => `quay.io/app-${index}`);
   t.strictSame(ownersOf(keys, agents), ownersOf(keys, moved));
-  t.end();
 });
 
-t.test('without nodes the URL decides', (t) => {
+t.test('without nodes the URL decides', async (t) => {
   const agents = [{ url: 'https://a:1' }, { url: 'https://b:1' }, { url: 'https://c:1' }];
   const owners = Array.from({ length: 100 }, (_, index) => rank(`quay.io/app-${index}`, agents)[0]?.url);
   t.equal(new Set(owners).size, 3);
   t.strictSame(rank('quay.io/app', []), []);
-  t.end();
 });
