@@ -139,8 +139,10 @@ function fromRequest(request: object): AccessNow {
 
 function authorizationOf({ auth, headers }: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof auth === 'string') return `Basic ${Buffer.from(auth).toString('base64')}`;
-  const found = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'authorization')?.[1];
-  return typeof found === 'string' ? found : undefined;
+  const sent = (headers ?? {}) as Readonly<Record<string, unknown>>;
+  const name = Object.keys(sent).find((each) => each.toLowerCase() === 'authorization') ?? '';
+  const value = sent[name];
+  return typeof value === 'string' ? value : undefined;
 }
 
 /** Whether two answers of `now` can use the same connections. */
