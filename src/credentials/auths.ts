@@ -1,7 +1,6 @@
 /**
- * A pod's pull credentials on their way from the webhook to an agent: `auths` of `POST /v1/facts`, an object of index keys,
- * each with one credential or a list of them in order of use. Only the credentials that match the requested images are sent,
- * never a whole Secret.
+ * A pod's pull credentials on their way from the webhook to an agent: `auths` of `POST /v1/facts`, by index key, each
+ * with one credential or a list of them in order of use. Only the credentials that match the requested images are sent.
  */
 import { asObject, type JsonObject } from '../http/json.ts';
 import { secret, reveal } from '../telemetry/secret.ts';
@@ -51,8 +50,7 @@ export function toAuths(matched: readonly MatchedCredential[]): WireAuths {
 }
 
 /**
- * A source for one request, from `auths` as the agent received it.
- * @param value parsed JSON; `undefined` is an empty source
+ * @param value parsed JSON; undefined is an empty source
  * @throws CredentialError that names the fault and quotes nothing
  */
 export function parseAuths(value: unknown): CredentialSource {

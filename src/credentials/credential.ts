@@ -1,10 +1,8 @@
 /**
- * Credentials for registries from pods, files and plugins, found by the kubelet's matching rules.
- *
- * A source holds credentials (the pod's pull secrets, `creds/<registry>.toml`, the kubelet's docker config, …). Each source is
- * a keyring of its own: its keys match a normalized repository (`docker.io/library/nginx`, never a tag or digest), and the most
- * specific key comes first. The results of several sources are concatenated in the order of the sources. This room uses no
- * network and prints no password.
+ * Credentials for registries, found by the kubelet's matching rules. A source (the pod's pull secrets,
+ * `creds/<registry>.toml`, the kubelet's docker config, …) is a keyring of its own: its keys match a normalized
+ * repository (`docker.io/library/nginx`, never a tag or digest), and the most specific key comes first. Results of
+ * several sources are concatenated in the order of the sources. This room uses no network and prints no password.
  */
 import type { Secret } from '../telemetry/secret.ts';
 
@@ -15,8 +13,8 @@ export interface Credential {
 }
 
 /**
- * The kinds of source, in order of use. `service-account`: a credential provider plugin that received a token of the pod's
- * service account; its place is among the other plugins.
+ * In order of use. `service-account`: a plugin that received a token of the pod's service account; its place is among the
+ * other plugins. Such results are not shared with other pods (KEP-4412).
  */
 export const credentialSourceNames = [
   'pull-secret',

@@ -2,10 +2,7 @@
 import type { OpenResponse } from './exchange.ts';
 import { TransportError, type TransportFailure } from './transport-error.ts';
 
-/**
- * The whole body.
- * @throws TransportError `too-large` for more than `maxBytes`, `encoded` for a compressed body
- */
+/** @throws TransportError `too-large` for more than `maxBytes`, `encoded` for a compressed body */
 export async function readBody(response: OpenResponse, maxBytes: number): Promise<Buffer> {
   refuseEncoded(response);
   if (response.hasBody && Number(response.headers['content-length']?.[0] ?? 0) > maxBytes) {

@@ -1,15 +1,13 @@
 /**
- * The registry client looks up the platforms of one manifest the way a node would pull it.
- *
- * Two loops, one inside the other: the kubelet tries one credential after the other, and for each containerd tries one endpoint
- * after the other; the first success ends both (kubelet `pkg/kubelet/kuberuntime`, containerd `core/remotes/docker/resolver.go`).
- * There is no anonymous attempt after credentials. Only endpoints that may resolve are trusted to say which digest a tag has.
- *
- * From the outside in: this file (the loops) → `lookup-at-endpoint.ts` (manifest and config) → `auth/authenticator.ts` (challenges
- * and tokens) → `net/redirect.ts` → `net/guarded-client.ts` (concurrency limit, circuit breaker, trace) → `src/http/client.ts`.
- *
- * Unlike containerd, a digest that is unknown under `manifests` is not looked up under `blobs`, because that serves only content
- * that no registry lists.
+ * The registry client looks up the platforms of one manifest the way a node would pull it: the kubelet tries one
+ * credential after the other, and for each containerd tries one endpoint after the other; the first success ends both
+ * loops (kubelet `pkg/kubelet/kuberuntime`, containerd `core/remotes/docker/resolver.go`). There is no anonymous attempt
+ * after credentials.
+ * From the outside in: this file → `lookup-at-endpoint.ts` (manifest and config) → `auth/authenticator.ts` (challenges
+ * and tokens) → `net/redirect.ts` → `net/guarded-client.ts` (concurrency limit, circuit breaker, trace) →
+ * `src/http/client.ts`.
+ * Unlike containerd, a digest that is unknown under `manifests` is not looked up under `blobs`, because that serves only
+ * content that no registry lists.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { systemClock, type Clock } from '../async/clock.ts';

@@ -41,10 +41,7 @@ interface Parts {
   readonly clock: Clock;
 }
 
-/**
- * Looks up a manifest at one endpoint.
- * @throws RegistryError for its response; TransportError and others for failures on the way
- */
+/** @throws RegistryError for the response; TransportError and others for failures on the way */
 export function lookupAtEndpoint(
   visit: EndpointVisit,
   parts: Parts,
@@ -173,9 +170,8 @@ class EndpointLookup implements ContentReader {
 }
 
 /**
- * The URL of a manifest or blob: `<base>/<repository>/manifests|blobs/<object>`, with `?ns=<namespace>` if the host is not the
- * namespace itself (containerd `core/remotes/docker/resolver.go`).
- * @param object a tag or a digest
+ * `<base>/<repository>/manifests|blobs/<object>`, with `?ns=<namespace>` if the host is not the namespace itself
+ * (containerd `core/remotes/docker/resolver.go`).
  * @param scheme replaces the endpoint's scheme if it does not speak TLS
  * @returns undefined if repository or object hold characters that no reference can hold
  */

@@ -29,11 +29,7 @@ const advice: ReadonlyMap<RegistryErrorCode, string> = new Map([
   ['unavailable', 'check the registry and the network'],
 ]);
 
-/**
- * The error for an HTTP status other than success.
- * @param header `Retry-After` as written
- * @param now wall clock, milliseconds
- */
+/** @param header `Retry-After` as written ¶ @param now wall clock, milliseconds */
 export function statusError(
   status: number,
   about: Circumstances,

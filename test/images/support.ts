@@ -149,6 +149,15 @@ export interface Bench {
   readonly lines: { readonly msg: string }[];
   /** Asks and lets the inspector answer at once. */
   readonly teach: (asked: ImageRequest, answer: ImageFacts) => Promise<ImageFacts>;
+  /** An hour later: recalls facts that are due, and answers the revalidation. */
+  readonly revalidate: (asked: ImageRequest, answer: ImageFacts) => Promise<void>;
+}
+
+/** A bench whose memory has learned an answer. */
+export async function taught(asked: ImageRequest, answer: ImageFacts = facts(asked.image)): Promise<Bench> {
+  const made = bench();
+  await made.teach(asked, answer);
+  return made;
 }
 
 /** A memory on a fake clock with an inspector answered by hand. */
@@ -174,6 +183,11 @@ export function bench(options: Partial<FactsMemoryOptions> = {}): Bench {
       if (inspector.asked.length === before) throw new Error('memory answered by itself');
       await inspector.last().answer(answer);
       return result;
+    },
+    revalidate: async (asked, answer) => {
+      await time.advance(hour);
+      memory.recall(asked);
+      await inspector.last().answer(answer);
     },
   };
 }

@@ -108,8 +108,8 @@ async function search(
 }
 
 /**
- * The file of `docker login`: `$DOCKER_CONFIG/config.json` if that is set, else `~/.docker/config.json`.
- * @returns candidates for `createDockerConfigSource`
+ * The file of `docker login`, read by the kubelet's rules: logins in a credential helper are empty entries and give no
+ * password.
  */
 export function dockerLoginCandidates(
   environment: Readonly<Record<string, string | undefined>>,

@@ -1,8 +1,7 @@
 /**
- * Docker credential files as the kubelet reads them (kubernetes pkg/credentialprovider/config.go). Two formats:
- * `config.json`, where only the object `auths` counts, and the older `.dockercfg`, which is that object itself.
- * The kubelet ignores credential helpers (`credsStore`, `credHelpers`) and tokens (`identitytoken`, `registrytoken`). One
- * malformed entry makes the whole document malformed.
+ * Docker credential files as the kubelet reads them (kubernetes pkg/credentialprovider/config.go): `config.json`, where
+ * only the object `auths` counts, and the older `.dockercfg`, which is that object itself. Credential helpers and tokens
+ * (`identitytoken`, `registrytoken`) are ignored. One malformed entry makes the whole document malformed.
  */
 import { secret } from '../../telemetry/secret.ts';
 import { Base64Error, decodeBase64, members, namesField, readString } from './go-encoding.ts';
@@ -25,7 +24,6 @@ export class DockerConfigError extends Error {
 
 /**
  * @param content bytes that are not UTF-8 are replaced inside strings, as Go does
- * @returns map keys as written, with their entries
  * @throws DockerConfigError
  */
 export function parseDockerConfig(

@@ -8,9 +8,9 @@
 const maxDepth = 10_000;
 
 /**
- * The members of an object, in written order, duplicates included.
+ * The members of an object, in written order, duplicates included, each with the JSON text of its value; undefined for
+ * another value.
  * @param text a valid JSON text; check it with `JSON.parse` first
- * @returns pairs of name and JSON text of the value, or `undefined` if the text is not an object
  * @throws RangeError if it is nested too deeply
  */
 export function members(text: string): readonly (readonly [name: string, value: string])[] | undefined {

@@ -20,9 +20,8 @@ const forbiddenHostEscape = /%(?!25|[89A-Fa-f])/;
 const optionalPort = /^(?::[0-9]*)?$/;
 
 /**
- * Splits `host[:port][/path][?query][#fragment]`, which may begin with user info.
- * @param text without a scheme
- * @returns `undefined` if Go's parser returns an error
+ * `host[:port][/path][?query][#fragment]` without a scheme, which may begin with user info. @returns undefined if Go's
+ * parser returns an error
  */
 export function splitHostPath(text: string): HostPath | undefined {
   const [beforeFragment, fragment] = cut(text, '#');
@@ -39,9 +38,8 @@ export function splitHostPath(text: string): HostPath | undefined {
 }
 
 /**
- * The index key of a docker config's map key: host and path without scheme, user info, query, fragment, and without
- * the `/v1` or `/v2` of a registry's API if more follows.
- * @returns `undefined` if the key cannot be parsed; the kubelet skips only such an entry
+ * Host and path without scheme, user info, query, fragment, and without the `/v1` or `/v2` of a registry's API if more
+ * follows. @returns undefined if the key cannot be parsed; the kubelet skips only such an entry
  */
 export function indexKey(mapKey: string): string | undefined {
   const split = splitHostPath(mapKey.replace(/^https?:\/\//, ''));
@@ -84,8 +82,8 @@ export interface Pattern {
 }
 
 /**
- * @param text `host[:port][/path]` without a scheme, such as `*.dkr.ecr.*.amazonaws.com`
- * @returns `undefined` if it cannot be parsed; such a pattern matches nothing
+ * `host[:port][/path]` without a scheme, such as `*.dkr.ecr.*.amazonaws.com`. @returns undefined if it cannot be parsed;
+ * such a pattern matches nothing
  */
 export function parsePattern(text: string): Pattern | undefined {
   const split = splitHostPath(text);
@@ -94,7 +92,11 @@ export function parsePattern(text: string): Pattern | undefined {
   return { labels: host.split('.'), port, path: split.path };
 }
 
-/** @param repository parsed by the same rules: `parsePattern('docker.io/library/nginx')` */
+/**
+ * The kubelet's rules for docker config keys and for `matchImages` (kubernetes pkg/credentialprovider/keyring.go
+ * `URLsMatch`): equal ports as written, as many labels, `*` for any text inside a label, the path a plain prefix. There
+ * are no default ports, and case matters.
+ */
 export function matches(pattern: Pattern, repository: Pattern): boolean {
   return (
     pattern.port === repository.port &&

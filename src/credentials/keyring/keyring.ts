@@ -38,8 +38,7 @@ export function createKeyring(source: CredentialSourceName, held: readonly HeldC
 }
 
 /**
- * The entries of a docker config under their index keys.
- * @returns the entries, and the number of those skipped because their key is not a registry
+ * The entries of a docker config under their index keys, and the number of those whose key is not a registry.
  */
 export function holdEntries(
   entries: ReadonlyMap<string, Credential>,

@@ -40,11 +40,7 @@ interface State extends Findings {
   readonly fingerprint: string;
 }
 
-/**
- * @param name kind of the source
- * @param dirs directories to watch
- * @param read reads the files; never called concurrently
- */
+/** @param read reads the files; never called concurrently */
 export async function createFileSource(
   name: LiveSourceName,
   dirs: readonly string[],

@@ -21,9 +21,8 @@ const kinds: readonly { type: string; dataKey: string; format: DockerConfigForma
 ];
 
 /**
- * A source for one pod.
- * @param secrets the existing Secrets among those that the pod names, in the pod's order
- * @returns a source with a fingerprint for this process only. `lookup` throws CredentialError if the node would refuse the pull
+ * @param secrets the existing ones of those that the pod names, in its order
+ * @returns a source with a fingerprint for this process only
  */
 export function createPullSecretSource(secrets: readonly Secret[]): CredentialSource {
   const held: HeldCredential[] = [];

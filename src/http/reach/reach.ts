@@ -77,10 +77,7 @@ export function namesLoopback(url: string): boolean {
   return host === 'localhost' || addressKind(host) === 'loopback';
 }
 
-/**
- * Checks what needs no name resolution: the port, and the address of a literal host.
- * @throws TransportError `refused-address`
- */
+/** Checks the port, and the address of a literal host. @throws TransportError `refused-address` */
 export function checkTarget(url: URL, reach: Reach): void {
   const host = hostOf(url);
   const reason = reach.portRefusal(portOf(url)) ?? (isIP(host) === 0 ? undefined : reach.refusal(host));

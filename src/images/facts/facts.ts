@@ -80,9 +80,7 @@ export interface ImageFactsSource {
 const maxMessageLength = 1000;
 
 /**
- * Facts that hold an error instead of platforms.
- * @param freshUntilMs wall clock
- * @param origin Default: `registry`, `anonymous`, no endpoint.
+ * Facts that hold an error instead of platforms; by default from `registry`, as `anonymous`, without endpoint.
  */
 export function failedFacts(
   image: string,

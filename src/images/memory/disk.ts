@@ -1,11 +1,9 @@
 /**
- * The agent's state file: the shared facts, so that a restarted agent does not look them up again.
- *
- * Lines of JSON: a header with format and version, one line per image from the most to the least recently used, and a last
- * line with their number and the SHA-256 of all before it. A file that is anything else is ignored as a whole: it is a
- * cache. It is written at most every half minute (less often where it is large), to a second file that then takes the name of
- * the first, so that a reader (or a crash) sees the old one or the new one. It holds no secret, and no facts that
- * depend on a pull secret.
+ * The agent's state file: the shared facts, so that a restarted agent does not look them up again. It holds no secret.
+ * Lines of JSON: a header with format and version, one line per image, the most recently used first, and a last line with
+ * their number and the SHA-256 of all before it. Any other file is ignored as a whole. It is written at most every half
+ * minute (less often if it is large), to a second file that then takes its name, so that a reader or a crash sees the old
+ * one or the new one.
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { createHash } from 'node:crypto';
@@ -58,8 +56,7 @@ export class FactsFile {
   }
 
   /**
-   * Reads the file and hands over its facts, from the least to the most recently used.
-   * @returns their number; 0 for a file that is missing, or cannot be used (then a line is logged)
+   * Hands over the file's facts, the most recently used last, and returns their number; 0 if it is missing or unusable.
    */
   async load(learn: (facts: ImageFacts) => void): Promise<number> {
     const { path, maxBytes, log } = this.#options;

@@ -120,9 +120,7 @@ export class KnownFacts {
   }
 
   /**
-   * Keeps what a lookup found.
-   * @param old the facts that it was to confirm
-   * @returns for the request: the answer, or older facts instead of a failure
+   * Keeps what a lookup found, or failed to confirm (`old`). @returns the answer, or older facts instead of a failure
    */
   record(request: ImageRequest, answer: ImageFacts, old: Entry | undefined): ImageFacts {
     const isSlow = answer.error?.code === 'timeout' && request.serviceAccount !== undefined;
@@ -151,8 +149,7 @@ export class KnownFacts {
   }
 
   /**
-   * Keeps facts that are newer than those of the same image and scope.
-   * @param request that they answer; without it only shared facts are kept
+   * Keeps facts that are newer than those of the same image and scope; without a request only shared facts.
    */
   keep(key: string, facts: ImageFacts, request?: ImageRequest): void {
     if (!isLasting(facts) || facts.source === 'override') return;

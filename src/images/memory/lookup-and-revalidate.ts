@@ -72,8 +72,7 @@ export class Lookups {
   }
 
   /**
-   * Looks up, or joins a lookup that runs. A failure is an answer.
-   * @param old facts to compare with, and to return if the lookup fails
+   * Looks up, or joins a lookup that runs. A failure is an answer. @param old returned if the lookup fails
    */
   async lookup(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
     const key = keyOf(request);

@@ -1,17 +1,10 @@
 /**
- * The facts memory, which lets an admission be answered without waiting. It stands before another source: the agents
- * (webhook, controller) or registries (agent).
- *
- * A request is answered by the first of these:
- * 1. an override;
- * 2. shared facts, then facts in the scopes of the request's credentials and of its service account (`scope.ts`);
- * 3. a failure that holds for exactly this request (`failures.ts`);
- * 4. the source (`lookups.ts`).
- *
+ * The facts memory, which lets an admission be answered without waiting. It stands before the agents (webhook,
+ * controller) or registries (agent). A request is answered by an override, else by shared facts, then facts in the scopes
+ * of its credentials and service account (`scope.ts`), else by a failure that holds for exactly this request
+ * (`failures.ts`), else by the source (`lookup-and-revalidate.ts`).
  * Facts age (`freshness.ts`): due ones are returned and confirmed in the background; expired ones are returned only while
- * the source fails, marked stale. What memory may hold is bounded (`store.ts`).
- *
- * Times inside the process are monotonic; only `freshUntil` is a date.
+ * the source fails, marked stale. Times inside the process are monotonic; only `freshUntil` is a date.
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
@@ -96,9 +89,8 @@ export class FactsMemory implements ImageFactsSource {
 
   /**
    * The answer of memory: an override, facts that are fresh for the request's pull policy, or a failure (facts with
-   * `error`). `undefined`: the source must be asked. Starts a revalidation if one is due. Never waits.
-   *
-   * A failure holds for exactly the pull credentials of the request: before the pod's Secrets were read, it is not final.
+   * `error`). `undefined`: the source must be asked. Never waits, but starts a revalidation if one is due. A failure
+   * holds for exactly the pull credentials of the request: before the pod's Secrets were read, it is not final.
    */
   recall(request: ImageRequest): ImageFacts | undefined {
     const { result, facts } = this.#recall(request);
@@ -107,9 +99,8 @@ export class FactsMemory implements ImageFactsSource {
   }
 
   /**
-   * The answer of memory, else of the source. A lookup at the source is shared and has a time limit of its own: it goes
-   * on when `signal` aborts, so that the next request finds its answer. `trace` hears only of requests that this lookup
-   * caused.
+   * The answer of memory, else of the source. A lookup at the source is shared and has its own time limit: it goes on
+   * when `signal` aborts. `trace` hears only of requests that this lookup caused.
    * @throws the signal's reason if it aborts first
    */
   async lookup(request: ImageRequest, { signal, trace }: LookupOptions): Promise<ImageFacts> {

@@ -1,12 +1,8 @@
 /**
  * Credential scopes: who may see facts or a failure. Shared facts, which a registry gives anonymously or for a node's
- * credentials, serve every pod. Others serve pods that present the same pull credentials, or pods of the same service
- * account. A scope is part of the key under which they are kept.
- *
- * An agent reports that a pull secret gave access, but not which one. Such facts are kept for all presented credentials
- * together; the scope of a single credential is its id.
- *
- * A failure that another service account might not meet is kept for the account and the presented pull credentials.
+ * credentials, serve every pod. Others serve pods with the same pull credentials or the same service account.
+ * An agent reports that a pull secret gave access, but not which one: such facts are kept for all presented credentials
+ * together. A failure that another service account might not meet is kept for the account and the pull credentials.
  */
 import type { MatchedCredential, ServiceAccountName } from '../../credentials/credential.ts';
 import type { ImageFacts, ImageRequest } from '../facts/facts.ts';
@@ -20,8 +16,7 @@ export const sharedScope: Scope = '';
 const separator = ' ';
 
 /**
- * The key of an image, however it is spelled: the text of its `PullReference`, such as `docker.io/library/nginx:1.25`,
- * or by digest, which beats a tag.
+ * The key of an image, however it is spelled: `docker.io/library/nginx:1.25`, or by digest, which beats a tag.
  */
 export function keyOf({ reference }: Pick<ImageRequest, 'reference'>): string {
   return pullReference(reference).text;

@@ -47,10 +47,7 @@ export class FactsStore {
   readonly #entries = new Lru<Entry>((entry) => this.#removed(entry));
   #detailsBytes = 0;
 
-  /**
-   * @param maxBytes by the estimates of `size.ts`
-   * @param onEvict called for each entry that leaves for want of room
-   */
+  /** @param onEvict called for each entry that leaves for want of room */
   constructor(maxBytes: number, onEvict: () => void = () => {}) {
     this.#maxBytes = maxBytes;
     this.#onEvict = onEvict;

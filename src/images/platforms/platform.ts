@@ -23,9 +23,8 @@ export interface FullPlatform extends Platform {
 export const defaultOs = 'linux';
 
 /**
- * Canonical spelling of an architecture and its variant.
- * Source: containerd/platforms `database.go` normalizeArch. What it does not know it leaves alone (`armv7l`, `loongarch64`).
- * @returns an empty variant for the usual one of an architecture (amd64/v1, arm64/v8); arm always has one
+ * Canonical spelling (containerd/platforms `database.go` normalizeArch): the variant is empty for the usual one
+ * (amd64/v1, arm64/v8); arm always has one. Unknown architectures stay as they are (`armv7l`, `loongarch64`).
  */
 export function normalizeArchitecture(
   architecture: string,
@@ -72,8 +71,8 @@ const armVariants: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Canonical spelling of an operating system (containerd/platforms `database.go` normalizeOS).
- * @param fallback what an empty name means: upstream takes the system that the process runs on, which for a node is its own
+ * Canonical spelling of an operating system (containerd/platforms `database.go` normalizeOS). @param fallback for an
+ * empty name: upstream takes the system that the process runs on, which for a node is its own
  */
 export function normalizeOs(os: string, fallback = defaultOs): string {
   const name = os.toLowerCase();

@@ -29,8 +29,7 @@ const tagPattern = /^\w[\w.-]{0,127}$/;
 const digestPattern = /^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$/;
 
 /**
- * Parses a reference strictly: nothing is added, `docker.io` is not assumed.
- * @param algorithms registered digest algorithms. Default: those of kubelet and containerd
+ * Nothing is added, `docker.io` is not assumed. @param algorithms registered digest algorithms
  * @throws InvalidReference
  */
 export function parseStrictReference(text: string, algorithms?: readonly string[]): WrittenReference {

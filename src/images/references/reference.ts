@@ -34,9 +34,9 @@ const officialPrefix = 'library/';
 const identifierPattern = /^[a-f0-9]{64}$/;
 
 /**
- * Parses an image as a pod writes it and fills in what is not written (`docker.io`, `library/`). Tag and digest are both kept.
- * @param text such as `nginx`, `gcr.io/team/app:v1` or `app@sha256:…`
- * @throws InvalidReference where the kubelet would report InvalidImageName
+ * Parses an image as a pod writes it and fills in what is not written (`docker.io`, `library/`). Tag and digest are both
+ * kept.
+ * @throws InvalidReference if the kubelet would report InvalidImageName
  */
 export function parseReference(text: string): Reference {
   const written = parseNormalized(text);

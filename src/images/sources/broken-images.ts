@@ -1,10 +1,8 @@
 /**
- * Images that say they run on an architecture and do not: a manifest can name any architecture, and only an exec format
- * error on a node shows that its binaries are others. The controller notes them in a ConfigMap, one key for each digest and
- * architecture, for every component that decides.
- *
- * What a container writes to its log is its own word, so a note holds for the namespaces in which it was seen and no other:
- * a container cannot push pods of others off an architecture by printing an error.
+ * Images whose manifest names an architecture that their binaries are not for: only an exec format error on a node shows
+ * that. The controller notes them in a ConfigMap, one key for each digest and architecture.
+ * A container writes its own log, so a note holds only for the namespaces in which it was seen: a container cannot push
+ * pods of others off an architecture by printing an error.
  */
 import type { ImageFacts } from '../facts/facts.ts';
 
@@ -15,7 +13,7 @@ export interface BrokenImages {
 }
 
 /**
- * Facts without the architectures on which the image is broken. Where that would leave none for an operating system, the image runs nowhere or the
+ * Facts without the broken architectures. If that would leave none for an operating system, the image runs nowhere or the
  * notes are wrong; then it is tried as its manifest says.
  */
 export function avoiding(facts: ImageFacts, architectures: readonly string[]): ImageFacts {

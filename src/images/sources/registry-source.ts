@@ -1,9 +1,7 @@
 /**
- * Image facts from registries, as this node would ask them: endpoints, credentials, and the meaning of the answer. Nothing
- * is remembered here.
- *
- * Credentials are presented as by the kubelet: the pod's first, then the node's, and anonymously only without any
- * (kubernetes `pkg/kubelet/kuberuntime/kuberuntime_image.go`).
+ * Image facts from registries, as this node would ask them. Nothing is remembered here. Credentials are presented as by
+ * the kubelet: the pod's first, then the node's, and anonymously only without any (kubernetes
+ * `pkg/kubelet/kuberuntime/kuberuntime_image.go`).
  */
 import {
   CredentialError,
@@ -31,10 +29,7 @@ export interface RegistrySourceOptions {
   readonly endpoints: EndpointSource;
   /** The node's sources, combined. */
   readonly credentials: Pick<CredentialSource, 'lookup' | 'dependsOnServiceAccount'>;
-  /**
-   * Whether a repository may be requested without credentials: not if `privateRegistries` matches.
-   * @param repository normalized, `domain/path`
-   */
+  /** Not if `privateRegistries` matches the normalized repository. */
   readonly mayAskAnonymously: (repository: string) => boolean;
   readonly freshness?: FreshnessSettings;
   readonly clock?: Clock;

@@ -9,7 +9,7 @@ import type { MatchedCredential } from '../../credentials/credential.ts';
 import { endpointReach } from '../../http/reach/reach.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
-import { contextOf, type EndpointRequest, type GuardedClient } from '../net/guarded-client.ts';
+import type { EndpointRequest, GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects, type FinalResponse } from '../net/redirect.ts';
 import { authSchemeOf, ChallengeCache, type AuthScheme } from './auth-scheme.ts';
 import { sameScopes } from './challenge.ts';
@@ -40,8 +40,8 @@ export class Authenticator {
   }
 
   /**
-   * Sends a request, and repeats it once with an authorization if the endpoint challenges it.
-   * @returns the response; a 401 if the available credential did not suffice
+   * Sends a request, and repeats it once with an authorization if the endpoint challenges it; returns a 401 if the
+   * credential did not suffice.
    */
   async send(request: EndpointRequest, signal: AbortSignal): Promise<AuthenticatedResponse> {
     const known = this.#challenges.recall(request);
@@ -87,7 +87,7 @@ export class Authenticator {
     signal: AbortSignal,
   ): Promise<AuthenticatedResponse> {
     const { method, url, accept, maxBytes, endpoint } = request;
-    const context = contextOf(request, request.purpose, credentialUsed);
+    const context = { request, purpose: request.purpose, credentialUsed };
     const response = await followRedirects(
       {
         method,

@@ -36,7 +36,6 @@ const defaultPorts: ReadonlyMap<string, string> = new Map([
 const loopbackNames = /^(?:.*\.)?localhost\.?$/;
 const metadataNames = /^(?:metadata|metadata\.google\.internal|instance-data(?:\.ec2\.internal)?)\.?$/;
 
-/** Checks a realm by the rule above. */
 export function validateRealm(realm: string, registry: ChallengingRegistry): RealmVerdict {
   if (!URL.canParse(realm)) return refuse('the realm is not an absolute URL');
   const url = new URL(realm);

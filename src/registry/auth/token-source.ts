@@ -9,7 +9,7 @@ import { isLoginHeader } from '../../http/headers.ts';
 import { endpointReach, targetReach } from '../../http/reach/reach.ts';
 import type { Secret } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
-import { contextOf, type EndpointRequest, type GuardedClient } from '../net/guarded-client.ts';
+import type { EndpointRequest, GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects } from '../net/redirect.ts';
 import type { BearerScheme } from './auth-scheme.ts';
 import { fetchToken, maxTokenBytes, type BearerToken, type TokenExchange } from './token.ts';
@@ -94,7 +94,7 @@ export class TokenSource {
       tls: isEndpoint ? endpoint.tls : { ...endpoint.tls, client: [] },
       reach: isEndpoint ? endpointReach(endpoint) : targetReach(registryIp),
     };
-    const context = contextOf(request, 'token', credentialUsed);
+    const context = { request, purpose: 'token', credentialUsed } as const;
     // A redirected POST would carry the password to the target of the redirect.
     if (method === 'POST') {
       return await client.send({ ...step, headers: { ...headers, ...ownHeaders } }, context, signal);

@@ -53,10 +53,7 @@ export interface Endpoint {
 }
 
 export interface EndpointSource {
-  /**
-   * The endpoints of a namespace, in the order of use.
-   * @param namespace a registry domain as normalized in references, such as `docker.io` or `localhost:5000`
-   */
+  /** In the order of use. @param namespace a registry domain such as `docker.io` or `localhost:5000` */
   endpoints(namespace: string): Promise<readonly Endpoint[]>;
   /** A hash over the configuration behind it; reveals nothing. */
   fingerprint(): string;

@@ -39,7 +39,6 @@ export type ManifestDocument =
   | { readonly kind: 'schema1'; readonly mediaType: string; readonly architecture: string };
 
 /**
- * @param bytes the body, already counted and verified
  * @param contentType of the response, or of the descriptor
  * @throws InvalidDocument if it is not a manifest of a known kind
  */

@@ -35,9 +35,7 @@ export interface ContentReader {
 }
 
 /**
- * Finds the platforms of a document.
- * @param digest of the document itself
- * @throws RegistryError `not-an-image` if it has no platform and is not an artifact either, `too-large` for too many children or
+ * @throws RegistryError `not-an-image` if it has no platform and is not an artifact, `too-large` for too many children or
  * levels
  */
 export async function contentOf(

@@ -56,8 +56,7 @@ export class CircuitBreaker {
   }
 
   /**
-   * Admits a request, as the trial if a pause is over.
-   * @returns 0, or the milliseconds until the next try if the circuit is open
+   * Admits a request (returns 0), or returns the milliseconds until the next try. After a pause it is the trial.
    */
   admit(key: string): number {
     const circuit = this.#circuits.get(key);

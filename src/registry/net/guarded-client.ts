@@ -29,31 +29,10 @@ export interface EndpointRequest {
 
 /** Why a request is sent. */
 interface RequestContext {
+  readonly request: EndpointRequest;
   readonly purpose: Attempt['purpose'];
-  /** For people. */
-  readonly credential: string;
-  /** Identity of the credential: a rate limit holds for one credential, not for the host. */
-  readonly credentialId: string;
-  /** The namespace requested from a mirror: that registry, not the mirror, may have caused a failure. */
-  readonly behind?: string;
-  readonly trace?: ((attempt: Attempt) => void) | undefined;
-}
-
-/** @param credentialUsed whether the request carries the credential, or a token for it */
-export function contextOf(
-  { credential, endpoint, trace }: EndpointRequest,
-  purpose: Attempt['purpose'],
-  credentialUsed: boolean,
-): RequestContext {
-  const used = credentialUsed ? credential : undefined;
-  return {
-    purpose,
-    credential: credentialLabel(used),
-    credentialId: used?.id ?? 'anonymous',
-    // A token server is behind no mirror.
-    ...(purpose !== 'token' && endpoint.namespaceParameter && { behind: endpoint.namespace }),
-    trace,
-  };
+  /** Whether the request carries the credential, or a token for it. */
+  readonly credentialUsed: boolean;
 }
 
 /** Keys of the circuits that a request passes. */
@@ -110,15 +89,17 @@ export class GuardedClient {
 
   async #sendTraced(
     request: HttpRequest,
-    { purpose, credential, trace }: RequestContext,
+    context: RequestContext,
     circuits: Circuits,
     signal: AbortSignal,
   ): Promise<HttpResponse> {
     const { method, url } = request;
+    const { purpose } = context;
+    const credential = credentialLabel(usedCredential(context));
     const started = this.#clock.monotonic();
     const record = (result: { status: number } | { problem: string }): void => {
       const durationMs = this.#clock.monotonic() - started;
-      trace?.({ method, url: shownUrl(url), purpose, credential, ...result, durationMs });
+      context.request.trace?.({ method, url: shownUrl(url), purpose, credential, ...result, durationMs });
     };
     try {
       const response = await this.#client.send(request, signal);
@@ -171,9 +152,15 @@ export class GuardedClient {
   }
 }
 
-function circuitsOf(host: string, { behind, credentialId }: RequestContext): Circuits {
-  const lane = behind === undefined ? host : `${host} for ${behind}`;
-  return { host, lane, personal: `${host} ${credentialId}` };
+function usedCredential({ request, credentialUsed }: RequestContext): MatchedCredential | undefined {
+  return credentialUsed ? request.credential : undefined;
+}
+
+/** A rate limit holds for one credential. A failure behind a mirror may be of that registry; a token server is behind none. */
+function circuitsOf(host: string, context: RequestContext): Circuits {
+  const { namespace, namespaceParameter } = context.request.endpoint;
+  const lane = namespaceParameter && context.purpose !== 'token' ? `${host} for ${namespace}` : host;
+  return { host, lane, personal: `${host} ${usedCredential(context)?.id ?? 'anonymous'}` };
 }
 
 /** Query keys that describe the request and cannot hold a secret; a pre-signed URL has others. */

@@ -25,7 +25,6 @@ export interface FinalResponse extends HttpResponse {
 
 /**
  * Sends a GET or HEAD and follows its redirects.
- * @param send one exchange; called once for each step
  * @throws TransportError `redirect` if the chain is too long, a circle, or has a step that is not allowed
  */
 export async function followRedirects(

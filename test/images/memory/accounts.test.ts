@@ -1,7 +1,7 @@
 /** What depends on a pod's service account serves no other service account. */
 import t from 'tap';
 import type { ImageFacts, ImageRequest } from '../../../src/images/facts/facts.ts';
-import { bench, digestOf, facts, failure, hour, question, settled } from '../support.ts';
+import { bench, digestOf, facts, failure, hour, question, settled, taught } from '../support.ts';
 
 const image = 'corp.example/app:1';
 const none = question(image);
@@ -21,8 +21,7 @@ const refusedTo = (code: Parameters<typeof failure>[1]): ImageFacts => ({
 const signal = new AbortController().signal;
 
 t.test('facts of a service account serve only that account', async (t) => {
-  const { memory, teach } = bench();
-  await teach(a, byAccount);
+  const { memory } = await taught(a, byAccount);
   t.match(memory.recall(a), { credentialSource: 'service-account', source: 'memory' });
   t.match(memory.recall(ofAccount('a', { credentials: ['x'] })), { credentialSource: 'service-account' });
   t.match(memory.lastKnown(a), { digest: byAccount.digest });
@@ -35,8 +34,7 @@ t.test('facts of a service account serve only that account', async (t) => {
 });
 
 t.test('each account has its own', async (t) => {
-  const { memory, teach } = bench();
-  await teach(a, byAccount);
+  const { memory, teach } = await taught(a, byAccount);
   await teach(b, { ...byAccount, digest: digestOf('of b') });
   t.equal(memory.recall(a)?.digest, digestOf(image));
   t.equal(memory.recall(b)?.digest, digestOf('of b'));
@@ -44,8 +42,7 @@ t.test('each account has its own', async (t) => {
 
 t.test('what serves everybody serves every account, without asking again', async (t) => {
   for (const credentialSource of ['anonymous', 'docker-config', 'credential-provider'] as const) {
-    const { memory, teach } = bench();
-    await teach(a, facts(image, { credentialSource }));
+    const { memory } = await taught(a, facts(image, { credentialSource }));
     for (const any of [a, b, none]) t.match(memory.recall(any), { credentialSource });
   }
 });
@@ -54,8 +51,7 @@ t.test(
   'a failure that depends on the account holds for that account and the same pull secrets',
   async (t) => {
     for (const code of ['unauthorized', 'not-found', 'unavailable', 'timeout'] as const) {
-      const { memory, teach } = bench();
-      await teach(a, refusedTo(code));
+      const { memory, teach } = await taught(a, refusedTo(code));
       t.match(memory.recall(a), { error: { code }, credentialSource: 'service-account' }, 'and stays marked');
       const others = [none, b, elsewhere, ofAccount('a', { credentials: ['x'] })];
       for (const other of others) t.equal(memory.recall(other), undefined);
@@ -68,15 +64,13 @@ t.test(
 );
 
 t.test('a failure that does not depend on it holds for all accounts', async (t) => {
-  const { memory, teach } = bench();
-  await teach(ofAccount('z'), refusedTo('unauthorized'));
+  const { memory, teach } = await taught(ofAccount('z'), refusedTo('unauthorized'));
   await teach(a, failure(image, 'unauthorized'));
   for (const any of [a, b, none]) t.match(memory.recall(any), { error: { code: 'unauthorized' } });
 });
 
 t.test('what is refused to a question without an account is not refused to those with one', async (t) => {
-  const { memory, teach } = bench();
-  await teach(none, refusedTo('unauthorized'));
+  const { memory } = await taught(none, refusedTo('unauthorized'));
   t.match(memory.recall(none), { error: { code: 'unauthorized' } });
   t.equal(memory.recall(a), undefined);
 });
@@ -120,11 +114,8 @@ t.test('accounts share one question where the answer does not depend on them', a
 });
 
 t.test('who joined does not get older shared facts for a refusal that was another account’s', async (t) => {
-  const { memory, inspector, teach, time } = bench();
-  await teach(none, facts(image));
-  await time.advance(hour);
-  memory.recall(a);
-  await inspector.last().answer(refusedTo('unauthorized'));
+  const { memory, inspector, revalidate } = await taught(none);
+  await revalidate(a, refusedTo('unauthorized'));
   t.equal(memory.recall(a), undefined);
   const answers = [a, b].map((one) => memory.lookup(one, { signal }));
   await settled();
@@ -137,8 +128,7 @@ t.test('who joined does not get older shared facts for a refusal that was anothe
 });
 
 t.test('who joined does not get older facts of another account while the registry fails', async (t) => {
-  const { memory, inspector, teach } = bench();
-  await teach(a, byAccount);
+  const { memory, inspector } = await taught(a, byAccount);
   const always = { pullPolicy: 'Always' } as const;
   const answers = ['a', 'b'].map((name) => memory.lookup(ofAccount(name, always), { signal }));
   await settled();
@@ -151,8 +141,7 @@ t.test('who joined does not get older facts of another account while the registr
 });
 
 t.test('facts of an account are confirmed for that account, without pull secrets', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(a, byAccount);
+  const { memory, inspector, time } = await taught(a, byAccount);
   await time.advance(hour);
   t.match(memory.recall(ofAccount('a', { credentials: ['x'] })), { stale: false });
   t.match(inspector.last().question, { serviceAccount: { name: 'a' }, pullCredentials: [] });
@@ -162,18 +151,14 @@ t.test('facts of an account are confirmed for that account, without pull secrets
 });
 
 t.test('facts of an account that are gone are forgotten', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(a, byAccount);
-  await time.advance(hour);
-  memory.recall(a);
-  await inspector.last().answer(refusedTo('not-found'));
+  const { memory, revalidate } = await taught(a, byAccount);
+  await revalidate(a, refusedTo('not-found'));
   t.equal(memory.lastKnown(a), undefined);
   t.equal(memory.size, 0);
 });
 
 t.test('shared facts are confirmed without an account', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(a, facts(image));
+  const { memory, inspector, time } = await taught(a);
   await time.advance(hour);
   memory.recall(a);
   t.equal(inspector.last().question.serviceAccount, undefined);
@@ -184,8 +169,7 @@ t.test('an image that became private is asked for with the account only where th
     [refusedTo('unauthorized'), 3],
     [failure(image, 'unauthorized'), 2],
   ] as const) {
-    const { memory, inspector, teach } = bench();
-    await teach(none, facts(image));
+    const { memory, inspector } = await taught(none);
     const answer = memory.lookup(ofAccount('a', { pullPolicy: 'Always' }), { signal });
     await settled();
     t.equal(inspector.last().question.serviceAccount, undefined);
@@ -197,8 +181,7 @@ t.test('an image that became private is asked for with the account only where th
 });
 
 t.test('once answers depend on accounts, a time-out of one holds up no other', async (t) => {
-  const { memory, time, teach } = bench();
-  await teach(ofAccount('z'), refusedTo('unauthorized'));
+  const { memory, time, teach } = await taught(ofAccount('z'), refusedTo('unauthorized'));
   const answer = memory.lookup(a, { signal });
   await settled();
   await time.advance(15_000);
@@ -213,14 +196,12 @@ t.test('once answers depend on accounts, a time-out of one holds up no other', a
 });
 
 t.test('where no answer ever depended on one, a time-out is everybody’s', async (t) => {
-  const { memory, teach } = bench();
-  await teach(a, failure(image, 'timeout'));
+  const { memory } = await taught(a, failure(image, 'timeout'));
   for (const any of [a, b, none]) t.match(memory.recall(any), { error: { code: 'timeout' } });
 });
 
 t.test('an agent that claims an account where none was sent is not believed', async (t) => {
-  const { memory, teach } = bench();
-  await teach(none, byAccount);
+  const { memory } = await taught(none, byAccount);
   memory.learn(byAccount);
   for (const any of [none, a]) t.equal(memory.recall(any), undefined);
   t.equal(memory.size, 0);

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { bench, digestOf, facts, failure, hour, question, settled } from '../support.ts';
+import { bench, digestOf, facts, failure, hour, question, settled, taught } from '../support.ts';
 
 const image = 'corp.example/app:1';
 const none = question(image);
@@ -9,8 +9,7 @@ const withXY = question(image, { credentials: ['x', 'y'] });
 const bySecret = facts(image, { credentialSource: 'pull-secret' });
 
 t.test('what a pull secret learned serves only who presents it', async (t) => {
-  const { memory, teach } = bench();
-  await teach(withX, bySecret);
+  const { memory } = await taught(withX, bySecret);
   t.match(memory.recall(withX), { credentialSource: 'pull-secret', source: 'memory' });
   t.match(memory.recall(withXY), { credentialSource: 'pull-secret' }, 'among others too');
   for (const other of [none, withY]) {
@@ -22,8 +21,7 @@ t.test('what a pull secret learned serves only who presents it', async (t) => {
 });
 
 t.test('where several were presented, nobody knows which one it was', async (t) => {
-  const { memory, teach } = bench();
-  await teach(withXY, bySecret);
+  const { memory } = await taught(withXY, bySecret);
   t.ok(memory.recall(withXY));
   t.ok(memory.recall(question(image, { credentials: ['y', 'x'] })), 'order does not count');
   for (const other of [none, withX, withY, question(image, { credentials: ['x', 'y', 'z'] })]) {
@@ -33,8 +31,7 @@ t.test('where several were presented, nobody knows which one it was', async (t) 
 
 t.test('what anonymous or node credentials learned serves everybody', async (t) => {
   for (const credentialSource of ['anonymous', 'docker-config', 'registry-toml'] as const) {
-    const { memory, teach } = bench();
-    await teach(withX, facts(image, { credentialSource }));
+    const { memory } = await taught(withX, facts(image, { credentialSource }));
     for (const any of [none, withX, withY]) t.match(memory.recall(any), { credentialSource });
     t.match([...memory.shared()], [{ credentialSource, image }]);
   }
@@ -56,8 +53,7 @@ t.test('a failure holds for exactly the presented credentials', async (t) => {
 });
 
 t.test('a remembered failure says when to ask again', async (t) => {
-  const { memory, time, teach } = bench();
-  await teach(none, failure(image, 'rate-limited', 20_000));
+  const { memory, time } = await taught(none, failure(image, 'rate-limited', 20_000));
   await time.advance(5000);
   t.match(memory.recall(none), {
     image,
@@ -90,8 +86,7 @@ t.test('questions with different credentials do not share a flight', async (t) =
 });
 
 t.test('facts of a secret are confirmed with that secret alone', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(withX, bySecret);
+  const { memory, inspector, time } = await taught(withX, bySecret);
   await time.advance(hour);
   t.match(memory.recall(withXY), { stale: false });
   t.same(
@@ -105,8 +100,7 @@ t.test('facts of a secret are confirmed with that secret alone', async (t) => {
 });
 
 t.test('shared facts are confirmed without the pod’s secret', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(none, facts(image));
+  const { memory, inspector, time } = await taught(none);
   await time.advance(hour);
   memory.recall(withX);
   t.same(inspector.last().question.pullCredentials, []);
@@ -154,11 +148,8 @@ t.test('an image that became private is asked for with the pod’s secret', asyn
 });
 
 t.test('while a registry refuses shared facts, a secret asks for itself', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(none, facts(image));
-  await time.advance(hour);
-  memory.recall(none);
-  await inspector.last().answer(failure(image, 'unauthorized'));
+  const { memory, teach, revalidate } = await taught(none);
+  await revalidate(none, failure(image, 'unauthorized'));
   t.match(memory.recall(none), { stale: true });
   t.equal(memory.recall(withX), undefined);
   await teach(withX, { ...bySecret, digest: digestOf('private') });
@@ -167,11 +158,8 @@ t.test('while a registry refuses shared facts, a secret asks for itself', async 
 });
 
 t.test('an image that is gone for a secret is not gone for all', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(none, facts(image));
-  await time.advance(hour);
-  memory.recall(none);
-  await inspector.last().answer(failure(image, 'unauthorized'));
+  const { memory, teach, revalidate } = await taught(none);
+  await revalidate(none, failure(image, 'unauthorized'));
   t.match(await teach(withX, failure(image, 'not-found')), { platforms: [], error: { code: 'not-found' } });
   t.match(memory.recall(withX), { platforms: [], error: { code: 'not-found' } });
   t.match(memory.recall(none), { digest: digestOf(image), stale: true });
@@ -180,16 +168,13 @@ t.test('an image that is gone for a secret is not gone for all', async (t) => {
 });
 
 t.test('of all that a pod may see, the newest is the last known', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(withX, bySecret);
+  const { memory, time, teach, revalidate } = await taught(withX, bySecret);
   await time.advance(hour);
   memory.learn(
     facts(image, { digest: digestOf('public'), source: 'memory', freshUntil: '2026-11-21T13:15:00Z' }),
   );
   t.equal(memory.lastKnown(withX)?.digest, digestOf('public'));
-  await time.advance(hour);
-  memory.recall(withX);
-  await inspector.last().answer(failure(image, 'forbidden'));
+  await revalidate(withX, failure(image, 'forbidden'));
   await teach(question(image, { pullPolicy: 'Always', credentials: ['x'] }), {
     ...bySecret,
     digest: digestOf('private'),
@@ -199,8 +184,7 @@ t.test('of all that a pod may see, the newest is the last known', async (t) => {
 });
 
 t.test('an agent that claims a secret where none was sent is not believed', async (t) => {
-  const { memory, teach } = bench();
-  await teach(none, bySecret);
+  const { memory } = await taught(none, bySecret);
   for (const any of [none, withX]) t.equal(memory.recall(any), undefined);
   memory.learn(bySecret);
   t.equal(memory.size, 0);

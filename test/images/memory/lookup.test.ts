@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { Attempt } from '../../../src/registry/manifest-lookup.ts';
-import { bench, day, digestOf, facts, failure, hour, question, settled } from '../support.ts';
+import { bench, day, digestOf, facts, failure, hour, question, settled, taught } from '../support.ts';
 
 const nginx = question('nginx:1.25');
 
@@ -27,8 +27,7 @@ t.test('concurrent askers share one request; each gets the image as it wrote it'
 });
 
 t.test('ask answers from memory where it can', async (t) => {
-  const { memory, inspector, teach } = bench();
-  await teach(nginx, facts('nginx:1.25'));
+  const { memory, inspector } = await taught(nginx);
   t.match(await memory.lookup(nginx, { signal: patience() }), { source: 'memory' });
   t.equal(inspector.asked.length, 1);
 });
@@ -128,8 +127,7 @@ t.test('an agent that answers stale facts is as good as one that fails', async (
 });
 
 t.test('older facts never replace newer ones', async (t) => {
-  const { memory, time, teach } = bench();
-  await teach(nginx, facts('nginx:1.25'));
+  const { memory, time } = await taught(nginx);
   const older = { digest: digestOf('older'), source: 'memory', freshUntil: '2026-11-21T12:14:59Z' } as const;
   memory.learn(facts('nginx:1.25', older));
   t.equal(memory.recall(nginx)?.digest, digestOf('nginx:1.25'));
@@ -202,8 +200,7 @@ t.test('a flood of questions is cut off', async (t) => {
 });
 
 t.test('close answers who waits, remembers nothing of it, and asks nobody any more', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(nginx, facts('nginx:1.25'));
+  const { memory, inspector, time } = await taught(nginx);
   const waiting = memory.lookup(question('redis'), { signal: patience() });
   await settled();
   await memory.close();

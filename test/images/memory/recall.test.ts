@@ -14,6 +14,7 @@ import {
   minute,
   question,
   settled,
+  taught,
 } from '../support.ts';
 
 const nginx = question('nginx:1.25');
@@ -45,8 +46,7 @@ t.test('what was learned is recalled, for every spelling of the image', async (t
 });
 
 t.test('a tag that is due answers and is confirmed behind the answer', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(nginx, facts('nginx:1.25'));
+  const { memory, inspector, time } = await taught(nginx);
   await time.advance(15 * minute - 1);
   memory.recall(nginx);
   t.equal(inspector.asked.length, 1, 'still fresh');
@@ -67,8 +67,7 @@ t.test('a tag that is due answers and is confirmed behind the answer', async (t)
 });
 
 t.test('a revalidation that finds another digest replaces the platforms', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(nginx, facts('nginx:1.25'));
+  const { memory, inspector, time } = await taught(nginx);
   await time.advance(hour);
   memory.recall(nginx);
   const platforms = [{ os: 'linux', architecture: 's390x' }];
@@ -78,8 +77,7 @@ t.test('a revalidation that finds another digest replaces the platforms', async 
 });
 
 t.test('a revalidation that fails leaves facts, marked stale, and backs off', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(nginx, facts('nginx:1.25'));
+  const { memory, inspector, time } = await taught(nginx);
   await time.advance(hour);
   t.equal(memory.recall(nginx)?.stale, false);
   await inspector.last().answer(failure('nginx:1.25', 'unavailable'));
@@ -101,8 +99,7 @@ t.test('a revalidation that fails leaves facts, marked stale, and backs off', as
 
 for (const code of ['unauthorized', 'forbidden', 'rate-limited', 'timeout', 'too-large'] as const) {
   t.test(`expired facts answer while asking fails with ${code}`, async (t) => {
-    const { memory, inspector, time, teach } = bench();
-    await teach(nginx, facts('nginx:1.25'));
+    const { memory, inspector, time, teach } = await taught(nginx);
     await time.advance(8 * day);
     t.equal(memory.recall(nginx), undefined, 'somebody must be asked');
     t.match(memory.lastKnown(nginx), { stale: true, digest: digestOf('nginx:1.25') });
@@ -118,11 +115,8 @@ for (const code of ['unauthorized', 'forbidden', 'rate-limited', 'timeout', 'too
 }
 
 t.test('an image that is gone ends its facts', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(nginx, facts('nginx:1.25'));
-  await time.advance(hour);
-  memory.recall(nginx);
-  await inspector.last().answer(failure('nginx:1.25', 'not-found'));
+  const { memory, time, revalidate } = await taught(nginx);
+  await revalidate(nginx, failure('nginx:1.25', 'not-found'));
   t.match(memory.recall(nginx), { platforms: [], error: { code: 'not-found' } });
   t.equal(memory.lastKnown(nginx), undefined);
   t.equal(memory.size, 0);
@@ -150,8 +144,7 @@ t.test('pull policy Always is asked each time, or after its own cache time', asy
 });
 
 t.test('pull policy Always falls back on old facts while asking fails', async (t) => {
-  const { memory, teach, time } = bench();
-  await teach(always, facts('nginx:1.25'));
+  const { memory, time, teach } = await taught(always);
   t.match(await teach(always, failure('nginx:1.25', 'unavailable')), { stale: true, platforms: [{}, {}] });
   t.match(memory.recall(always), { stale: true });
   t.match(memory.recall(nginx), { stale: false }, 'they are fresh enough for others');
@@ -161,8 +154,7 @@ t.test('pull policy Always falls back on old facts while asking fails', async (t
 
 t.test('a digest is asked for once, for every pull policy', async (t) => {
   const digest = digestOf('content');
-  const { memory, inspector, time, teach } = bench();
-  await teach(question(`nginx@${digest}`), facts(`nginx@${digest}`));
+  const { memory, inspector, time } = await taught(question(`nginx@${digest}`), facts(`nginx@${digest}`));
   await time.advance(300 * day);
   for (const image of [`nginx@${digest}`, `nginx:1.25@${digest}`, `docker.io/library/nginx@${digest}`]) {
     t.match(memory.recall(question(image, { pullPolicy: 'Always' })), { image, digest, stale: false });
@@ -171,8 +163,7 @@ t.test('a digest is asked for once, for every pull policy', async (t) => {
 });
 
 t.test('the digest that a tag stands for is known too, in the same repository', async (t) => {
-  const { memory, time, teach } = bench();
-  await teach(nginx, facts('nginx:1.25'));
+  const { memory, time, teach } = await taught(nginx);
   const byDigest = question(`nginx@${digestOf('nginx:1.25')}`, { pullPolicy: 'Always' });
   t.match(memory.recall(byDigest), { image: byDigest.image, freshUntil: '2027-11-21T12:00:00.000Z' });
   t.equal(memory.recall(question(`ghcr.io/nginx@${digestOf('nginx:1.25')}`)), undefined);
@@ -186,8 +177,7 @@ t.test('the digest that a tag stands for is known too, in the same repository', 
 
 t.test('an artifact is knowledge, not a failure', async (t) => {
   const error = { code: 'not-an-image', message: 'a chart' } as const;
-  const { memory, inspector, time, teach } = bench();
-  await teach(nginx, facts('nginx:1.25', { platforms: [], error }));
+  const { memory, inspector, time } = await taught(nginx, facts('nginx:1.25', { platforms: [], error }));
   t.match(memory.recall(nginx), { platforms: [], error, digest: digestOf('nginx:1.25') });
   await time.advance(15 * minute);
   t.match(memory.recall(nginx), { error });
@@ -213,8 +203,7 @@ t.test('overrides come before everything', async (t) => {
 });
 
 t.test('the wall clock may jump: only dates change', async (t) => {
-  const { memory, inspector, time, teach } = bench();
-  await teach(nginx, facts('nginx:1.25'));
+  const { memory, inspector, time } = await taught(nginx);
   for (const jump of [-400 * day, 800 * day]) {
     time.setWall(time.now() + jump);
     t.equal(memory.recall(nginx)?.stale, false);
@@ -259,7 +248,7 @@ t.test('an override that an agent has and we have not is passed on and not kept'
 
 t.test('every look is counted by what it gave', async (t) => {
   const metrics = createMetrics();
-  const { memory, inspector, time, teach } = bench({ metrics: createFactsMetrics(metrics) });
+  const { memory, inspector, teach, revalidate } = bench({ metrics: createFactsMetrics(metrics) });
   const counts = async (): Promise<string[]> =>
     (await metrics.render())
       .split('\n')
@@ -269,9 +258,7 @@ t.test('every look is counted by what it gave', async (t) => {
   await teach(nginx, facts('nginx:1.25'));
   memory.recall(nginx);
   memory.recall(nginx);
-  await time.advance(hour);
-  memory.recall(nginx);
-  await inspector.last().answer(failure('nginx:1.25', 'timeout'));
+  await revalidate(nginx, failure('nginx:1.25', 'timeout'));
   memory.recall(nginx);
   const both = [memory.lookup(question('b'), { signal }), memory.lookup(question('b'), { signal })];
   await settled();
