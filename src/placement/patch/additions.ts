@@ -47,13 +47,7 @@ export const nothingAdded: Added = Object.freeze({
 });
 
 export function addsNothing({ terms, match, preferred, tolerations, pinned }: Added): boolean {
-  return (
-    terms.length === 0 &&
-    match.length === 0 &&
-    preferred.length === 0 &&
-    tolerations.length === 0 &&
-    pinned === undefined
-  );
+  return pinned === undefined && [terms, match, preferred, tolerations].every((list) => list.length === 0);
 }
 
 /**

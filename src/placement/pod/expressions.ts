@@ -3,6 +3,7 @@ import type { NodeSelectorRequirement, PreferredSchedulingTerm, Toleration } fro
 import { byName } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
+import type { Expressions } from './terms.ts';
 
 /** The scheduler compares each node with each value. */
 export const maxExcludedNodes = 250;
@@ -12,17 +13,14 @@ export function architectureIn(architectures: readonly string[]): NodeSelectorRe
 }
 
 /** Excludes nodes by name; a node without the label is not excluded. */
-export function hostnameNotIn(hostnames: readonly string[]): readonly NodeSelectorRequirement[] {
+export function hostnameNotIn(hostnames: readonly string[]): Expressions {
   return hostnames.length === 0 ? [] : [{ key: keys.hostnameLabel, operator: 'NotIn', values: hostnames }];
 }
 
 /** One expression for each label, by key. */
-export function labelExpressions(
-  labels: Readonly<Record<string, string>>,
-): readonly NodeSelectorRequirement[] {
-  return Object.keys(labels)
-    .sort(byName)
-    .map((key) => ({ key, operator: 'In', values: [labels[key] ?? ''] }));
+export function labelExpressions(labels: Readonly<Record<string, string>>): Expressions {
+  const sorted = Object.entries(labels).sort(([a], [b]) => byName(a, b));
+  return sorted.map(([key, value]) => ({ key, operator: 'In', values: [value] }));
 }
 
 export function preferredTerm(architecture: string, weight: number): PreferredSchedulingTerm {

@@ -14,24 +14,22 @@ export function verdictsOf(
   os: string,
   factsOf: (image: string) => ImageFacts | undefined,
 ): readonly ImageVerdict[] {
-  return uses.map((use) => verdictOf(use, os, factsOf));
-}
-
-function verdictOf(
-  use: ImageUse,
-  os: string,
-  factsOf: (image: string) => ImageFacts | undefined,
-): ImageVerdict {
-  const { image, usedBy } = use;
-  // The image must already be on the node. No registry is authoritative for it.
-  if (use.pullPolicy === 'Never') return { image, usedBy, architectures: undefined, facts: undefined };
-  const facts = factsOf(image);
-  if (facts === undefined) return { image, usedBy, architectures: undefined, unknown: 'unknown', facts };
-  const code = facts.error?.code;
-  if (code === undefined) return { image, usedBy, architectures: architecturesOf(facts, os), facts };
-  if (code === 'invalid-reference') return { image, usedBy, architectures: undefined, facts };
-  if (code === 'not-an-image' && use.volumeOnly) return { image, usedBy, architectures: undefined, facts };
-  return { image, usedBy, architectures: undefined, unknown: code, facts };
+  return uses.map(({ image, usedBy, pullPolicy, volumeOnly }) => {
+    // If never pulled, the image must already be on the node. No registry is authoritative for it.
+    if (pullPolicy === 'Never') return { image, usedBy, architectures: undefined, facts: undefined };
+    const facts = factsOf(image);
+    if (facts === undefined) return { image, usedBy, architectures: undefined, unknown: 'unknown', facts };
+    const code = facts.error?.code;
+    if (code === undefined) return { image, usedBy, architectures: architecturesOf(facts, os), facts };
+    const constrainsNothing = code === 'invalid-reference' || (code === 'not-an-image' && volumeOnly);
+    return {
+      image,
+      usedBy,
+      architectures: undefined,
+      ...(constrainsNothing ? {} : { unknown: code }),
+      facts,
+    };
+  });
 }
 
 interface Found {

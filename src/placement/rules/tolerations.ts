@@ -10,12 +10,7 @@ import { anyArchitectureToleration, covers } from '../pod/expressions.ts';
 import { reason, type Draft } from './rules.ts';
 
 /** Outcomes with which a pod can run on any architecture if nothing is required. */
-const mayRunAnywhere: ReadonlySet<Outcome> = new Set([
-  'unconstrained',
-  'allowed-unknown',
-  'fallback',
-  'own-constraint',
-]);
+const mayRunAnywhere = new Set<Outcome>(['unconstrained', 'allowed-unknown', 'fallback', 'own-constraint']);
 
 export interface AddedTolerations {
   readonly added: readonly Toleration[];

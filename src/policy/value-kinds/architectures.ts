@@ -13,37 +13,24 @@ export interface ImageOverride {
   readonly architectures: readonly string[];
 }
 
+const otherNames = {
+  amd64: ['x86_64', 'x86-64', 'x64'],
+  '386': ['i386', 'i686', 'x86'],
+  arm64: ['aarch64', 'arm64v8'],
+  arm: ['armhf', 'armel', 'armv7', 'armv7l', 'arm32v7'],
+  ppc64le: ['ppc64el'],
+};
+
 /**
  * Names of architectures in compilers, kernels and distributions. No node has such a label, so a pod that requires one would
  * stay pending.
  */
-export const namesElsewhere: ReadonlyMap<string, string> = new Map([
-  ['x86_64', 'amd64'],
-  ['x86-64', 'amd64'],
-  ['x64', 'amd64'],
-  ['i386', '386'],
-  ['i686', '386'],
-  ['x86', '386'],
-  ['aarch64', 'arm64'],
-  ['arm64v8', 'arm64'],
-  ['armhf', 'arm'],
-  ['armel', 'arm'],
-  ['armv7', 'arm'],
-  ['armv7l', 'arm'],
-  ['arm32v7', 'arm'],
-  ['ppc64el', 'ppc64le'],
-]);
+export const namesElsewhere: ReadonlyMap<string, string> = new Map(
+  Object.entries(otherNames).flatMap(([label, names]) => names.map((name) => [name, label] as const)),
+);
 
 /** Values of `kubernetes.io/arch` with published kubelets. Others are valid too. */
-export const architecturesOfNodes: ReadonlySet<string> = new Set([
-  'amd64',
-  'arm64',
-  'arm',
-  '386',
-  'ppc64le',
-  's390x',
-  'riscv64',
-]);
+export const architecturesOfNodes = new Set(['amd64', 'arm64', 'arm', '386', 'ppc64le', 's390x', 'riscv64']);
 
 /** An architecture name must be a valid label value that nodes can have. */
 export function checkArchitecture(name: string): string | undefined {

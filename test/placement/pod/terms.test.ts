@@ -14,6 +14,17 @@ function e(key: string, operator: string, ...values: string[]): NodeSelectorRequ
   return values.length === 0 ? { key, operator } : { key, operator, values };
 }
 
+/** `zone In a; arch NotIn arm64` */
+function parsed(term: NodeSelectorTerm | string): NodeSelectorTerm {
+  if (typeof term !== 'string') return term;
+  const expressions = term.split('; ').map((text) => text.replace(/^arch /, `${arch} `).split(' '));
+  return termOf(
+    ...expressions.map(([key = '', operator = '', values]) =>
+      e(key, operator, ...(values?.split(',') ?? [])),
+    ),
+  );
+}
+
 function withTerms(nodeSelectorTerms: readonly NodeSelectorTerm[] | null | undefined): Pod {
   const required = { nodeSelectorTerms } as { nodeSelectorTerms: readonly NodeSelectorTerm[] };
   return podOf(['a'], {
@@ -25,8 +36,9 @@ const zone = e('zone', 'In', 'a');
 const ours = e(arch, 'In', 'amd64', 'arm64');
 
 interface Case {
-  readonly terms: readonly NodeSelectorTerm[] | null | undefined;
-  readonly after: unknown;
+  /** Terms, or their expressions as text. */
+  readonly terms?: readonly (NodeSelectorTerm | string)[] | null;
+  readonly after: readonly (NodeSelectorTerm | string)[] | null;
   readonly policy?: Partial<Policy>;
 }
 
@@ -34,45 +46,37 @@ const differing: Partial<Policy> = { architectures: { arm64: withLabels({ pool: 
 const same: Partial<Policy> = {
   architectures: { amd64: withLabels({ pool: 'mixed' }), arm64: withLabels({ pool: 'mixed' }) },
 };
-const disk = e('disk', 'In', 'ssd');
-const pool = e('pool', 'In', 'arm');
 
 const cases: Readonly<Record<string, Case>> = {
-  'ANDed into one': { terms: [termOf(zone)], after: [termOf(zone, ours)] },
+  'ANDed into one': { terms: ['zone In a'], after: ['zone In a; arch In amd64,arm64'] },
   'ANDed into each, never added as a further one': {
-    terms: [termOf(zone), termOf(e('disk', 'Exists'))],
-    after: [termOf(zone, ours), termOf(e('disk', 'Exists'), ours)],
+    terms: ['zone In a', 'disk Exists'],
+    after: ['zone In a; arch In amd64,arm64', 'disk Exists; arch In amd64,arm64'],
   },
-  'an empty one stays empty': { terms: [{}, termOf(zone)], after: [{}, termOf(zone, ours)] },
+  'an empty one stays empty': { terms: [{}, 'zone In a'], after: [{}, 'zone In a; arch In amd64,arm64'] },
   'one of empty lists stays empty': {
-    terms: [{ matchExpressions: [], matchFields: [] }, termOf(zone)],
-    after: [{ matchExpressions: [], matchFields: [] }, termOf(zone, ours)],
+    terms: [{ matchExpressions: [], matchFields: [] }, 'zone In a'],
+    after: [{ matchExpressions: [], matchFields: [] }, 'zone In a; arch In amd64,arm64'],
   },
   'only empty ones: the pod matches nothing and keeps that': { terms: [{}], after: [{}] },
   'an empty list matches nothing and stays': { terms: [], after: [] },
   'a null list too': { terms: null, after: null },
   'one that chooses an architecture is kept beside one that gets ours': {
-    terms: [termOf(e(arch, 'In', 's390x')), termOf(zone)],
-    after: [termOf(e(arch, 'In', 's390x')), termOf(zone, ours)],
+    terms: ['arch In s390x', 'zone In a'],
+    after: ['arch In s390x', 'zone In a; arch In amd64,arm64'],
   },
   'the beta label chooses as well': {
-    terms: [termOf(e('beta.kubernetes.io/arch', 'In', 'amd64')), termOf(zone)],
-    after: [termOf(e('beta.kubernetes.io/arch', 'In', 'amd64')), termOf(zone, ours)],
+    terms: ['beta.kubernetes.io/arch In amd64', 'zone In a'],
+    after: ['beta.kubernetes.io/arch In amd64', 'zone In a; arch In amd64,arm64'],
   },
   'NotIn only leaves something out': {
-    terms: [termOf(e(arch, 'NotIn', 'arm64'))],
-    after: [termOf(e(arch, 'NotIn', 'arm64'), ours)],
+    terms: ['arch NotIn arm64'],
+    after: ['arch NotIn arm64; arch In amd64,arm64'],
   },
-  'Exists constrains nothing': {
-    terms: [termOf(e(arch, 'Exists'))],
-    after: [termOf(e(arch, 'Exists'), ours)],
-  },
-  'DoesNotExist is a choice': {
-    terms: [termOf(e(arch, 'DoesNotExist'))],
-    after: [termOf(e(arch, 'DoesNotExist'))],
-  },
-  'Gt is none': { terms: [termOf(e(arch, 'Gt', '5'))], after: [termOf(e(arch, 'Gt', '5'), ours)] },
-  'Lt is none': { terms: [termOf(e(arch, 'Lt', '5'))], after: [termOf(e(arch, 'Lt', '5'), ours)] },
+  'Exists constrains nothing': { terms: ['arch Exists'], after: ['arch Exists; arch In amd64,arm64'] },
+  'DoesNotExist is a choice': { terms: ['arch DoesNotExist'], after: ['arch DoesNotExist'] },
+  'Gt is none': { terms: ['arch Gt 5'], after: ['arch Gt 5; arch In amd64,arm64'] },
+  'Lt is none': { terms: ['arch Lt 5'], after: ['arch Lt 5; arch In amd64,arm64'] },
   'a pinned node is kept': { terms: [pinned], after: [pinned] },
   'a node left out gets expressions': {
     terms: [notPinned],
@@ -83,33 +87,27 @@ const cases: Readonly<Record<string, Case>> = {
     after: [{ ...notPinned, matchExpressions: [ours] }],
   },
   'multiplied where node labels differ by architecture': {
-    terms: [termOf(zone), {}, pinned],
+    terms: ['zone In a', {}, pinned],
     policy: differing,
-    after: [
-      termOf(zone, e(arch, 'In', 'amd64')),
-      termOf(zone, e(arch, 'In', 'arm64'), disk, pool),
-      {},
-      pinned,
-    ],
+    after: ['zone In a; arch In amd64', 'zone In a; arch In arm64; disk In ssd; pool In arm', {}, pinned],
   },
   'made and multiplied where there is none': {
-    terms: undefined,
     policy: differing,
-    after: [termOf(e(arch, 'In', 'amd64')), termOf(e(arch, 'In', 'arm64'), disk, pool)],
+    after: ['arch In amd64', 'arch In arm64; disk In ssd; pool In arm'],
   },
   'not multiplied where the labels are the same': {
-    terms: [termOf(zone)],
+    terms: ['zone In a'],
     policy: same,
-    after: [termOf(zone, ours, e('pool', 'In', 'mixed'))],
+    after: ['zone In a; arch In amd64,arm64; pool In mixed'],
   },
 };
 
 for (const [name, { terms, policy, after }] of Object.entries(cases)) {
   test(`terms: ${name}`, async (t) => {
-    const pod = terms === undefined ? podOf(['a']) : withTerms(terms);
+    const pod = terms === undefined ? podOf(['a']) : withTerms(terms === null ? null : terms.map(parsed));
     const input = inputOf(pod, { a: 'amd64 arm64' }, policy);
     const placed = place(input);
-    t.strictSame(termsOf(placed.pod), after);
+    t.strictSame(termsOf(placed.pod), after === null ? null : after.map(parsed));
     t.strictSame(place({ ...input, pod: placed.pod }).patch, [], 'a second call changes nothing');
   });
 }
