@@ -70,13 +70,7 @@ t.test('findings about the cluster object', async (t) => {
   const cases: [about: string, spec: object, schedulable: string[], available: string, degraded: string][] = [
     ['in force', { fallbackArchitecture: 'arm64' }, [], 'True InForce', 'False AsWritten'],
     ['all schedulable', { fallbackArchitecture: 'arm64' }, ['arm64'], 'True InForce', 'False AsWritten'],
-    [
-      'not schedulable',
-      { preferredArchitecture: 's390x' },
-      ['arm64'],
-      'True InForce',
-      'True ArchitecturesLeftOut',
-    ],
+    ['one not', { preferredArchitecture: 's390x' }, ['arm64'], 'True InForce', 'True ArchitecturesLeftOut'],
     ['invalid', { logVerbosity: 'x' }, [], 'False Invalid', 'True Invalid'],
   ];
   for (const [about, spec, schedulable, isAvailable, isDegraded] of cases) {
@@ -86,22 +80,15 @@ t.test('findings about the cluster object', async (t) => {
     t.equal(find(findings, 'Progressing'), 'False Settled', about);
     t.equal(find(findings, 'Conflict'), 'none');
   }
-  const message = (gated: number): string =>
-    validateClusterConfig(clusterConfig({}), [], gated).find(({ type }) => type === 'Progressing')?.message ??
-    '';
-  t.match(message(1), /one pod still waits/);
-  t.match(message(7), /7 pods still wait/);
+  const messages = (spec: object, schedulable: string[] = [], gated?: number) =>
+    validateClusterConfig(clusterConfig(spec), schedulable, gated).map(({ message }) => message);
+  t.match(messages({}, [], 1)[2], /one pod still waits/);
+  t.match(messages({}, [], 7)[2], /7 pods still wait/);
   t.equal(find(validateClusterConfig(clusterConfig({}), [], 0), 'Progressing'), 'False Settled');
-  t.match(
-    validateClusterConfig(clusterConfig({ logVerbosity: 'x', fallbackArchitecture: 1 }), [], undefined)[0]
-      ?.message,
-    /logVerbosity .*; spec\.fallbackArchitecture/,
-  );
-  t.match(
-    validateClusterConfig(clusterConfig({ preferredArchitecture: 's390x' }), ['arm64', 'amd64'], undefined)[1]
-      ?.message,
-    /^s390x: .* arm64, amd64$/,
-  );
+  const invalid = { logVerbosity: 'x', fallbackArchitecture: 1 };
+  t.match(messages(invalid)[0], /logVerbosity .*; spec\.fallbackArchitecture/);
+  const left = messages({ preferredArchitecture: 's390x' }, ['arm64', 'amd64']);
+  t.match(left[1], /^s390x: .* arm64, amd64$/);
 });
 
 t.test('findings about the objects of a namespace', async (t) => {
@@ -110,41 +97,38 @@ t.test('findings about the objects of a namespace', async (t) => {
     ...podConfig(spec, name),
     metadata: { name, namespace: 'shop', creationTimestamp: `2026-11-21T10:00:0${second}Z` },
   });
-  const findings = await validatePodConfigs(
-    [
-      made('younger', { priority: 4 }, 2),
-      made('older', { priority: 4 }, 1),
-      made('broken', { priority: 400 }, 0),
-      made('apart', { priority: 5 }, 3),
-    ],
-    [],
-    { turn },
-  );
-  const bounded = await validatePodConfigs(
-    [
-      made('some', { architectures: ['s390x', 'amd64'] }, 1),
-      made('all', { architectures: ['amd64'], priority: 1 }, 1),
-    ],
-    ['amd64', 'arm64'],
-    { turn },
-  );
-  t.equal(find(bounded.get('some'), 'Degraded'), 'True ArchitecturesLeftOut');
-  t.match(bounded.get('some')?.find(({ type }) => type === 'Degraded')?.message, /^s390x: left out/);
-  t.equal(find(bounded.get('all'), 'Degraded'), 'False AsWritten');
-  const most = 0;
-  const cut = await validatePodConfigs([made('a', {}, 1), made('b', {}, 2)], [], { turn, most });
-  t.equal(find(cut.get('a'), 'Conflict'), 'False None');
-  t.equal(find(cut.get('b'), 'Conflict'), 'Unknown TooMany');
-  t.equal(find(cut.get('b'), 'Available'), 'True InForce');
-  t.equal(find(findings.get('older'), 'Conflict'), 'False None');
-  t.equal(find(findings.get('younger'), 'Conflict'), 'True SamePriority');
-  t.match(
-    findings.get('younger')?.find(({ type }) => type === 'Conflict')?.message,
-    /^older has the same priority 4/,
-  );
-  t.equal(find(findings.get('apart'), 'Conflict'), 'False None');
-  t.equal(find(findings.get('broken'), 'Conflict'), 'False None', 'what is left out is in nobody’s way');
-  t.equal(find(findings.get('broken'), 'Available'), 'False Invalid');
-  t.equal(find(findings.get('younger'), 'Available'), 'True InForce');
-  t.equal(find(findings.get('younger'), 'Progressing'), 'none');
+  const validate = async (objects: KubeObject[], schedulable: string[] = [], most?: number) => {
+    const limits = { turn, ...(most !== undefined && { most }) };
+    const found = await validatePodConfigs(objects, schedulable, limits);
+    return (name: string, type: Finding['type']) => find(found.get(name), type);
+  };
+  const conflicting = [
+    made('younger', { priority: 4 }, 2),
+    made('older', { priority: 4 }, 1),
+    made('broken', { priority: 400 }, 0),
+    made('apart', { priority: 5 }, 3),
+  ];
+  const of = await validate(conflicting);
+  t.equal(of('older', 'Conflict'), 'False None');
+  t.equal(of('younger', 'Conflict'), 'True SamePriority');
+  t.equal(of('apart', 'Conflict'), 'False None');
+  t.equal(of('broken', 'Conflict'), 'False None', 'an ignored object conflicts with no other');
+  t.equal(of('broken', 'Available'), 'False Invalid');
+  t.equal(of('younger', 'Available'), 'True InForce');
+  t.equal(of('younger', 'Progressing'), 'none');
+  const found = await validatePodConfigs(conflicting, [], { turn });
+  t.match(found.get('younger')?.at(-1)?.message, /^older has the same priority 4/);
+
+  const some = made('some', { architectures: ['s390x', 'amd64'] }, 1);
+  const all = made('all', { architectures: ['amd64'], priority: 1 }, 1);
+  const bounded = await validate([some, all], ['amd64', 'arm64']);
+  t.equal(bounded('some', 'Degraded'), 'True ArchitecturesLeftOut');
+  t.equal(bounded('all', 'Degraded'), 'False AsWritten');
+  const messages = (await validatePodConfigs([some], ['amd64', 'arm64'], { turn })).get('some');
+  t.match(messages?.[1]?.message, /^s390x: left out/);
+
+  const cut = await validate([made('a', {}, 1), made('b', {}, 2)], [], 0);
+  t.equal(cut('a', 'Conflict'), 'False None');
+  t.equal(cut('b', 'Conflict'), 'Unknown TooMany');
+  t.equal(cut('b', 'Available'), 'True InForce');
 });

@@ -16,33 +16,25 @@ const podPath = (name: string, namespace = 'shop'): string =>
 
 type Stored = KubeObject & { readonly status?: ResourceStatus };
 
-/** Timers that a test lets run. */
-function timers() {
-  const list = new Set<{ ms: number; run: () => void }>();
-  return {
-    start: (ms: number, run: () => void) => {
-      const entry = { ms, run };
-      list.add(entry);
-      return () => void list.delete(entry);
-    },
-    waiting: () => [...list].map(({ ms }) => ms).toSorted((a, b) => a - b),
-    fire: () => {
-      for (const entry of list) {
-        list.delete(entry);
-        entry.run();
-      }
-    },
+/** Runs the feature. Its timers run when the test fires them. */
+async function run(t: Test, test: Pick<TestLeading, 'leading' | 'depose'>) {
+  const timers = new Map<() => void, number>();
+  const timer = (ms: number, action: () => void) => {
+    timers.set(action, ms);
+    return () => void timers.delete(action);
   };
-}
-
-async function run(t: Test, test: TestLeading) {
-  const clock = timers();
-  const running = customResources({ ...test.leading, clock: { ...systemClock, timer: clock.start } });
+  const running = customResources({ ...test.leading, clock: { ...systemClock, timer } });
   t.teardown(async () => {
     test.depose();
     await running;
   });
-  return { ...clock, running };
+  const fire = (): void => {
+    for (const action of timers.keys()) {
+      timers.delete(action);
+      action();
+    }
+  };
+  return { fire, running, waiting: () => [...timers.values()] };
 }
 
 async function begin(t: Test, options: TestLeadingOptions = {}) {
@@ -65,15 +57,17 @@ function condition(object: Stored | undefined, type: string): string | undefined
   return found && `${found.status} ${found.reason}`;
 }
 
-const gated = (name: string): object => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name, namespace: 'shop' },
-  spec: {
-    schedulingGates: [{ name: 'arch.example/scheduling-gate' }],
-    containers: [{ name: 'app', image: 'x' }],
-  },
+const gated = (gate = 'arch.example/scheduling-gate', metadata: object = {}): object => ({
+  metadata,
+  spec: { schedulingGates: [{ name: gate }], containers: [{ name: 'app', image: 'x' }] },
 });
+/** The object of the cluster while it is being deleted. */
+const deleted = (...finalizers: string[]): object => ({
+  ...clusterConfig({}),
+  metadata: { name: 'cluster', deletionTimestamp: '2026-11-21T09:00:00Z', finalizers },
+});
+const ourFinalizer = 'arch.example/gates';
+const afterDeletion = Date.parse('2026-11-21T10:00:00Z');
 const podOf = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
 
 void t.test('the object of the cluster gets finalizer and status, and then nothing more', async (t) => {
@@ -109,7 +103,7 @@ void t.test('the object of the cluster gets finalizer and status, and then nothi
   t.equal(store.writes().length, 3, 'no write for what is as it should be');
 });
 
-void t.test('finalizers and conditions of others stay', async (t) => {
+void t.test('finalizers of others stay', async (t) => {
   const { store } = await begin(t);
   const object = clusterConfig({});
   store.put(clusterPath, { ...object, metadata: { name: 'cluster', finalizers: ['x.example/y'] } });
@@ -141,11 +135,8 @@ void t.test('objects of a namespace: in force, invalid, in conflict, as they cha
 void t.test('being deleted: waits for gates, counts them, then lets go', async (t) => {
   let now = Date.parse('2026-11-21T10:00:00Z');
   const { store, leading, waiting, fire, steps } = await begin(t, { now: () => now });
-  for (const name of ['a', 'b']) store.put(podOf(name), gated(name));
-  store.put(podOf('other'), {
-    ...gated('other'),
-    spec: { containers: [], schedulingGates: [{ name: 'x' }] },
-  });
+  for (const name of ['a', 'b']) store.put(podOf(name), gated());
+  store.put(podOf('other'), gated('x'));
   store.put(clusterPath, clusterConfig({}));
   const object = (): Stored | undefined => store.get(clusterPath) as Stored | undefined;
   await until(t, 'the finalizer', () => object()?.metadata?.finalizers?.length === 1);
@@ -174,18 +165,12 @@ void t.test('being deleted: waits for gates, counts them, then lets go', async (
 void t.test(
   'being deleted: pods that are not listed yet, or not seen now, are not known to be gone',
   async (t) => {
-    const now = Date.parse('2026-11-21T10:00:00Z');
-    const metadata = {
-      name: 'cluster',
-      deletionTimestamp: '2026-11-21T09:00:00Z',
-      finalizers: ['arch.example/gates'],
-    };
     for (const health of [
       { synced: false, watching: false },
       { synced: true, watching: false },
     ]) {
-      const test = await startLeading(t, { now: () => now });
-      test.store.put(clusterPath, { ...clusterConfig({}), metadata });
+      const test = await startLeading(t, { now: () => afterDeletion });
+      test.store.put(clusterPath, deleted(ourFinalizer));
       const { caches } = test.leading;
       let isSeen = false;
       const waitingPods = {
@@ -207,24 +192,21 @@ void t.test(
 );
 
 void t.test('being deleted: a gated pod that is being deleted too is not waited for', async (t) => {
-  const now = Date.parse('2026-11-21T10:00:00Z');
-  const test = await startLeading(t, { now: () => now });
-  const deletionTimestamp = '2026-11-21T09:00:00Z';
-  const going = { name: 'going', namespace: 'shop', deletionTimestamp, finalizers: ['x.example/held'] };
-  test.store.put(podOf('going'), { ...gated('going'), metadata: going });
+  const test = await startLeading(t, { now: () => afterDeletion });
+  const going = { deletionTimestamp: '2026-11-21T09:00:00Z', finalizers: ['x.example/held'] };
+  test.store.put(podOf('going'), gated(undefined, going));
   await until(t, 'the pod is known', () => test.leading.caches.waitingPods.size === 1);
-  const metadata = { name: 'cluster', deletionTimestamp, finalizers: ['arch.example/gates'] };
-  test.store.put(clusterPath, { ...clusterConfig({}), metadata });
+  test.store.put(clusterPath, deleted('x.example/y', ourFinalizer, 'x.example/z'));
   await run(t, test);
-  await until(t, 'it may go', () => test.store.get(clusterPath) === undefined);
+  const finalizers = () => (test.store.get(clusterPath) as Stored | undefined)?.metadata?.finalizers;
+  await until(t, 'ours is removed', () => finalizers()?.length === 2);
+  t.same(finalizers(), ['x.example/y', 'x.example/z'], "others' stay");
   t.ok(test.store.get(podOf('going')), 'nobody touched the pod');
 });
 
 void t.test('being deleted without our finalizer: left alone', async (t) => {
   const { store, leading } = await begin(t);
-  const deletionTimestamp = '2026-11-21T10:00:00Z';
-  const metadata = { name: 'cluster', deletionTimestamp, finalizers: ['x.example/y'] };
-  store.put(clusterPath, { ...clusterConfig({}), metadata });
+  store.put(clusterPath, deleted('x.example/y'));
   store.put(podPath('x'), podConfig({}, 'x'));
   await until(
     t,
@@ -239,9 +221,8 @@ void t.test('being deleted without our finalizer: left alone', async (t) => {
 });
 
 void t.test('a leader that dies before the release: the next one goes on', async (t) => {
-  const now = Date.parse('2026-11-21T10:00:00Z');
   const first = await startLeading(t, {
-    now: () => now,
+    now: () => afterDeletion,
     step: (name) => {
       if (name === 'resources/before-release') {
         first.depose();
@@ -249,16 +230,11 @@ void t.test('a leader that dies before the release: the next one goes on', async
       }
     },
   });
-  const metadata = {
-    name: 'cluster',
-    deletionTimestamp: '2026-11-21T09:00:00Z',
-    finalizers: ['arch.example/gates'],
-  };
-  first.store.put(clusterPath, { ...clusterConfig({}), metadata });
+  first.store.put(clusterPath, deleted(ourFinalizer));
   const { running } = await run(t, first);
   await running;
   t.ok(first.store.get(clusterPath));
-  const second = await startLeading(t, { over: first.store, now: () => now });
+  const second = await startLeading(t, { over: first.store, now: () => afterDeletion });
   const { fire } = await run(t, second);
   await until(t, 'it may go', () => {
     fire();
@@ -311,22 +287,16 @@ void t.test('the log of the leader follows the object', async (t) => {
 void t.test('a changed configuration is judged again', async (t) => {
   const test = await startLeading(t);
   let configuration = test.leading.configuration();
-  const clock = timers();
-  const running = customResources({
-    ...test.leading,
-    clock: { ...systemClock, timer: clock.start },
-    configuration: () => configuration,
-  });
-  t.teardown(async () => {
-    test.depose();
-    await running;
+  const { fire } = await run(t, {
+    ...test,
+    leading: { ...test.leading, configuration: () => configuration },
   });
   test.store.put(podPath('web'), podConfig({ fallbackArchitecture: 's390x' }));
   const degraded = () => condition(test.store.get(podPath('web')) as Stored, 'Degraded');
   await until(t, 'as it is written', () => degraded() === 'False AsWritten');
   configuration = { ...configuration, schedulableArchitectures: ['amd64'] };
   await until(t, 'left out', () => {
-    clock.fire();
+    fire();
     return degraded() === 'True ArchitecturesLeftOut';
   });
 });
