@@ -13,7 +13,7 @@ import { keepClientCertificate } from '../../../src/controller/certificates/clie
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { openTlsFiles } from '../../../src/serving/tls-files.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
-import { createWorld, namespace, secretNames, type World } from './world.ts';
+import { createWorld, namespace, secretNames, settled, type World } from './world.ts';
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 const secretName = secretNames['controller-client'];
@@ -33,8 +33,7 @@ function keep(t: Test, world: World, dir: string) {
 const read = (dir: string, name: string): string => readFileSync(join(dir, name), 'utf8');
 
 t.test('files as the kubelet would make them, for the owner alone', async (t) => {
-  const world = await createWorld(t);
-  await world.leader()();
+  const world = await settled(t);
   const dir = join(t.testdir(), 'deep', 'agent-tls');
   const { kept, lines } = keep(t, world, dir);
   await kept.ready(soon());
@@ -45,16 +44,12 @@ t.test('files as the kubelet would make them, for the owner alone', async (t) =>
   }
   t.equal(statSync(dir).mode & 0o777, 0o700);
   t.notMatch(lines.join(''), 'PRIVATE');
-  t.same(
-    world.store.asked(/secrets$/).map((request) => request.query.get('fieldSelector')),
-    Array.from({ length: world.store.asked(/secrets$/).length }, () => `metadata.name=${secretName}`),
-    'no other Secret is asked for',
-  );
+  const selectors = world.store.asked(/secrets$/).map(({ query }) => query.get('fieldSelector'));
+  t.same(new Set(selectors), new Set([`metadata.name=${secretName}`]), 'no other Secret is asked for');
 });
 
 t.test('a reader never has half of a change', async (t) => {
-  const world = await createWorld(t);
-  await world.leader()();
+  const world = await settled(t);
   const dir = t.testdir();
   const { kept } = keep(t, world, dir);
   await kept.ready(soon());
@@ -73,8 +68,7 @@ t.test('a reader never has half of a change', async (t) => {
 });
 
 t.test('what cannot be used leaves the last good files', async (t) => {
-  const world = await createWorld(t);
-  await world.leader()();
+  const world = await settled(t);
   const dir = t.testdir();
   const { kept, lines } = keep(t, world, dir);
   await kept.ready(soon());
@@ -101,8 +95,7 @@ t.test('what cannot be used leaves the last good files', async (t) => {
 });
 
 t.test('what an earlier life left in the directory', async (t) => {
-  const world = await createWorld(t);
-  await world.leader()();
+  const world = await settled(t);
   const dir = t.testdir();
   mkdirSync(join(dir, '..00112233445566ff'));
   writeFileSync(join(dir, '..00112233445566ff', 'tls.key'), 'old');

@@ -3,9 +3,9 @@
  * use what stood in a Secret up to `settleMs` ago; and in the end all is as it should be.
  */
 import t from 'tap';
-import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
+import { leafNames, readLeaf } from '../../../src/controller/certificates/leaves.ts';
 import { isIssuedBy, type Certificate } from '../../../src/controller/certificates/pem.ts';
-import { createWorld, Killed, leafNames, minute, picture, times, type World } from './world.ts';
+import { createWorld, Killed, minute, picture, times, type World } from './world.ts';
 
 type Leaf = ReturnType<typeof readLeaf>;
 interface Version {

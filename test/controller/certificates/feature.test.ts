@@ -3,12 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { certificates } from '../../../src/controller/certificates/certificates.ts';
-import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
+import { leafNames, readLeaf } from '../../../src/controller/certificates/leaves.ts';
 import { ownLabels, ownSecrets } from '../../../src/controller/own-objects.ts';
 import { wait } from '../../../src/async/wait.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import type { Configuration } from '../../../src/policy/settings/all.ts';
-import { createWorld, leafNames, minute, namespace, picture, times, type World } from './world.ts';
+import { createWorld, minute, namespace, picture, times, type World } from './world.ts';
 
 function start(t: Test, world: World, configuration: Partial<Configuration> = {}) {
   const ending = new AbortController();
@@ -19,38 +19,39 @@ function start(t: Test, world: World, configuration: Partial<Configuration> = {}
     await running;
   };
   t.teardown(end);
+  const expiry = () => value('archwright_certificate_expires_in_seconds{certificate="ca"}');
   const value = async (series: string): Promise<number> => {
     const line = (await leading.metrics.render()).split('\n').find((each) => each.startsWith(`${series} `));
     return Number(line?.split(' ')[1]);
   };
-  return { end, value };
+  return { end, value, expiry };
 }
+
+const isWhole = (world: World, what: string): Promise<void> =>
+  world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', what);
 
 t.test('it issues, heals what it sees, and stops when it is told to', async (t) => {
   const world = await createWorld(t);
-  const { end, value } = start(t, world);
-  await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', 'all is there');
+  const { end, value, expiry } = start(t, world);
+  await isWhole(world, 'all is there');
   await world.store.until(() => world.store.watches() === 5, 'every Secret is watched');
   for (const name of leafNames) {
     world.remove(name);
-    await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', `${name} is there again`);
+    await isWhole(world, `${name} is there again`);
   }
   t.equal(await value('archwright_certificates_issued_total{certificate="agent",reason="missing"}'), 2);
   t.equal(await value('archwright_certificates_issued_total{certificate="ca",reason="missing"}'), 1);
-  await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', 'at rest');
+  await isWhole(world, 'at rest');
   // The first pass may not have ended before: it shows what it found at its end.
-  while (Number.isNaN(await value('archwright_certificate_expires_in_seconds{certificate="ca"}'))) {
+  while (Number.isNaN(await expiry())) {
     await wait(5, AbortSignal.timeout(10_000));
   }
-  t.equal(await value('archwright_certificate_expires_in_seconds{certificate="ca"}'), times.caMs / 1000);
+  t.equal(await expiry(), times.caMs / 1000);
   world.advance(minute);
-  t.equal(await value('archwright_certificate_expires_in_seconds{certificate="ca"}'), times.caMs / 1000 - 60);
+  t.equal(await expiry(), times.caMs / 1000 - 60);
   await end();
   await world.store.until(() => world.store.watches() === 0, 'watches end');
-  t.ok(
-    Number.isNaN(await value('archwright_certificate_expires_in_seconds{certificate="ca"}')),
-    'who does not lead knows nothing',
-  );
+  t.ok(Number.isNaN(await expiry()), 'who does not lead knows nothing');
   world.remove('agent');
   t.equal(world.texts('agent'), undefined);
   t.notMatch(world.log.join(''), 'PRIVATE');
@@ -59,7 +60,7 @@ t.test('it issues, heals what it sees, and stops when it is told to', async (t) 
 t.test('what carries our label is what clean removes', async (t) => {
   const world = await createWorld(t);
   const { end } = start(t, world);
-  await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', 'all is there');
+  await isWhole(world, 'all is there');
   await end();
   const own = ownSecrets(defaultConfiguration(), namespace);
   t.equal(own.length, 5);
@@ -74,10 +75,8 @@ t.test('names of the webhook come from the file with its webhooks', async (t) =>
   const { end } = start(t, world, { webhookNames: [], webhooksFile: file });
   await world.store.until(() => world.texts('controller-client') !== undefined, 'the others need no names');
   t.equal(world.texts('webhook'), undefined);
-  await world.store.until(
-    () => world.log.join('').includes('the names of the webhook are not known'),
-    'it is told',
-  );
+  const problem = 'the names of the webhook are not known';
+  await world.store.until(() => world.log.join('').includes(problem), 'the log says so');
   await end();
   writeFileSync(file, 'webhooks: [{ name: a, clientConfig: { service: { namespace: ns, name: hook } } }]');
   const next = start(t, world, { webhookNames: [], webhooksFile: file });
@@ -95,7 +94,7 @@ t.test('the API server fails for a while', async (t) => {
     world.store.fault(/^PATCH .*archwright-ca/, { status: 409, times: 1 }),
   ];
   start(t, world);
-  await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', 'in the end all is there');
+  await isWhole(world, 'in the end all is there');
   for (const each of ends) each();
   t.match(world.log.join(''), 'failed; trying again');
 });

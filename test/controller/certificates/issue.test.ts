@@ -5,20 +5,22 @@ import { writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { connect, createServer } from 'node:tls';
+import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
 import t from 'tap';
+import type * as Issue from '../../../src/controller/certificates/issue.ts';
 import { backdateMs, issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 
 const now = Date.now();
 const hour = 3_600_000;
-const server = {
-  commonName: 'archwright-webhook',
-  names: ['w.ns.svc', '127.0.0.1', '::1'],
-  usage: 'server',
-} as const;
+const life = { from: now - backdateMs, to: now + hour };
+const names = ['w.ns.svc', '127.0.0.1', '::1'];
+const server = { commonName: 'archwright-webhook', names, usage: 'server' } as const;
+const client = { commonName: 'archwright-webhook', names: [], usage: 'client' } as const;
 
 t.test('an authority', async (t) => {
-  const { certificate, key } = await issueAuthority({ from: now - backdateMs, to: now + hour });
+  const { certificate, key } = await issueAuthority(life);
   const { x509 } = certificate;
   t.ok(x509.ca);
   t.ok(x509.verify(x509.publicKey));
@@ -28,13 +30,13 @@ t.test('an authority', async (t) => {
   t.ok(Math.abs(certificate.from - (now - backdateMs)) < 1000);
   t.ok(Math.abs(certificate.to - (now + hour)) < 1000);
   t.notMatch(JSON.stringify({ key }), 'PRIVATE');
-  const other = await issueAuthority({ from: now - backdateMs, to: now + hour });
+  const other = await issueAuthority(life);
   t.not(other.certificate.x509.subject, x509.subject, 'no two have the same name');
   t.not(other.certificate.x509.serialNumber, x509.serialNumber);
 });
 
 t.test('what it signs', async (t) => {
-  const authority = await issueAuthority({ from: now - backdateMs, to: now + hour });
+  const authority = await issueAuthority(life);
   const leaf = await issueLeaf(authority, server, { from: now, to: now + 2 * hour });
   const { x509, to } = leaf.certificate;
   t.notOk(x509.ca);
@@ -45,25 +47,17 @@ t.test('what it signs', async (t) => {
   t.equal(x509.subjectAltName, 'DNS:w.ns.svc, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1');
   t.equal(x509.subject, 'CN=archwright-webhook');
 
-  const client = await issueLeaf(
-    authority,
-    { commonName: 'archwright-controller', names: [], usage: 'client' },
-    { from: now, to: now + 60_000 },
-  );
-  t.same(client.certificate.x509.keyUsage, ['1.3.6.1.5.5.7.3.2']);
-  t.equal(client.certificate.x509.subjectAltName, undefined);
-  t.not(client.certificate.x509.serialNumber, x509.serialNumber);
+  const { certificate } = await issueLeaf(authority, client, { from: now, to: now + 60_000 });
+  t.same(certificate.x509.keyUsage, ['1.3.6.1.5.5.7.3.2']);
+  t.equal(certificate.x509.subjectAltName, undefined);
+  t.not(certificate.x509.serialNumber, x509.serialNumber);
 });
 
 t.test('openssl takes them, strictly', { skip: hasOpenssl() ? false : 'openssl is not here' }, async (t) => {
   const dir = t.testdir();
-  const [old, authority] = [
-    await issueAuthority({ from: now - backdateMs, to: now + hour }),
-    await issueAuthority({ from: now - backdateMs, to: now + hour }),
-  ];
+  const [old, authority] = [await issueAuthority(life), await issueAuthority(life)];
   const bundle = join(dir, 'ca.crt');
   writeFileSync(bundle, authority.certificate.pem + old.certificate.pem);
-  const client = { commonName: 'archwright-webhook', names: [], usage: 'client' } as const;
   for (const [issuer, subject, purpose] of [
     [authority, server, 'sslserver'],
     [authority, client, 'sslclient'],
@@ -75,11 +69,8 @@ t.test('openssl takes them, strictly', { skip: hasOpenssl() ? false : 'openssl i
     const text = openssl('verify', '-x509_strict', '-purpose', purpose, '-CAfile', bundle, path);
     t.match(text, 'tls.crt: OK');
     writeFileSync(join(dir, 'tls.key'), reveal(leaf.key));
-    const [fromKey, fromCertificate] = [
-      openssl('pkey', '-in', join(dir, 'tls.key'), '-pubout'),
-      openssl('x509', '-in', path, '-noout', '-pubkey'),
-    ];
-    t.equal(fromKey, fromCertificate);
+    const fromKey = openssl('pkey', '-in', join(dir, 'tls.key'), '-pubout');
+    t.equal(fromKey, openssl('x509', '-in', path, '-noout', '-pubkey'));
     // Not for the other purpose.
     const wrong = purpose === 'sslserver' ? 'sslclient' : 'sslserver';
     t.throws(() => openssl('verify', '-x509_strict', '-purpose', wrong, '-CAfile', bundle, path));
@@ -87,17 +78,14 @@ t.test('openssl takes them, strictly', { skip: hasOpenssl() ? false : 'openssl i
 });
 
 t.test('a handshake of both sides', async (t) => {
-  const authority = await issueAuthority({ from: now - backdateMs, to: now + hour });
-  const agent = await issueLeaf(
-    authority,
-    { commonName: 'archwright-agent', names: ['archwright-agent'], usage: 'server' },
-    { from: now, to: now + hour },
-  );
-  const client = await issueLeaf(
-    authority,
-    { commonName: 'archwright-webhook', names: [], usage: 'client' },
-    { from: now, to: now + hour },
-  );
+  const authority = await issueAuthority(life);
+  const agentSubject = {
+    commonName: 'archwright-agent',
+    names: ['archwright-agent'],
+    usage: 'server',
+  } as const;
+  const agent = await issueLeaf(authority, agentSubject, life);
+  const { certificate, key } = await issueLeaf(authority, client, life);
   const ca = authority.certificate.pem;
   const listener = createServer(
     { cert: agent.certificate.pem, key: reveal(agent.key), ca, requestCert: true, rejectUnauthorized: true },
@@ -107,13 +95,32 @@ t.test('a handshake of both sides', async (t) => {
   await once(listener, 'listening');
   t.teardown(() => listener.close());
   const { port } = listener.address() as AddressInfo;
-  const pair = { cert: client.certificate.pem, key: reveal(client.key) };
+  const pair = { cert: certificate.pem, key: reveal(key) };
   const socket = connect({ host: '127.0.0.1', port, servername: 'archwright-agent', ca, ...pair });
   let text = '';
   socket.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
   await once(socket, 'close');
   t.equal(text, 'archwright-webhook');
   t.ok(new X509Certificate(agent.certificate.pem).checkHost('archwright-agent'));
+});
+
+t.test('certificates are issued by the bundle, in which packages of CommonJS differ', async (t) => {
+  const outdir = t.testdir();
+  const js =
+    "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);";
+  await build({
+    entryPoints: ['src/controller/certificates/issue.ts'],
+    outdir,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    banner: { js },
+  });
+  const bundled = (await import(pathToFileURL(join(outdir, 'issue.mjs')).href)) as typeof Issue;
+  const { certificate } = await bundled.issueAuthority(life);
+  t.match(certificate, { pem: /^-----BEGIN CERTIFICATE-----/ });
 });
 
 function openssl(...args: string[]): string {

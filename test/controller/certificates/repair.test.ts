@@ -1,26 +1,24 @@
 /** What others do to the Secrets, and what clocks do: it is put right, and nobody is cut off who need not be. */
 import { generateKeyPairSync } from 'node:crypto';
 import t, { type Test } from 'tap';
-import { backdateMs, issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
-import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
+import {
+  backdateMs,
+  issueAuthority,
+  issueLeaf,
+  type Pair,
+} from '../../../src/controller/certificates/issue.ts';
+import { leafNames, readLeaf } from '../../../src/controller/certificates/leaves.ts';
 import { isIssuedBy, readCertificates } from '../../../src/controller/certificates/pem.ts';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
-import { createWorld, hour, leafNames, minute, picture, times, webhookNames, type World } from './world.ts';
+import { hour, minute, picture, times, webhookNames, type World, settled, announced } from './world.ts';
 
 const whole = 'A signing: A/A A/A A/A A/A';
-
-async function settled(t: Test): Promise<World> {
-  const world = await createWorld(t);
-  await world.leader()();
-  picture(world);
-  world.issued();
-  return world;
-}
 
 function life(world: World, ms: number) {
   return { from: world.now() - backdateMs, to: world.now() + ms };
 }
 
+const pairTexts = ({ certificate, key }: Pair) => ({ 'tls.crt': certificate.pem, 'tls.key': reveal(key) });
 const garbage = 'this is not it';
 const brokenPem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
 
@@ -31,25 +29,21 @@ t.test('a leaf that somebody changed', async (t) => {
   const foreign = await issueLeaf(stranger, own, life(world, hour));
   const good = world.texts('agent') ?? {};
   const other = world.texts('webhook') ?? {};
-  const foreignPair = { 'tls.crt': foreign.certificate.pem, 'tls.key': reveal(foreign.key) };
+  const foreignPair = pairTexts(foreign);
   const cases: [string, Record<string, string> | undefined, string[]][] = [
     ['deleted', undefined, ['agent missing']],
     ['emptied', {}, ['agent unreadable']],
     ['garbage', { ...good, 'tls.crt': garbage }, ['agent unreadable']],
     ['a broken certificate', { ...good, 'tls.crt': brokenPem }, ['agent unreadable']],
     [
-      'a broken one behind a good one',
+      'a broken one behind',
       { ...good, 'tls.crt': `${good['tls.crt'] ?? ''}-----BEGIN CERT` },
       ['agent unreadable'],
     ],
     ['another key', { ...good, 'tls.key': other['tls.key'] ?? '' }, ['agent unreadable']],
     ['no key', { 'tls.crt': good['tls.crt'] ?? '', 'ca.crt': good['ca.crt'] ?? '' }, ['agent unreadable']],
     ['of another authority', { ...good, ...foreignPair }, ['agent foreign']],
-    [
-      'of another authority, with it',
-      { ...foreignPair, 'ca.crt': stranger.certificate.pem },
-      ['agent foreign'],
-    ],
+    ['of another one, with it', { ...foreignPair, 'ca.crt': stranger.certificate.pem }, ['agent foreign']],
     ["the webhook's", { ...other }, ['agent names']],
     ['no authorities', { ...good, 'ca.crt': '' }, []],
     ['other authorities', { ...good, 'ca.crt': stranger.certificate.pem }, []],
@@ -86,11 +80,7 @@ t.test('names that are not those of the settings', async (t) => {
   ];
   for (const subject of subjects) {
     const leaf = await issueLeaf(signer, subject, life(world, times.certificateMs));
-    world.put('webhook', {
-      'tls.crt': leaf.certificate.pem,
-      'tls.key': reveal(leaf.key),
-      'ca.crt': ca['ca.crt'] ?? '',
-    });
+    world.put('webhook', { ...pairTexts(leaf), 'ca.crt': ca['ca.crt'] ?? '' });
     await world.leader()();
     t.same(world.issued(), ['webhook names'], JSON.stringify(subject));
   }
@@ -130,19 +120,12 @@ t.test('the Secret of the CA is lost: what it signed goes on being trusted', asy
 });
 
 t.test('lost in the middle of a rotation', async (t) => {
-  const world = await settled(t);
-  world.advance((times.caMs * 2) / 3 + 1000);
-  const lead = world.leader();
-  await lead();
+  const { world, lead } = await announced(t);
   t.equal(picture(world), 'AB announcing+key: A/AB A/AB A/AB A/AB');
   world.put('ca', { ...world.texts('ca'), 'ca.key': garbage });
   await lead();
-  t.equal(
-    picture(world),
-    'BAC announcing+key: A/ABC A/ABC A/ABC A/ABC',
-    'the old one goes on signing beside the next',
-  );
-  t.match(picture(world), /announcing\+key/);
+  const signsOn = 'BAC announcing+key: A/ABC A/ABC A/ABC A/ABC';
+  t.equal(picture(world), signsOn, 'the old one goes on signing beside the next');
   world.advance(times.settleMs);
   await lead();
   world.advance(times.settleMs);
@@ -168,6 +151,14 @@ const jumps: [string, number][] = [
   ['back by a year', -365 * 24 * hour],
 ];
 
+async function comesToRest(t: Test, world: World, lead: () => Promise<unknown>, what: string): Promise<void> {
+  for (let count = 0; count < 4; count += 1) {
+    world.advance(times.settleMs);
+    await lead();
+  }
+  t.match(picture(world), /^(.) signing: \1\/\1 \1\/\1 \1\/\1 \1\/\1$/, `${what}, and back`);
+}
+
 t.test('clocks that jump together', async (t) => {
   for (const [what, ms] of jumps) {
     const world = await settled(t);
@@ -185,11 +176,7 @@ t.test('clocks that jump together', async (t) => {
         t.ok(isValid, `${what}: ${name} is valid`);
       }
     }
-    for (let count = 0; count < 4; count += 1) {
-      world.advance(times.settleMs);
-      await lead();
-    }
-    t.match(picture(world), /^(.) signing: \1\/\1 \1\/\1 \1\/\1 \1\/\1$/, `${what}, and back`);
+    await comesToRest(t, world, lead, what);
   }
 });
 
@@ -214,11 +201,7 @@ t.test('one clock that jumps cuts nobody off whose clock is right', async (t) =>
         );
       }
       world[whose](-ms);
-      for (let count = 0; count < 4; count += 1) {
-        world.advance(times.settleMs);
-        await lead();
-      }
-      t.match(picture(world), /^(.) signing: \1\/\1 \1\/\1 \1\/\1 \1\/\1$/, `${whose} ${what}, and back`);
+      await comesToRest(t, world, lead, `${whose} ${what}`);
     }
   }
 });
@@ -226,17 +209,10 @@ t.test('one clock that jumps cuts nobody off whose clock is right', async (t) =>
 t.test('a life that was set shorter, or longer, holds from the next look on', async (t) => {
   const world = await settled(t);
   const long = await issueAuthority(life(world, 10 * times.caMs));
-  const leaf = await issueLeaf(
-    long,
-    { commonName: 'archwright-webhook', names: [], usage: 'client' },
-    life(world, 9 * times.caMs),
-  );
+  const subject = { commonName: 'archwright-webhook', names: [], usage: 'client' } as const;
+  const leaf = await issueLeaf(long, subject, life(world, 9 * times.caMs));
   world.put('ca', { 'ca.crt': long.certificate.pem, 'ca.key': reveal(long.key) });
-  world.put('webhook-client', {
-    'tls.crt': leaf.certificate.pem,
-    'tls.key': reveal(leaf.key),
-    'ca.crt': long.certificate.pem,
-  });
+  world.put('webhook-client', { ...pairTexts(leaf), 'ca.crt': long.certificate.pem });
   await world.leader()();
   t.ok(world.issued().includes('ca due'));
   t.match(picture(world), /announcing\+key/);

@@ -1,8 +1,7 @@
 /** A cluster with Secrets, a leader that can be stopped at any step, and time that the test decides on. */
 import type { Test } from 'tap';
-import { certificates } from '../../../src/controller/certificates/certificates.ts';
 import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
-import { readLeaf, type LeafName } from '../../../src/controller/certificates/leaves.ts';
+import { leafNames, readLeaf, type LeafName } from '../../../src/controller/certificates/leaves.ts';
 import {
   CertificateReconciler,
   type CertificatesOutcome,
@@ -156,7 +155,26 @@ export async function createWorld(t: Test): Promise<World> {
   };
 }
 
-export const leafNames = ['webhook', 'agent', 'webhook-client', 'controller-client'] as const;
+/** A world with its first authority and certificates. */
+export async function settled(t: Test): Promise<World> {
+  const world = await createWorld(t);
+  await world.leader()();
+  picture(world);
+  world.issued();
+  return world;
+}
+
+/** A world whose authority is due, and a leader that has announced the next one. */
+export async function announced(t: Test, options?: LeaderOptions) {
+  const world = await settled(t);
+  const lead = world.leader(options);
+  world.advance(rotationMs);
+  await lead();
+  return { world, lead };
+}
+
+/** After this the next authority is due. */
+export const rotationMs = (times.caMs * 2) / 3 + 1000;
 
 const lettersOf = new WeakMap<World, Map<string, string>>();
 
@@ -193,5 +211,3 @@ export function setWebhookBundle(world: World, name: string, ...caBundles: (stri
     webhooks,
   });
 }
-
-export { certificates };
