@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { liveContent, type LiveContentOptions } from '../../src/files/live.ts';
 import { decodeUtf8, readBounded } from '../../src/files/read.ts';
+import { until } from '../serving/support.ts';
 import { swapVolume } from './volume.ts';
 
 /** Nothing happens by itself: only `refresh` reads. */
@@ -33,19 +34,13 @@ async function live(t: Test, path: string, options: Partial<LiveContentOptions<s
   return { content, told };
 }
 
-async function until(condition: () => boolean): Promise<boolean> {
-  for (const deadline = performance.now() + 5000; !condition() && performance.now() < deadline;)
-    await pause(5);
-  return condition();
-}
-
 t.test('the first value, then changes', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
   const { content, told } = await live(t, path);
   t.equal(content.current(), 'one');
   t.same(told, []);
   writeFileSync(path, '3:two');
-  t.ok(await until(() => content.current() === 'two'));
+  await until('the last one', () => content.current() === 'two');
   t.same(told.at(-1), 'two');
 });
 
@@ -87,13 +82,13 @@ t.test('a file that appears, vanishes and returns', async (t) => {
   t.match(content.problem(), { code: 'missing' });
   mkdirSync(join(parent, 'dir'));
   writeFileSync(path, '3:one');
-  t.ok(await until(() => content.current() === 'one'), 'appears');
+  await until('appears', () => content.current() === 'one');
   rmSync(join(parent, 'dir'), { recursive: true });
-  t.ok(await until(() => content.problem() !== undefined), 'vanishes');
+  await until('vanishes', () => content.problem() !== undefined);
   t.equal(content.current(), 'one');
   mkdirSync(join(parent, 'dir'));
   writeFileSync(path, '3:two');
-  t.ok(await until(() => content.current() === 'two'), 'returns');
+  await until('returns', () => content.current() === 'two');
   const missing = '! FILE: there is no such file';
   const unlucky = '! half-written: ';
   t.same(
@@ -110,7 +105,7 @@ t.test('after many fast volume swaps, the last one counts', async (t) => {
     swapVolume(dir, { file: `${String(version).length}:${version}` });
     if (version % 3 === 0) await pause(3);
   }
-  t.ok(await until(() => content.current() === '20'));
+  await until('the last one', () => content.current() === '20');
   t.same(
     told.filter((line) => line.startsWith('!')),
     [],

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { DirectoryWatcher, type WatchOptions } from '../../src/files/watch.ts';
+import { until } from '../serving/support.ts';
 import { swapVolume } from './volume.ts';
 
 /** Events alone must do it: a poll would come after the test has given up. */
@@ -21,10 +22,12 @@ function listen(t: Test, dirs: string[], options: WatchOptions) {
       for (let before = -1; before !== told() || before === 0; await pause(60)) before = told();
       return calls;
     },
-    async more(than: number): Promise<boolean> {
-      const deadline = performance.now() + 5000;
-      while (told() <= than && performance.now() < deadline) await pause(5);
-      return told() > than;
+    /** Waits until an act is told; the act begins when nothing new is told. */
+    async tells(what: string, act: () => unknown): Promise<void> {
+      const seen = await this.quiet();
+      await act();
+      await until(what, () => told() > seen);
+      t.pass(what);
     },
   };
 }
@@ -32,49 +35,34 @@ function listen(t: Test, dirs: string[], options: WatchOptions) {
 t.test('a file that is written, replaced and removed', async (t) => {
   const dir = t.testdir({ file: 'one' });
   const ear = listen(t, [dir], byEvents);
-  let seen = await ear.quiet();
-  writeFileSync(join(dir, 'file'), 'two');
-  t.ok(await ear.more(seen), 'written');
-  seen = await ear.quiet();
-  writeFileSync(join(dir, 'next'), 'three');
-  renameSync(join(dir, 'next'), join(dir, 'file'));
-  t.ok(await ear.more(seen), 'replaced');
-  seen = await ear.quiet();
-  rmSync(join(dir, 'file'));
-  t.ok(await ear.more(seen), 'removed');
+  await ear.tells('written', () => writeFileSync(join(dir, 'file'), 'two'));
+  await ear.tells('replaced', () => {
+    writeFileSync(join(dir, 'next'), 'three');
+    renameSync(join(dir, 'next'), join(dir, 'file'));
+  });
+  await ear.tells('removed', () => rmSync(join(dir, 'file')));
 });
 
 t.test('each swap of a volume, also after fast ones', async (t) => {
   const dir = t.testdir({});
   swapVolume(dir, { file: 'one' });
   const ear = listen(t, [dir], byEvents);
-  let seen = await ear.quiet();
-  swapVolume(dir, { file: 'two' });
-  t.ok(await ear.more(seen), 'one swap');
+  await ear.tells('one swap', () => swapVolume(dir, { file: 'two' }));
   for (let swap = 0; swap < 10; swap += 1) {
     swapVolume(dir, { file: 'fast' });
     await turn();
   }
-  seen = await ear.quiet();
-  swapVolume(dir, { file: 'last' });
-  t.ok(await ear.more(seen), 'a swap after ten fast ones');
+  await ear.tells('a swap after ten fast ones', () => swapVolume(dir, { file: 'last' }));
 });
 
 t.test('a directory that appears, vanishes and returns', async (t) => {
   const parent = t.testdir({});
   const dir = join(parent, 'deep', 'dir');
   const ear = listen(t, [dir], byEvents);
-  let seen = await ear.quiet();
   for (const round of ['appeared', 'came back', 'came back again']) {
-    mkdirSync(dir, { recursive: true });
-    t.ok(await ear.more(seen), round);
-    seen = await ear.quiet();
-    writeFileSync(join(dir, 'file'), round);
-    t.ok(await ear.more(seen), `${round}: written`);
-    seen = await ear.quiet();
-    rmSync(join(parent, 'deep'), { recursive: true });
-    t.ok(await ear.more(seen), `${round}: removed`);
-    seen = await ear.quiet();
+    await ear.tells(round, () => mkdirSync(dir, { recursive: true }));
+    await ear.tells(`${round}: written`, () => writeFileSync(join(dir, 'file'), round));
+    await ear.tells(`${round}: removed`, () => rmSync(join(parent, 'deep'), { recursive: true }));
   }
 });
 
@@ -82,27 +70,23 @@ t.test('a directory that is replaced by another', async (t) => {
   const parent = t.testdir({ dir: { file: 'old' }, next: { file: 'new' } });
   const dir = join(parent, 'dir');
   const ear = listen(t, [dir], byEvents);
-  let seen = await ear.quiet();
-  renameSync(dir, join(parent, 'away'));
-  renameSync(join(parent, 'next'), dir);
-  t.ok(await ear.more(seen), 'replaced');
-  seen = await ear.quiet();
-  writeFileSync(join(dir, 'file'), 'newer');
-  t.ok(await ear.more(seen), 'written');
+  await ear.tells('replaced', () => {
+    renameSync(dir, join(parent, 'away'));
+    renameSync(join(parent, 'next'), dir);
+  });
+  await ear.tells('written', () => writeFileSync(join(dir, 'file'), 'newer'));
 });
 
 t.test('links inside a root', async (t) => {
   const root = t.testdir({ real: { file: 'one' } });
   symlinkSync('/real', join(root, 'linked'));
   const ear = listen(t, ['/linked'], { ...byEvents, root });
-  const seen = await ear.quiet();
-  writeFileSync(join(root, 'real/file'), 'two');
-  t.ok(await ear.more(seen));
+  await ear.tells('written', () => writeFileSync(join(root, 'real/file'), 'two'));
 });
 
 t.test('polling without events', async (t) => {
   const ear = listen(t, [t.testdir({})], { pollMs: 20, debounceMs: 1 });
-  t.ok(await ear.more(5));
+  await until('polls', () => ear.calls() > 5);
 });
 
 t.test('a burst is one change, and a steady stream of events is not delayed forever', async (t) => {
@@ -122,7 +106,7 @@ t.test('a burst is one change, and a steady stream of events is not delayed fore
 t.test('no call after close', async (t) => {
   const dir = t.testdir({ file: '' });
   const ear = listen(t, [dir], { pollMs: 10, debounceMs: 1 });
-  await ear.more(0);
+  await until('a poll', () => ear.calls() > 0);
   await ear.watcher.close();
   const seen = ear.calls();
   writeFileSync(join(dir, 'file'), 'late');

@@ -2,21 +2,11 @@ import t, { type Test } from 'tap';
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { WorkQueue, type WorkQueueOptions, type WorkResult } from '../../src/kube/queue.ts';
 import { createLog } from '../../src/telemetry/log.ts';
-import { createFakeClock, type FakeClock } from '../support/fake-clock.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 
-interface Setup {
-  readonly queue: WorkQueue;
-  readonly time: FakeClock;
-  /** Keys in the order in which work on them began. */
-  readonly began: string[];
-  readonly lines: string[];
-  /** Ends the oldest work on a key. */
-  readonly end: (key: string, result?: Error | WorkResult) => Promise<void>;
-  readonly now: () => number;
-}
-
-function start(t: Test, options: Partial<WorkQueueOptions> = {}, random = (): number => 1): Setup {
+function start(t: Test, options: Partial<WorkQueueOptions> = {}, random = (): number => 1) {
   const time = createFakeClock(random);
+  /** Keys in the order in which work on them began. */
   const began: string[] = [];
   const lines: string[] = [];
   const running = new Map<string, PromiseWithResolvers<WorkResult>>();
@@ -46,7 +36,8 @@ function start(t: Test, options: Partial<WorkQueueOptions> = {}, random = (): nu
     began,
     lines,
     now: () => time.monotonic() - origin,
-    end: async (key, result) => {
+    /** Ends the oldest work on a key. */
+    end: async (key: string, result?: Error | WorkResult): Promise<void> => {
       const ending = running.get(key);
       running.delete(key);
       if (result instanceof Error) ending?.reject(result);
