@@ -1,29 +1,25 @@
 import t from 'tap';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { get } from 'node:http';
-import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import { agentMetrics } from '../../daemon/api/metrics.ts';
 import { architectureOf, startAgent } from '../../daemon/agent.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { factsOf, silentLog, until } from '../fleet/support.ts';
-import { knowsAll, startTestAgent } from './support.ts';
+import { silentLog, until } from '../fleet/support.ts';
+import { ask, clientTls, holding, knowsAll, startTestAgent } from './support.ts';
 
 function probe(url: string): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     get(url, { agent: false }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        text += chunk;
-      });
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+      const { statusCode: status = 0 } = response;
+      readText(response).then((text) => resolve({ status, text }), reject);
     }).on('error', reject);
   });
 }
 
-const facts = { images: [{ image: 'r.example/a:1', pullPolicy: 'IfNotPresent' }], deadlineMs: 1000 };
+const facts = ask('r.example/a:1');
 
 t.test('/v1/info', async (t) => {
   let fingerprint = 'one';
@@ -39,11 +35,16 @@ t.test('/v1/info', async (t) => {
 });
 
 t.test('architectures as in node labels', (t) => {
-  t.equal(architectureOf('x64'), 'amd64');
-  t.equal(architectureOf('arm64'), 'arm64');
-  t.equal(architectureOf('s390x'), 's390x');
-  t.equal(architectureOf('ppc64'), 'ppc64le');
-  t.equal(architectureOf('riscv64'), 'riscv64');
+  const cases = {
+    x64: 'amd64',
+    arm64: 'arm64',
+    s390x: 's390x',
+    ppc64: 'ppc64le',
+    riscv64: 'riscv64',
+  } as const;
+  for (const [node, label] of Object.entries(cases)) {
+    t.equal(architectureOf(node as keyof typeof cases), label);
+  }
   t.end();
 });
 
@@ -52,6 +53,7 @@ t.test('invalid requests', async (t) => {
     limits: { maxBodyBytes: 1000, bodyTimeoutMs: 50 },
   });
   const json = { 'content-type': 'application/json' };
+  const plain = { 'content-type': 'text/plain' };
   const cases: [string, Promise<Awaited<ReturnType<typeof send>>>, number, string][] = [
     ['unknown path', send('GET', '/'), 404, 'not-found'],
     ['unknown version', send('GET', '/v2/facts'), 404, 'not-found'],
@@ -61,12 +63,7 @@ t.test('invalid requests', async (t) => {
     ['method of info', send('POST', '/v1/info', { headers: json, body: '{}' }), 405, 'method-not-allowed'],
     ['unknown method', send('PROPFIND', '/v1/facts'), 405, 'method-not-allowed'],
     ['no content type', send('POST', '/v1/facts', { body: '{}' }), 415, 'unsupported-media-type'],
-    [
-      'wrong content type',
-      post(facts, { headers: { 'content-type': 'text/plain' } }),
-      415,
-      'unsupported-media-type',
-    ],
+    ['wrong content type', post(facts, { headers: plain }), 415, 'unsupported-media-type'],
     ['no JSON', post('{'), 400, 'bad-request'],
     ['no body', post(''), 400, 'bad-request'],
     ['not in the shape', post({}), 400, 'bad-request'],
@@ -81,25 +78,20 @@ t.test('invalid requests', async (t) => {
   const allowed = (await send('DELETE', '/v1/facts')).headers.allow;
   t.match(allowed, /GET/);
   t.match(allowed, /POST/);
-  t.ok((await metric('archwright_agent_requests_total{method="POST",path="/v1/facts",outcome="wrong"}')) > 3);
-  t.ok(
-    (await metric('archwright_agent_requests_total{method="other",path="/v1/facts",outcome="wrong"}')) > 0,
-  );
-  t.ok((await metric('archwright_agent_requests_total{method="GET",path="other",outcome="wrong"}')) > 3);
+  const wrong = (labels: string) => metric(`archwright_agent_requests_total{${labels},outcome="wrong"}`);
+  t.ok((await wrong('method="POST",path="/v1/facts"')) > 3);
+  t.ok((await wrong('method="other",path="/v1/facts"')) > 0);
+  t.ok((await wrong('method="GET",path="other"')) > 3);
 });
 
 t.test('a body that does not arrive', async (t) => {
   const { agent, pki, metric } = await startTestAgent(t, { limits: { bodyTimeoutMs: 50 } });
-  const [cert, key] = await Promise.all(
-    ['tls.crt', 'tls.key'].map((name) => readFile(join(pki.clientDir, name), 'utf8')),
-  );
   const socket = connect({
     port: Number(new URL(agent.url).port),
     host: '127.0.0.1',
     servername: 'archwright-agent',
     ca: pki.ca.cert,
-    cert,
-    key,
+    ...(await clientTls(pki.clientDir)),
   });
   t.teardown(() => socket.destroy());
   socket.write(
@@ -112,10 +104,8 @@ t.test('a body that does not arrive', async (t) => {
 
 t.test('a charset and a query are ignored', async (t) => {
   const { post, send } = await startTestAgent(t);
-  t.equal(
-    (await post(facts, { headers: { 'content-type': 'application/json; charset=utf-8' } })).status,
-    200,
-  );
+  const headers = { 'content-type': 'application/json; charset=utf-8' };
+  t.equal((await post(facts, { headers })).status, 200);
   t.equal((await send('GET', '/v1/info?x=1')).status, 200);
   const head = await send('HEAD', '/v1/info');
   t.equal(head.status, 200);
@@ -123,24 +113,16 @@ t.test('a charset and a query are ignored', async (t) => {
 });
 
 t.test('too many concurrent requests', async (t) => {
-  let release: (() => void) | undefined;
-  const { post, metric } = await startTestAgent(t, {
-    limits: { openRequests: 1 },
-    inspector: {
-      lookup: ({ image }) =>
-        new Promise((resolve) => {
-          release = () => resolve(factsOf(image));
-        }),
-    },
-  });
+  const { held, inspector } = holding();
+  const { post, metric } = await startTestAgent(t, { limits: { openRequests: 1 }, inspector });
   const first = post(facts);
-  await until(() => release !== undefined);
+  await until(held.isHeld);
   const second = await post(facts);
   t.equal(second.status, 503);
   t.equal(second.headers['retry-after'], '1');
   t.match(second.json, { error: { code: 'overloaded' } });
   t.equal(await metric('archwright_agent_open_requests'), 1);
-  release?.();
+  held.release();
   t.equal((await first).status, 200);
   t.equal((await post(facts)).status, 200);
 });
@@ -160,21 +142,14 @@ t.test('health, readiness and metrics', async (t) => {
 });
 
 t.test('stops without losing a request', async (t) => {
-  let release: (() => void) | undefined;
-  const { agent, post, send } = await startTestAgent(t, {
-    inspector: {
-      lookup: ({ image }) =>
-        new Promise((resolve) => {
-          release = () => resolve(factsOf(image));
-        }),
-    },
-  });
+  const { held, inspector } = holding();
+  const { agent, post, send } = await startTestAgent(t, { inspector });
   const inFlight = post(facts);
-  await until(() => release !== undefined);
+  await until(held.isHeld);
   const stopped = agent.stop(10_000);
   t.equal(agent.stop(0), stopped, 'stopping twice is stopping once');
   t.match(await probe(`${agent.metricsUrl}/readyz`), { status: 503, text: /the agent is stopping/ });
-  release?.();
+  held.release();
   const answer = await inFlight;
   t.equal(answer.status, 200);
   t.equal(answer.headers.connection, 'close');

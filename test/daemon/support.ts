@@ -3,6 +3,7 @@ import { request, type RequestOptions } from 'node:https';
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { startAgent, type AgentOptions, type RunningAgent } from '../../daemon/agent.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
@@ -40,6 +41,34 @@ export interface Received {
 export interface Answer {
   readonly results: readonly ImageFacts[];
 }
+
+/** The certificate and key in a directory, if there are any. */
+export async function clientTls(dir: string) {
+  const [cert, key] = await Promise.all(
+    ['tls.crt', 'tls.key'].map((name) => readFile(join(dir, name), 'utf8').catch(() => undefined)),
+  );
+  return { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) };
+}
+
+/** An inspector that answers only when it is released. */
+export function holding() {
+  let release: (() => void) | undefined;
+  const held = { lookups: 0, isHeld: () => release !== undefined, release: () => release?.() };
+  const inspector: ImageFactsSource = {
+    lookup: ({ image }) =>
+      new Promise((resolve) => {
+        held.lookups += 1;
+        release = () => resolve(factsOf(image));
+      }),
+  };
+  return { held, inspector };
+}
+
+/** The body of a request for these images. */
+export const ask = (...images: string[]) => ({
+  images: images.map((image) => ({ image, pullPolicy: 'IfNotPresent' })),
+  deadlineMs: 5000,
+});
 
 /** Knows every image at once. */
 export const knowsAll: ImageFactsSource = { lookup: ({ image }) => Promise.resolve(factsOf(image)) };
@@ -100,9 +129,7 @@ export async function sendTo(
   more: Sending = {},
 ): Promise<Received> {
   const { body, tlsDir = pki.clientDir, ...options } = more;
-  const [cert, key] = await Promise.all(
-    ['tls.crt', 'tls.key'].map((name) => readFile(join(tlsDir, name), 'utf8').catch(() => undefined)),
-  );
+  const tls = await clientTls(tlsDir);
   return await new Promise((resolve, reject) => {
     const sent = request(
       url + path,
@@ -111,26 +138,23 @@ export async function sendTo(
         servername: 'archwright-agent',
         ca: pki.ca.cert,
         agent: false,
-        ...(cert !== undefined && { cert }),
-        ...(key !== undefined && { key }),
+        ...tls,
         ...options,
       },
       (response) => {
-        let text = '';
-        response.setEncoding('utf8').on('data', (chunk: string) => {
-          text += chunk;
-        });
-        response.on('error', reject);
-        response.on('end', () => {
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            text,
-            get json() {
-              return JSON.parse(text) as unknown;
-            },
-          });
-        });
+        const { statusCode: status = 0, headers } = response;
+        readText(response).then(
+          (text) =>
+            resolve({
+              status,
+              headers,
+              text,
+              get json() {
+                return JSON.parse(text) as unknown;
+              },
+            }),
+          reject,
+        );
       },
     );
     sent.on('error', reject);

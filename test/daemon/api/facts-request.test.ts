@@ -79,64 +79,29 @@ t.test('invalid requests', (t) => {
     [{ ...good, auths: { 'not a registry!/': { username: 'ann', password: 'hunter22' } } }, /auths/],
   ];
   for (const [value, message] of cases) {
-    const error = thrown(() => parse(value));
-    t.match(
-      error,
-      { code: 'bad-request', status: 400, temporary: false, message },
-      JSON.stringify(value)?.slice(0, 80),
-    );
-    t.notMatch((error as Error).message, /hunter22/);
+    const wanted = { code: 'bad-request', status: 400, temporary: false, message };
+    t.throws(() => parse(value), wanted, JSON.stringify(value)?.slice(0, 80));
+    t.throws(() => parse(value), { message: /^(?!.*hunter22)/ });
   }
+  const wrongPolicy = { ...good, images: [{ image: 'x', pullPolicy: 'always' }] };
+  const message = /expected one of Always, IfNotPresent, Never/;
+  t.throws(() => parse(wrongPolicy), { where: 'images.0.pullPolicy', message });
+  t.throws(() => parse(null), { where: '', message: /object/ });
   t.end();
 });
 
 t.test('invalid JSON', (t) => {
-  for (const body of ['', '{', '{"images":', "{'a':1}", 'NaN', '[1,]']) {
-    t.throws(
-      () => parseFactsRequest(Buffer.from(body)),
-      { code: 'bad-request', message: 'the body is not JSON' },
-      body,
-    );
+  const message = 'the body is not JSON';
+  for (const body of ['', '{', '{"images":', "{'a':1}", 'NaN', '[1,]', '{"\xff":1}']) {
+    t.throws(() => parseFactsRequest(Buffer.from(body, 'latin1')), { code: 'bad-request', message }, body);
   }
-  t.throws(
-    () => parseFactsRequest(Buffer.from('{"\xff":1}', 'latin1')),
-    { message: 'the body is not JSON' },
-    'not UTF-8',
-  );
-  const deep = Buffer.from('['.repeat(1_000_000) + ']'.repeat(1_000_000));
-  t.throws(() => parseFactsRequest(deep), { code: 'bad-request' }, 'nested a million times');
-  t.end();
-});
-
-t.test('the error names the invalid part', (t) => {
-  t.match(
-    thrown(() => parse({ ...good, images: [{ image: 'x', pullPolicy: 'always' }] })),
-    { where: 'images.0.pullPolicy', message: /expected one of Always, IfNotPresent, Never/ },
-  );
-  t.match(
-    thrown(() => parse(null)),
-    { where: '' },
-  );
-  t.end();
-});
-
-t.test('a deadline too large for a number is refused', (t) => {
-  const body = Buffer.from('{"images":[],"deadlineMs":1e999}');
-  t.throws(() => parseFactsRequest(body), { code: 'bad-request', where: 'deadlineMs' });
-  t.end();
-});
-
-t.test('__proto__ is an unknown field', (t) => {
-  const body = '{"images":[],"deadlineMs":1,"__proto__":{"images":[]}}';
-  t.throws(() => parseFactsRequest(Buffer.from(body)), { code: 'bad-request' });
-  t.end();
-});
-
-function thrown(run: () => unknown): unknown {
-  try {
-    run();
-  } catch (error) {
-    return error;
+  const refused: [string, object][] = [
+    ['['.repeat(1_000_000) + ']'.repeat(1_000_000), {}],
+    ['{"images":[],"deadlineMs":1e999}', { where: 'deadlineMs' }],
+    ['{"images":[],"deadlineMs":1,"__proto__":{"images":[]}}', {}],
+  ];
+  for (const [body, more] of refused) {
+    t.throws(() => parseFactsRequest(Buffer.from(body)), { code: 'bad-request', ...more }, body.slice(0, 60));
   }
-  return undefined;
-}
+  t.end();
+});

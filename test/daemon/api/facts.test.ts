@@ -1,17 +1,14 @@
 import { request } from 'node:https';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import t from 'tap';
-import type { ImageFactsSource } from '../../../src/images/facts/facts.ts';
+import type { ImageFactsSource, ImageFacts } from '../../../src/images/facts/facts.ts';
 import type { FactsOptions } from '../../../daemon/api/facts.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { factsOf, failureOf, until } from '../../fleet/support.ts';
-import { startTestAgent, type Answer } from '../support.ts';
+import { ask, clientTls, holding, startTestAgent, type Answer } from '../support.ts';
+import type { IncomingMessage } from 'node:http';
+import { once } from 'node:events';
 
-const ask = (...images: string[]) => ({
-  images: images.map((image) => ({ image, pullPolicy: 'IfNotPresent' })),
-  deadlineMs: 5000,
-});
+const numbered = (length: number) => Array.from({ length }, (_, index) => `r.example/a:${index}`);
 
 t.test('answers in the order of the request, with duplicates, failures and invalid references', async (t) => {
   const { post, metric } = await startTestAgent(t, {
@@ -32,13 +29,10 @@ t.test('answers in the order of the request, with duplicates, failures and inval
   t.equal(answer.status, 200);
   t.match(answer.headers['content-type'], /^application\/json/);
   const { results } = answer.json as Answer;
+  const codes = [undefined, 'not-found', 'invalid-reference', undefined, undefined, undefined];
   t.strictSame(
-    results.map((facts) => facts.image),
-    images,
-  );
-  t.strictSame(
-    results.map((facts) => facts.error?.code),
-    [undefined, 'not-found', 'invalid-reference', undefined, undefined, undefined],
+    results.map(({ image, error }) => [image, error?.code]),
+    images.map((image, index) => [image, codes[index]]),
   );
   t.match(results[0], { platforms: [{ architecture: 'amd64' }, { architecture: 'arm64', variant: 'v8' }] });
   t.equal(await metric('archwright_agent_images_total{result="ok"}'), 4);
@@ -58,8 +52,7 @@ t.test('the message for a long name is truncated', async (t) => {
 
 t.test('a thousand images', async (t) => {
   const { post } = await startTestAgent(t);
-  const { results } = (await post(ask(...Array.from({ length: 1000 }, (_, index) => `r.example/a:${index}`))))
-    .json as Answer;
+  const { results } = (await post(ask(...numbered(1000)))).json as Answer;
   t.equal(results.length, 1000);
   t.notOk(results.some((facts) => facts.error));
 });
@@ -79,7 +72,7 @@ t.test('concurrent lookups of one request are limited', async (t) => {
       },
     },
   });
-  await post(ask(...Array.from({ length: 40 }, (_, index) => `r.example/a:${index}`)));
+  await post(ask(...numbered(40)));
   t.equal(most, 5);
 });
 
@@ -154,38 +147,133 @@ t.test('a bug of the agent is an answer too', async (t) => {
 });
 
 t.test('a client that goes away is not waited for, and the answer it caused is kept', async (t) => {
-  let release: (() => void) | undefined;
-  let inspected = 0;
-  const { agent, pki, post, metric, lines } = await startTestAgent(t, {
-    inspector: {
-      lookup: ({ image }) =>
-        new Promise((resolve) => {
-          inspected += 1;
-          release = () => resolve(factsOf(image));
-        }),
-    },
-  });
-  const [cert, key] = await Promise.all(
-    ['tls.crt', 'tls.key'].map((name) => readFile(join(pki.clientDir, name))),
-  );
+  const { held, inspector } = holding();
+  const { agent, pki, post, metric, lines } = await startTestAgent(t, { inspector });
   const sent = request(`${agent.url}/v1/facts`, {
     method: 'POST',
     servername: 'archwright-agent',
     ca: pki.ca.cert,
     agent: false,
     headers: { 'content-type': 'application/json' },
-    ...(cert && { cert }),
-    ...(key && { key }),
+    ...(await clientTls(pki.clientDir)),
   });
   sent.end(JSON.stringify(ask('r.example/a:1')));
   sent.on('error', () => {});
-  await until(() => release !== undefined);
+  await until(held.isHeld);
   sent.destroy();
   const abandoned = 'archwright_agent_requests_total{method="POST",path="/v1/facts",outcome="abandoned"}';
   await until(async () => (await metric(abandoned)) !== 0);
   t.equal(await metric('archwright_agent_open_requests'), 0);
-  release?.();
+  held.release();
   t.match((await post(ask('r.example/a:1'))).json, { results: [{ digest: /^sha256:/ }] });
-  t.equal(inspected, 1);
+  t.equal(held.lookups, 1);
   t.notMatch(lines(), /failed unexpectedly/);
+});
+
+t.test('one line for each image', async (t) => {
+  const { post, send } = await startTestAgent(t);
+  await post(ask('r.example/a:1', 'nginx'));
+  const answer = await send('GET', '/v1/facts');
+  t.equal(answer.status, 200);
+  t.equal(answer.headers['content-type'], 'application/x-ndjson');
+  const known = answer.text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { image: string });
+  t.strictSame(known.map((facts) => facts.image).sort(), ['docker.io/library/nginx:latest', 'r.example/a:1']);
+});
+
+t.test('a reader that ends makes room, also after HEAD', async (t) => {
+  const { send } = await startTestAgent(t, { limits: { factsStreams: 1 } });
+  for (const method of ['GET', 'HEAD', 'GET', 'GET']) {
+    t.equal((await send(method, '/v1/facts')).status, 200, method);
+  }
+});
+
+t.test('a memory that fails while it is read', async (t) => {
+  const failing = function* () {
+    yield factsOf('r.example/a:1');
+    throw new Error('boom');
+  };
+  const { send, lines } = await startTestAgent(t, { memory: sharing(failing, 5) });
+  await t.rejects(send('GET', '/v1/facts'), { code: 'ECONNRESET' });
+  t.match(lines(), /sending image facts failed/);
+  t.equal((await send('GET', '/v1/info')).status, 200);
+});
+
+/** A memory that shares these facts. */
+function sharing(shared: () => Iterable<ImageFacts>, size: number): FactsOptions['memory'] {
+  return { shared, size, lookup: ({ image }) => Promise.resolve(factsOf(image)) };
+}
+
+t.test('facts from a pod’s own credentials are not sent, even if the memory shares them', async (t) => {
+  const memory = sharing(
+    () => [
+      factsOf('r.example/a:1', { credentialSource: 'pull-secret' }),
+      factsOf('r.example/c:1', { credentialSource: 'service-account' }),
+      factsOf('r.example/b:1'),
+    ],
+    3,
+  );
+  const { send } = await startTestAgent(t, { memory });
+  t.match((await send('GET', '/v1/facts')).text, /^\{"image":"r\.example\/b:1".*\}\n$/);
+});
+
+t.test('the stream has limits, and ends with a whole line', async (t) => {
+  const endless = function* () {
+    for (let count = 0; ; count += 1) yield factsOf(`r.example/a:${count}`);
+  };
+  await t.test('in bytes', async (t) => {
+    const { send } = await startTestAgent(t, {
+      memory: sharing(endless, Number.MAX_SAFE_INTEGER),
+      limits: { maxStreamBytes: 100_000 },
+    });
+    const { text } = await send('GET', '/v1/facts');
+    t.ok(text.length > 99_000 && text.length <= 100_000, `${text.length}`);
+    t.ok(text.endsWith('}\n'));
+  });
+  await t.test('in number, when memory changes while it is read', async (t) => {
+    const { send } = await startTestAgent(t, { memory: sharing(endless, 50) });
+    t.equal((await send('GET', '/v1/facts')).text.split('\n').length - 1, 50);
+  });
+});
+
+t.test('a reader that does not read is disconnected, and readers are limited', async (t) => {
+  let told = 0;
+  const endless = function* () {
+    for (;;) {
+      told += 1;
+      yield factsOf(`r.example/a:${told}`);
+    }
+  };
+  const { agent, pki, send } = await startTestAgent(t, {
+    memory: sharing(endless, Number.MAX_SAFE_INTEGER),
+    limits: { factsStreams: 1, streamTimeoutMs: 200, maxStreamBytes: Number.MAX_SAFE_INTEGER },
+  });
+  const lazy = request(`${agent.url}/v1/facts`, {
+    servername: 'archwright-agent',
+    ca: pki.ca.cert,
+    agent: false,
+    ...(await clientTls(pki.clientDir)),
+  });
+  lazy.on('error', () => {});
+  lazy.end();
+  const [response] = (await once(lazy, 'response')) as [IncomingMessage];
+  response.on('error', () => {});
+  const second = await send('GET', '/v1/facts');
+  t.equal(second.status, 503);
+  t.equal(second.headers['retry-after'], '1');
+  t.match(second.json, { error: { code: 'overloaded' } });
+  const before = told;
+  await new Promise((resolve) => setImmediate(resolve));
+  t.ok(told < 200_000, `back-pressure holds: ${told}, ${before}`);
+  // Cut off by the agent, not by us.
+  await new Promise((resolve) => response.resume().once('close', resolve));
+  t.notOk(response.complete);
+  let status = 503;
+  while (status === 503) {
+    const again = await send('GET', '/v1/info');
+    status = again.status;
+  }
+  t.equal(status, 200);
 });

@@ -1,14 +1,18 @@
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { createContainerdEndpoints } from '../../../daemon/containerd/endpoints.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { createCa } from '../../support/certificates.ts';
-import { byHand, certsD, nodeWith, shown, write } from './files.ts';
+import { byHand, certsD, configFile, hostsFile, nodeWith, nodeWithHosts, shown, write } from './files.ts';
+import { image } from '../../support/registry/content.ts';
+import { lookUp, startRegistry, testClient } from '../../support/registry/client.ts';
+import { RegistryError } from '../../../src/registry/manifest-lookup.ts';
 
-const config = '/etc/containerd/config.toml';
+const config = configFile;
+const plugin = 'plugins."io.containerd.cri.v1.images"';
 const problems = (containerd: { problems(): readonly { origin: string; message: string }[] }) =>
   containerd.problems().map(({ origin, message }) => `${origin}: ${message}`);
 
@@ -69,8 +73,7 @@ override_path = true
 t.test('headers for token servers: those of the host, since 2.1', async (t) => {
   const files = {
     [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.headers]\nX-All = ["all"]\n`,
-    '/certs.d/gcr.io/hosts.toml':
-      '[host."https://one.example".header]\nX-One = "one"\nAuthorization = "Basic x"\n',
+    [hostsFile]: '[host."https://one.example".header]\nX-One = "one"\nAuthorization = "Basic x"\n',
   };
   const names = async (version: string): Promise<unknown> => {
     const { containerd } = await nodeWith(t, files, { version });
@@ -83,8 +86,7 @@ t.test('headers for token servers: those of the host, since 2.1', async (t) => {
   ]);
   t.same(await names('2.0.9'), [['X-All', 'X-One', 'Authorization'], undefined]);
 
-  const table = 'plugins."io.containerd.cri.v1.images"';
-  const headers = `[${table}.registry.headers]\nX-All = ["all"]\n`;
+  const headers = `[${plugin}.registry.headers]\nX-All = ["all"]\n`;
   const forAll = async (text: string): Promise<string[] | undefined> => {
     const { containerd } = await nodeWith(
       t,
@@ -95,10 +97,10 @@ t.test('headers for token servers: those of the host, since 2.1', async (t) => {
     return origin?.tokenHeaders?.map(({ name }) => name);
   };
   t.same(await forAll(''), [], 'the transfer service sends them to registries only');
-  t.same(await forAll(`[${table}]\nuse_local_image_pull = true\n`), ['X-All']);
+  t.same(await forAll(`[${plugin}]\nuse_local_image_pull = true\n`), ['X-All']);
   const local = files[config].replace(
     'version = 3\n',
-    `version = 3\n[${table}]\nuse_local_image_pull = true\n`,
+    `version = 3\n[${plugin}]\nuse_local_image_pull = true\n`,
   );
   const { containerd } = await nodeWith(t, { ...files, [config]: local }, { version: '2.1.0' });
   const [mirror] = await containerd.endpoints('gcr.io');
@@ -106,41 +108,30 @@ t.test('headers for token servers: those of the host, since 2.1', async (t) => {
 });
 
 t.test('an edit counts at once', async (t) => {
-  const file = '/certs.d/gcr.io/hosts.toml';
-  const { root, containerd } = await nodeWith(t, {
-    [config]: certsD,
-    [file]: '[host."https://one.example"]',
-  });
+  const { root, containerd } = await nodeWithHosts(t, '[host."https://one.example"]');
   t.same(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
-  write(root, { [file]: '[host."https://two.example"]' });
+  write(root, { [hostsFile]: '[host."https://two.example"]' });
   t.same(await shown(containerd, 'gcr.io'), ['https://two.example/v2?ns', 'https://gcr.io/v2']);
-  rmSync(join(root, file));
+  rmSync(join(root, hostsFile));
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
 });
 
 t.test('a broken hosts.toml keeps its last good content', async (t) => {
-  const file = '/certs.d/gcr.io/hosts.toml';
-  const { root, containerd } = await nodeWith(t, {
-    [config]: certsD,
-    [file]: '[host."https://one.example"]',
-  });
-  write(root, { [file]: '[host."https://two.exam' });
+  const { root, containerd } = await nodeWithHosts(t, '[host."https://one.example"]');
+  write(root, { [hostsFile]: '[host."https://two.exam' });
   t.same(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
   await containerd.refresh();
   t.match(problems(containerd), [
     /^\/certs\.d\/gcr\.io\/hosts\.toml: line 1 is not valid TOML; its last good content/,
   ]);
-  write(root, { [file]: '' });
+  write(root, { [hostsFile]: '' });
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2'], 'an empty file is good');
   await containerd.refresh();
   t.same(problems(containerd), []);
 });
 
 t.test('a hosts.toml that was never good is ignored, as in containerd', async (t) => {
-  const { containerd } = await nodeWith(t, {
-    [config]: certsD,
-    '/certs.d/gcr.io/hosts.toml': 'capabilities = ["x"]',
-  });
+  const { containerd } = await nodeWithHosts(t, 'capabilities = ["x"]');
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
   t.match(problems(containerd), [/unknown capability x; as in containerd, only the certificate files/]);
 });
@@ -148,7 +139,7 @@ t.test('a hosts.toml that was never good is ignored, as in containerd', async (t
 t.test('a configuration with which containerd would not start', async (t) => {
   const { root, containerd } = await nodeWith(t, {
     [config]: 'version = 9',
-    '/certs.d/gcr.io/hosts.toml': 'server = "s.example"',
+    [hostsFile]: 'server = "s.example"',
   });
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
   t.match(problems(containerd), [/newer than 4.*would not start with it; the defaults are in force/]);
@@ -275,11 +266,7 @@ auth = "broken"
 t.test('mirrors without credentials', async (t) => {
   let allowed = false;
   const hosts = 'server = "s.example"\n[host."https://m.example"]';
-  const { containerd } = await nodeWith(
-    t,
-    { [config]: certsD, '/certs.d/gcr.io/hosts.toml': hosts },
-    { mirrorCredentials: () => allowed },
-  );
+  const { containerd } = await nodeWithHosts(t, hosts, { mirrorCredentials: () => allowed });
   const accepting = async () =>
     (await containerd.endpoints('gcr.io')).map(({ acceptsCredentials }) => acceptsCredentials);
   t.same(await accepting(), [false, true]);
@@ -288,13 +275,13 @@ t.test('mirrors without credentials', async (t) => {
 });
 
 t.test('the fingerprint depends on the content', async (t) => {
-  const hosts = { '/certs.d/gcr.io/hosts.toml': '[header]\nx = "topsecret1"' };
+  const hosts = { [hostsFile]: '[header]\nx = "topsecret1"' };
   const one = await nodeWith(t, { [config]: certsD, ...hosts });
   const fingerprint = one.containerd.fingerprint();
   const two = await nodeWith(t, { [config]: `# other text\n${certsD}`, ...hosts });
   t.equal(two.containerd.fingerprint(), fingerprint);
   const changes: Record<string, string>[] = [
-    { '/certs.d/gcr.io/hosts.toml': '[header]\nx = "topsecret2"' },
+    { [hostsFile]: '[header]\nx = "topsecret2"' },
     { '/certs.d/_default/hosts.toml': 'server = "s"' },
     { [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.headers]\nx = ["y"]` },
     {
@@ -313,7 +300,7 @@ t.test('the fingerprint depends on the content', async (t) => {
 
 t.test('the first candidate that exists, also through a link', async (t) => {
   const root = t.testdir();
-  write(root, { '/b.toml': certsD, '/certs.d/gcr.io/hosts.toml': 'server = "s.example"' });
+  write(root, { '/b.toml': certsD, [hostsFile]: 'server = "s.example"' });
   symlinkSync('/b.toml', join(root, 'a.toml'));
   const containerd = await createContainerdEndpoints({
     hostRoot: root,
@@ -327,14 +314,9 @@ t.test('the first candidate that exists, also through a link', async (t) => {
 });
 
 t.test('changes are noticed without a refresh', async (t) => {
-  const file = '/certs.d/gcr.io/hosts.toml';
-  const { root, containerd } = await nodeWith(
-    t,
-    { [config]: certsD, [file]: '' },
-    { pollMs: 20, debounceMs: 5 },
-  );
+  const { root, containerd } = await nodeWithHosts(t, '', { pollMs: 20, debounceMs: 5 });
   const before = containerd.fingerprint();
-  writeFileSync(join(root, file), 'server = "s.example"');
+  writeFileSync(join(root, hostsFile), 'server = "s.example"');
   const limit = Date.now() + 20_000;
   while (containerd.fingerprint() === before && Date.now() < limit)
     await new Promise((resolve) => setImmediate(resolve));
@@ -345,7 +327,7 @@ t.test('a description of each part', async (t) => {
   const files = {
     [config]: certsD.replace('version = 3', 'version = 3\nimports = ["more.toml"]'),
     '/etc/containerd/more.toml': '',
-    '/certs.d/gcr.io/hosts.toml': '[host.a]',
+    [hostsFile]: '[host.a]',
     '/certs.d/bad.example/hosts.toml': 'server = 1',
     '/certs.d/ca.example/ca.crt': 'no certificate',
   };
@@ -376,12 +358,11 @@ t.test('a description of each part', async (t) => {
 
 t.test('the metric of broken sources', async (t) => {
   const metrics = createMetrics();
-  const file = '/certs.d/gcr.io/hosts.toml';
-  const { root, containerd } = await nodeWith(t, { [config]: certsD, [file]: '[' }, { metrics });
+  const { root, containerd } = await nodeWithHosts(t, '[', { metrics });
   const broken = async () =>
     /archwright_source_broken\{source="containerd"\} (\d)/.exec(await metrics.render())?.[1];
   t.equal(await broken(), '1');
-  write(root, { [file]: '' });
+  write(root, { [hostsFile]: '' });
   await containerd.refresh();
   t.equal(await broken(), '0');
 });
@@ -389,11 +370,120 @@ t.test('the metric of broken sources', async (t) => {
 t.test('one log line for each problem', async (t) => {
   const lines: string[] = [];
   const log = createLog({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
-  const file = '/certs.d/gcr.io/hosts.toml';
-  const { containerd } = await nodeWith(t, { [config]: certsD, [file]: '[' }, { log });
+  const { containerd } = await nodeWithHosts(t, '[', { log });
   await containerd.refresh();
   await containerd.endpoints('gcr.io');
   await containerd.refresh();
   t.equal(lines.length, 1);
   t.match(lines[0], /containerd’s configuration has a problem/);
+});
+
+// The settings of a host stay with that host: each test is an attack that fails.
+
+t.test('headers of _default do not reach the default host of a namespace', async (t) => {
+  const hosts =
+    '[header]\nAuthorization = "Basic topsecret"\nX-Key = "topsecret"\n[host."https://m.example".header]\nX-Key = "m"';
+  const { containerd } = await nodeWith(t, { [config]: certsD, '/certs.d/_default/hosts.toml': hosts });
+  t.same(await shown(containerd, 'evil.example'), [
+    'https://m.example/v2?ns X-Key=m',
+    'https://evil.example/v2',
+  ]);
+});
+
+t.test('headers of the directory of a namespace reach its default host', async (t) => {
+  const { containerd } = await nodeWithHosts(t, '[header]\nAuthorization = "x"');
+  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2 Authorization=x']);
+});
+
+t.test('login headers for every registry do not reach the default host of a namespace', async (t) => {
+  const headers =
+    '[plugins."io.containerd.cri.v1.images".registry.headers]\nAuthorization = ["x"]\nCookie = ["y"]\nX-Client = ["z"]\n';
+  const { containerd } = await nodeWith(t, {
+    [config]: certsD + headers,
+    [hostsFile]: 'server = "s.example"',
+  });
+  t.same(await shown(containerd, 'evil.example'), ['https://evil.example/v2 X-Client=z']);
+  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns Authorization=x Cookie=y X-Client=z']);
+});
+
+t.test('headers of connections and bodies are never sent', async (t) => {
+  const names =
+    'Host,Content-Length, transfer-encoding,TRAILER,Connection,Upgrade,Expect,TE,Accept,Accept-Encoding,Content-Type,Keep-Alive,Proxy-Connection'.split(
+      ',',
+    );
+  const hosts = `server = "s.example"\n[header]\n${names.map((name) => `"${name}" = "1"`).join('\n')}\nx = "2"`;
+  const { containerd } = await nodeWithHosts(t, hosts);
+  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns x=2']);
+});
+
+/** A registry with an image, and a client. */
+async function startUpstream(t: Test, options: Parameters<typeof startRegistry>[1] = {}) {
+  const registry = await startRegistry(t, { tls: false, ...options });
+  registry.push('library/app', 'v1', image('linux/arm64'), 'gcr.io');
+  const client = testClient();
+  t.teardown(() => client.close());
+  return { registry, client };
+}
+
+t.test('a header cannot smuggle another one or another request', async (t) => {
+  const { registry, client } = await startUpstream(t);
+  const smuggled = [
+    '"x" = "a\\r\\nX-Evil: 1"',
+    '"x" = "a\\nX-Evil: 1"',
+    '"x\\r\\nX-Evil" = "1"',
+    '"x: y\\nX-Evil" = "1"',
+    '"x" = "a\\r\\n\\r\\nGET /evil HTTP/1.1\\r\\n"',
+    '"" = "1"',
+    '"x y" = "1"',
+    '"x" = "\\u0000"',
+  ];
+  for (const header of smuggled) {
+    const { containerd } = await nodeWithHosts(t, `server = "${registry.url}"\n[header]\n${header}`);
+    const endpoints = await containerd.endpoints('gcr.io');
+    await t.rejects(lookUp(client, endpoints), RegistryError, header);
+    await containerd.close();
+  }
+  t.equal(registry.requests.length, 0, 'no request was sent');
+});
+
+t.test('values are sent as Go sends them: UTF-8, and several as a list', async (t) => {
+  const { registry, client } = await startUpstream(t);
+  const { containerd } = await nodeWithHosts(
+    t,
+    `server = "${registry.url}"\n[header]\nX-Name = "käse ☃"\nx-list = ["a", "b"]`,
+  );
+  await lookUp(client, await containerd.endpoints('gcr.io'));
+  const headers = registry.requests[0]?.headers;
+  t.equal(Buffer.from(String(headers?.['x-name']), 'latin1').toString('utf8'), 'käse ☃');
+  t.equal(headers?.['x-list'], 'a, b');
+});
+
+t.test('headers and credentials of a host reach neither the next host nor a redirect', async (t) => {
+  const first = await startRegistry(t, { tls: false });
+  const second = await startRegistry(t, { tls: false });
+  const storage = await startRegistry(t, { tls: false });
+  const { registry: redirecting, client } = await startUpstream(t, { blobsAt: storage.url });
+  const { containerd } = await nodeWith(t, {
+    [config]: certsD,
+    [hostsFile]: `server = "${redirecting.url}"
+[header]
+Authorization = "Basic server"
+X-Server = "1"
+[host."${first.url}".header]
+Authorization = "Basic first"
+X-First = "1"
+[host."${second.url}"]
+`,
+  });
+  await lookUp(client, await containerd.endpoints('gcr.io')).catch(() => undefined);
+  const seen = (registry: typeof first) =>
+    registry.requests.map(({ headers }) =>
+      [headers.authorization, headers['x-first'], headers['x-server']].join(),
+    );
+  t.ok(first.requests.length > 0 && second.requests.length > 0 && redirecting.requests.length > 0);
+  t.same([...new Set(seen(first))], ['Basic first,1,']);
+  t.same([...new Set(seen(second))], [',,']);
+  t.same([...new Set(seen(redirecting))], ['Basic server,,1']);
+  t.ok(storage.requests.length > 0, 'the redirect was followed');
+  t.same([...new Set(seen(storage))], [',,']);
 });

@@ -22,6 +22,9 @@ export function write(root: string, files: Files): void {
   }
 }
 
+export const configFile = '/etc/containerd/config.toml';
+export const hostsFile = '/certs.d/gcr.io/hosts.toml';
+
 /** config.toml of version 3 that names a directory of hosts. */
 export const certsD =
   'version = 3\n[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/certs.d"\n';
@@ -36,7 +39,7 @@ export async function nodeWith(
   write(root, files);
   const containerd = await createContainerdEndpoints({
     hostRoot: root,
-    candidates: ['/etc/containerd/config.toml'],
+    candidates: [configFile],
     version: '2.4.2',
     ...byHand,
     ...options,
@@ -44,6 +47,10 @@ export async function nodeWith(
   t.teardown(() => containerd.close());
   return { root, containerd };
 }
+
+/** A node whose `config_path` has this hosts.toml for `gcr.io`. */
+export const nodeWithHosts = (t: Test, hosts: string, options: Partial<ContainerdEndpointsOptions> = {}) =>
+  nodeWith(t, { [configFile]: certsD, [hostsFile]: hosts }, options);
 
 /** Endpoints in short: `https://mirror.example/v2?ns header=value`. */
 export async function shown(containerd: ContainerdEndpoints, namespace: string): Promise<string[]> {

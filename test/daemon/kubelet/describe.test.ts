@@ -3,27 +3,21 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { describeEnvironment } from '../../../daemon/kubelet/describe.ts';
-import { answering, configText, nodeDir, openSource, writePlugin } from './support.ts';
-
-const tokenAttributes = {
-  serviceAccountTokenAudience: 'registry',
-  cacheType: 'Token',
-  requireServiceAccount: false,
-};
+import { answering, configText, nodeDir, openNode, openSource, tokenAttributes } from './support.ts';
 
 t.test('each plugin with its state', async (t) => {
-  const { bin, config } = nodeDir(
+  const { bin, config, source } = await openNode(
     t,
-    configText(
+    [
       { name: 'z', matchImages: ['*.example', 'registry.test/team'] },
       { name: 'a' },
       { name: 'open' },
       { name: 'token', tokenAttributes },
-    ),
+    ],
+    { z: answering({}), open: answering({}), token: answering({}) },
   );
-  for (const name of ['z', 'open', 'token']) writePlugin(join(bin, name), answering({}));
   chmodSync(join(bin, 'open'), 0o777);
-  const { source } = await openSource(t, { config, binDir: bin });
+  await source.refresh();
   const [whole, z, a, open, token, environment, ...more] = await source.describe();
   t.match(whole, { where: config, state: 'used', what: 'plugins: 4' });
   t.match(whole?.differs, [
@@ -40,8 +34,7 @@ t.test('each plugin with its state', async (t) => {
 });
 
 t.test('plugins in the order of their names', async (t) => {
-  const { bin, config } = nodeDir(t, configText({ name: 'a' }, { name: 'b' }));
-  const { source } = await openSource(t, { config, binDir: bin });
+  const { source } = await openNode(t, [{ name: 'a' }, { name: 'b' }]);
   t.notMatch((await source.describe())[0]?.differs?.join(), /1\.33/);
 });
 
@@ -57,9 +50,7 @@ t.test('a directory of files', async (t) => {
 });
 
 t.test('a configuration that breaks, and one that was never good', async (t) => {
-  const { bin, config } = nodeDir(t, configText({ name: 'a' }));
-  writePlugin(join(bin, 'a'), answering({}));
-  const { source } = await openSource(t, { config, binDir: bin });
+  const { bin, config, source } = await openNode(t, [{ name: 'a' }], { a: answering({}) });
   writeFileSync(config, '{');
   await source.refresh();
   t.match(await source.describe(), [

@@ -4,7 +4,7 @@ import t from 'tap';
 import { bindPluginMetrics } from '../../../daemon/kubelet/metrics.ts';
 import { defaultRunLimits } from '../../../daemon/kubelet/run/run.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { answering, configText, nodeDir, openSource, writePlugin } from './support.ts';
+import { answering, configText, openNode, writePlugin } from './support.ts';
 
 async function counts(metrics: ReturnType<typeof createMetrics>) {
   const page = await metrics.render();
@@ -22,12 +22,16 @@ async function counts(metrics: ReturnType<typeof createMetrics>) {
 }
 
 t.test('runs are counted by outcome', async (t) => {
-  const { bin, config } = nodeDir(t, configText({ name: 'p', defaultCacheDuration: '0' }));
   const metrics = createMetrics();
-  const plugin = join(bin, 'p');
-  writePlugin(plugin, answering({}));
   const limits = { ...defaultRunLimits, timeoutMs: 2000, drainMs: 50 };
-  const { found, source } = await openSource(t, { config, binDir: bin, metrics, limits });
+  const providers = [{ name: 'p', defaultCacheDuration: '0' }];
+  const { bin, config, found, source } = await openNode(
+    t,
+    providers,
+    { p: answering({}) },
+    { metrics, limits },
+  );
+  const plugin = join(bin, 'p');
   t.same(await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0, broken: 0 });
   await found('registry.example/a');
   t.match(await counts(metrics), { ok: 1, timed: 1 });

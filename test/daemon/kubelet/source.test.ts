@@ -1,23 +1,36 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
-import { answering, configText, creds, echoing, nodeDir, openSource, writePlugin } from './support.ts';
+import {
+  answering,
+  configText,
+  creds,
+  echoing,
+  execV1,
+  marking,
+  nodeDir,
+  openNode,
+  openSource,
+  sh,
+  tokenAttributes,
+  until,
+  waitingFor,
+  writePlugin,
+} from './support.ts';
+
+const app = 'registry.example/app';
+const answer = (user: string, key = 'registry.example') => answering(creds(key, user));
+const credential = (user: string, plugin = user) => `${user}:pass (plugin ${plugin}, registry.example)`;
 
 t.test('a plugin runs only for matching repositories', async (t) => {
-  const { dir, bin, config } = nodeDir(
+  const { source, found, problems } = await openNode(
     t,
-    configText({ name: 'p', matchImages: ['*.example/team', 'other.example'] }),
+    [{ name: 'p', matchImages: ['*.example/team', 'other.example'] }],
+    { p: answer('u', 'a.example/team') },
   );
-  const counter = join(dir, 'runs');
-  writePlugin(
-    join(bin, 'p'),
-    answering(
-      { auth: { 'a.example/team': { username: 'u', password: 'pass' } }, cacheDuration: '0s' },
-      `process.getBuiltinModule('node:fs').appendFileSync(${JSON.stringify(counter)}, '.');`,
-    ),
-  );
-  const { source, found, problems } = await openSource(t, { config, binDir: bin });
   t.equal(source.name, 'credential-provider');
   t.same(await found('a.example/team/app'), ['u:pass (plugin p, a.example/team)']);
   t.same(await found('a.example/other'), []);
@@ -26,156 +39,266 @@ t.test('a plugin runs only for matching repositories', async (t) => {
 });
 
 t.test('one keyring for all plugins: longer keys first, then the order of the configuration', async (t) => {
-  const { bin, config } = nodeDir(t, configText({ name: 'z' }, { name: 'a' }, { name: 'long' }));
-  writePlugin(join(bin, 'z'), answering(creds('registry.example', 'z')));
-  writePlugin(join(bin, 'a'), answering(creds('https://registry.example/v2/', 'a')));
-  writePlugin(join(bin, 'long'), answering(creds('registry.example/app', 'long')));
-  const { found } = await openSource(t, { config, binDir: bin });
-  t.same(await found('registry.example/app'), [
-    'long:pass (plugin long, registry.example/app)',
-    'z:pass (plugin z, registry.example)',
-    'a:pass (plugin a, registry.example)',
-  ]);
-});
-
-t.test('a plugin that needs tokens is left out with the reason', async (t) => {
-  const { bin, config } = nodeDir(
-    t,
-    configText(
-      {
-        name: 'p',
-        tokenAttributes: {
-          serviceAccountTokenAudience: 'a',
-          cacheType: 'Token',
-          requireServiceAccount: true,
-        },
-      },
-      { name: 'q' },
-    ),
-  );
-  for (const name of ['p', 'q']) writePlugin(join(bin, name), answering(creds('registry.example', name)));
-  const { found, problems } = await openSource(t, { config, binDir: bin });
-  t.same(await found('registry.example/app'), ['q:pass (plugin q, registry.example)']);
-  t.match(problems(), [/^plugin p: left out: it needs a token of the pod’s service account/]);
+  const { found } = await openNode(t, [{ name: 'z' }, { name: 'a' }, { name: 'long' }], {
+    z: answer('z'),
+    a: answer('a', 'https://registry.example/v2/'),
+    long: answer('long', 'registry.example/app'),
+  });
+  const long = 'long:pass (plugin long, registry.example/app)';
+  t.same(await found(app), [long, credential('z'), credential('a')]);
 });
 
 t.test('with tokens, a plugin runs for the pod’s service account', async (t) => {
-  const { bin, config } = nodeDir(
+  const attributes = {
+    ...tokenAttributes,
+    cacheType: 'ServiceAccount',
+    requiredServiceAccountAnnotationKeys: ['team/robot'],
+  };
+  const { source, problems, lines } = await openNode(
     t,
-    configText(
-      { name: 'first' },
-      {
-        name: 'p',
-        tokenAttributes: {
-          serviceAccountTokenAudience: 'reg.example',
-          cacheType: 'ServiceAccount',
-          requireServiceAccount: true,
-          requiredServiceAccountAnnotationKeys: ['team/robot'],
+    [{ name: 'first' }, { name: 'p', tokenAttributes: attributes }, { name: 'last' }],
+    { first: answer('first'), last: answer('last'), p: echoing('registry.example') },
+    {
+      tokens: {
+        serviceAccount: async (namespace, name) => {
+          if (name === 'missing') throw new Error('no such account');
+          return { uid: `${namespace}/${name}`, annotations: name === 'plain' ? {} : { 'team/robot': name } };
         },
+        tokenFor: (_, uid, audience) => Promise.resolve(secret(`${uid} for ${audience}`)),
       },
-      { name: 'last' },
-    ),
-  );
-  for (const name of ['first', 'last']) {
-    writePlugin(join(bin, name), answering(creds('registry.example', name)));
-  }
-  writePlugin(join(bin, 'p'), echoing('registry.example'));
-  const { source, problems, lines } = await openSource(t, {
-    config,
-    binDir: bin,
-    tokens: {
-      serviceAccount: (namespace, name) =>
-        name === 'missing'
-          ? Promise.reject(new Error('no such account'))
-          : Promise.resolve({
-              uid: `${namespace}/${name}`,
-              annotations: name === 'plain' ? {} : { 'team/robot': name },
-            }),
-      tokenFor: (_, uid, audience) => Promise.resolve(secret(`${uid} for ${audience}`)),
     },
-  });
-  const found = async (name?: string) =>
-    (
-      await source.lookup(
-        'registry.example/app',
-        undefined,
-        name === undefined ? undefined : { namespace: 'team', name },
-      )
-    ).map(
+  );
+  const found = async (name?: string) => {
+    const matched = await source.lookup(
+      app,
+      undefined,
+      name === undefined ? name : { namespace: 'team', name },
+    );
+    return matched.map(
       ({ credential: { username, password }, source: kind, origin }) =>
         `${kind} ${username}:${reveal(password)} (${origin})`,
     );
+  };
   const shared = (name: string) => `credential-provider ${name}:pass (plugin ${name})`;
-  t.same(await found('a'), [
-    shared('first'),
-    'service-account a:got team/a for reg.example (plugin p for team/a)',
-    shared('last'),
-  ]);
-  t.same((await found('b'))[1], 'service-account b:got team/b for reg.example (plugin p for team/b)');
-  t.same(await found('plain'), [shared('first'), shared('last')], 'without the annotation');
-  t.same(await found(), [shared('first'), shared('last')], 'without an account');
+  const own = (name: string) =>
+    `service-account ${name}:got team/${name} for reg.example (plugin p for team/${name})`;
+  const others = [shared('first'), shared('last')];
+  t.same(await found('a'), [shared('first'), own('a'), shared('last')]);
+  t.same((await found('b'))[1], own('b'));
+  t.same(await found('plain'), others, 'without the annotation');
+  t.same(await found(), others, 'without an account');
   t.same(problems(), []);
-  t.equal(source.dependsOnServiceAccount?.('registry.example/app'), true);
+  t.equal(source.dependsOnServiceAccount?.(app), true);
   t.equal(source.dependsOnServiceAccount?.('other.example/app'), false);
-  t.same(await found('missing'), [shared('first'), shared('last')]);
+  t.same(await found('missing'), others);
   t.match(problems(), [
     /^plugin p: for image registry.example\/app: Failed to get service account team\/missing: no such account$/,
   ]);
   t.notMatch(lines.join(''), /for reg\.example/);
 });
 
-t.test('fingerprints depend on tokens', async (t) => {
-  const { bin, config } = nodeDir(
-    t,
-    configText({
-      name: 'p',
-      tokenAttributes: { serviceAccountTokenAudience: 'a', cacheType: 'Token', requireServiceAccount: true },
-    }),
-  );
-  writePlugin(join(bin, 'p'), answering(creds('registry.example', 'p')));
+t.test('without tokens, a plugin that needs them is left out; the fingerprint depends on it', async (t) => {
+  const plugins = { p: answer('p'), q: answer('q') };
+  const providers = [{ name: 'p', tokenAttributes }, { name: 'q' }];
   const never = () => Promise.reject(new Error('never'));
-  const tokens = { serviceAccount: never, tokenFor: never };
-  const may = await openSource(t, { config, binDir: bin, tokens });
-  const mayNot = await openSource(t, { config, binDir: bin, noTokens: 'the setting is off' });
-  t.not(may.source.fingerprint(), mayNot.source.fingerprint());
-  t.equal(mayNot.source.dependsOnServiceAccount?.('registry.example/app'), false);
-  t.match(mayNot.problems(), [/may not ask for one; .* \(the setting is off\)$/]);
-  t.match(await may.source.describe(), [
-    {},
-    { where: 'plugin p', state: 'used', what: /token/, differs: [/bound to a pod/] },
-    {},
+  const {
+    config,
+    bin: binDir,
+    source,
+  } = await openNode(t, providers, plugins, {
+    tokens: { serviceAccount: never, tokenFor: never },
+  });
+  const without = await openSource(t, { config, binDir, noTokens: 'the setting is off' });
+  t.not(source.fingerprint(), without.source.fingerprint());
+  t.equal(without.source.dependsOnServiceAccount?.(app), false);
+  t.same(await without.found(app), [credential('q')]);
+  t.match(without.problems(), [
+    /^plugin p: left out: it needs a token .* may not ask for one; .* \(the setting is off\)$/,
   ]);
+  t.match((await source.describe())[1], { where: 'plugin p', state: 'used', differs: [/bound to a pod/] });
 });
 
 t.test('an aborted caller does not stop a run for other callers', async (t) => {
-  const { dir, bin, config } = nodeDir(t, configText({ name: 'p' }));
-  const gate = join(dir, 'go');
-  const started = join(dir, 'started');
-  writePlugin(
-    join(bin, 'p'),
-    answering(
-      creds('registry.example', 'u'),
-      `const fs = process.getBuiltinModule('node:fs'); fs.appendFileSync(${JSON.stringify(started)}, '.');
-       while (!fs.existsSync(${JSON.stringify(gate)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);`,
-    ),
-  );
-  const { found } = await openSource(t, { config, binDir: bin });
-  const signal = AbortSignal.timeout(200);
-  await t.rejects(found('registry.example/app', signal), { name: 'TimeoutError' });
-  const second = found('registry.example/app');
+  const gate = join(t.testdir(), 'go');
+  const body = answering(creds('registry.example', 'p'), marking(`${gate}.started`) + waitingFor(gate));
+  const { found } = await openNode(t, [{ name: 'p' }], { p: body });
+  await t.rejects(found(app, AbortSignal.timeout(200)), { name: 'TimeoutError' });
+  const second = found(app);
   writeFileSync(gate, '');
-  t.same(await second, ['u:pass (plugin p, registry.example)']);
-  rmSync(started);
-  t.same(await found('registry.example/app'), ['u:pass (plugin p, registry.example)']);
-  t.throws(() => rmSync(started), { code: 'ENOENT' }, 'cached');
+  t.same(await second, [credential('p')]);
+  rmSync(`${gate}.started`);
+  t.same(await found(app), [credential('p')]);
+  t.notOk(existsSync(`${gate}.started`), 'cached');
 });
 
 t.test('closing kills running plugins', async (t) => {
-  const { bin, config } = nodeDir(t, configText({ name: 'p' }));
-  writePlugin(join(bin, 'p'), 'while :; do sleep 60; done', '/bin/sh');
-  const { source, found, problems } = await openSource(t, { config, binDir: bin });
-  const running = found('registry.example/app');
+  const { source, found, problems } = await openNode(t, [{ name: 'p' }], {
+    p: sh('while :; do sleep 60; done'),
+  });
+  const running = found(app);
   await source.close();
   t.same(await running, []);
   t.same(problems(), [], 'not a failure of the plugin');
+});
+
+t.test('missing or unsafe programs are left out with the reason until they are fixed', async (t) => {
+  const { bin, source, found, problems, lines } = await openNode(t, [{ name: 'p' }], {}, { debounceMs: 5 });
+  const missing = source.fingerprint();
+  t.match(problems(), [/^plugin p: left out: plugin binary executable .*\/bin\/p did not exist$/]);
+  t.same(await found(app), []);
+  writePlugin(join(bin, 'p'), answer('p'));
+  t.ok(await until(() => problems().length === 0));
+  t.same(await found(app), [credential('p')]);
+  t.not(source.fingerprint(), missing);
+  chmodSync(join(bin, 'p'), 0o777);
+  await source.refresh();
+  t.match(problems(), [/left out: .*can be written by others \(mode 0777\)/]);
+  t.same(await found(app), []);
+  t.equal(lines.length, 2, 'one log line each');
+});
+
+t.test('the configuration is live; if it breaks, the last good one stays in force', async (t) => {
+  const { config, source, found, problems, lines } = await openNode(
+    t,
+    [{ name: 'p' }],
+    { p: answer('p') },
+    { debounceMs: 5 },
+  );
+  const first = source.fingerprint();
+  t.same(await found(app), [credential('p')]);
+  const becomes = async (text: string, problem: RegExp) => {
+    writeFileSync(config, text);
+    t.ok(await until(() => problem.test(problems().join())), `${problem}`);
+  };
+
+  await becomes(
+    '{"kind":"Cred',
+    /config\.json: error decoding config .* is not valid JSON; the last good one stays in force$/,
+  );
+  await source.refresh();
+  t.equal(lines.length, 1, 'one log line');
+  t.same(await found(app), [credential('p')]);
+  t.equal(source.fingerprint(), first);
+
+  await becomes(
+    configText({ name: 'p', matchImages: [] }),
+    /failed to validate.*providers\.matchImages: Required value: at least 1 item in matchImages is required/,
+  );
+  await becomes(configText({ name: 'p' }, { name: 'p', matchImages: ['a'] }), /duplicate provider name "p"/);
+  await becomes(configText({ name: 'p', matchImages: ['registry.example', 'new.example'] }), /^$/);
+  t.same(await found('new.example/app'), [], 'its key does not match');
+  t.not(source.fingerprint(), first);
+
+  writeFileSync(config, configText({ name: 'p' }));
+  await source.refresh();
+  t.equal(source.fingerprint(), first, 'equal for equal content');
+});
+
+t.test('unchanged providers keep their cache', async (t) => {
+  const counter = join(t.testdir(), 'runs');
+  const { config, source, found } = await openNode(
+    t,
+    [{ name: 'p' }, { name: 'q', matchImages: ['q.example'] }],
+    { p: answering(creds('registry.example', 'p'), marking(counter)), q: answer('q', 'q.example') },
+  );
+  await found(app);
+  rmSync(counter);
+  writeFileSync(config, configText({ name: 'q', matchImages: ['r.example'] }, { name: 'p' }));
+  await source.refresh();
+  t.same(await found(app), [credential('p')]);
+  t.notOk(existsSync(counter), 'it did not run again');
+});
+
+t.test('a missing configuration is a problem until it appears', async (t) => {
+  const { dir, bin } = nodeDir(t, '{}');
+  const config = join(dir, 'later.yaml');
+  writePlugin(join(bin, 'p'), answer('p'));
+  const { source, found, problems } = await openSource(t, { config, binDir: bin });
+  t.same(problems(), [`${config}: unable to access path ${JSON.stringify(config)}: there is no such file`]);
+  t.same(await found(app), []);
+  t.equal(typeof source.fingerprint(), 'string');
+  writeFileSync(config, configText({ name: 'p' }));
+  await source.refresh();
+  t.same(await found(app), [credential('p')]);
+});
+
+t.test('equal nodes have equal fingerprints, without running plugins or containing secrets', async (t) => {
+  const prints: string[] = [];
+  for (const comment of ['', '// another architecture']) {
+    const ran = join(t.testdir(), 'ran');
+    const providers = [{ name: 'p', env: [{ name: 'PASSWORD', value: 'hunter22' }] }];
+    const { source } = await openNode(t, providers, { p: `${comment}\n${marking(ran)}` });
+    t.notOk(existsSync(ran));
+    prints.push(source.fingerprint());
+  }
+  t.equal(prints[0], prints[1]);
+  t.match(prints[0], /^[\w-]{43}$/);
+});
+
+t.test('credentials for another registry are ignored', async (t) => {
+  const keys = ['evil.example', '*', 'registry.example/other', 'registry.example:443'];
+  const auth = Object.fromEntries(keys.map((key) => [key, { username: 'evil', password: 'pass' }]));
+  const { found } = await openNode(t, [{ name: 'p' }], { p: answering({ auth }) });
+  t.same(await found(app), []);
+});
+
+t.test('a failed plugin does not affect the others', async (t) => {
+  const { found, problems, lines } = await openNode(t, [{ name: 'bad' }, { name: 'good' }], {
+    bad: sh('echo "secret=hunter2hunter2 is wrong" >&2; exit 1'),
+    good: answer('good'),
+  });
+  t.same(await found(app), [credential('good')]);
+  const message =
+    'error execing credential provider plugin bad for image registry.example/app: exit status 1: secret=[secret] is wrong';
+  t.same(problems(), [`plugin bad: ${message}`]);
+  await found(app);
+  t.equal(lines.length, 1, 'it is backed off after a failure');
+  t.match(JSON.parse(lines[0] ?? ''), { plugin: 'bad', image: app, problem: message });
+  t.notMatch(lines.join(''), /hunter2/);
+});
+
+t.test('garbage and control characters are neither used nor quoted', async (t) => {
+  const escape = `{"apiVersion":"\\u001b[2Jpass-word"}`;
+  for (const output of ['{"kind":', String.raw`\033[31mpass-word`, '', '[]', 'null', escape]) {
+    const { found, problems, lines } = await openNode(t, [{ name: 'p' }], {
+      p: sh(`printf '%b' '${output}'`),
+    });
+    t.same(await found(app), [], output);
+    t.equal(problems().length, 1);
+    // oxlint-disable-next-line no-control-regex
+    t.notMatch([...problems(), ...lines.map((line) => line.trimEnd())].join(''), /[\u0000-\u001f]|\\u001b/);
+  }
+});
+
+t.test('a plugin does not get the agent’s environment', async (t) => {
+  const env = [
+    { name: 'B', value: 'from config' },
+    { name: 'C', value: '' },
+  ];
+  const { bin, config } = nodeDir(t, configText({ name: 'p', env }));
+  writePlugin(
+    join(bin, 'p'),
+    sh(
+      `env=$(tr '\\0' '|' < /proc/$$/environ)\n` +
+        `echo '{"kind":"CredentialProviderResponse","apiVersion":"${execV1}","cacheKeyType":"Image",` +
+        `"auth":{"registry.example":{"username":"'"$env"'","password":""}}}'`,
+    ),
+  );
+  const ours = ['KUBERNETES_SERVICE_HOST=10.0.0.1', 'NODE_OPTIONS=--no-warnings', 'AWS_SESSION_TOKEN=ours'];
+  const driver = fileURLToPath(new URL('print-lookup.ts', import.meta.url));
+  const args = ['-i', ...ours, 'HOME=/h', process.execPath, driver, config, bin, app];
+  const printed = execFileSync('/usr/bin/env', args, { encoding: 'utf8' });
+  const path = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+  const expected = ['HOME=/root', path, 'A=from setting', 'B=from config', 'C=', ''];
+  // Where the machine has a kubelet, its variables come first.
+  t.match(printed, /A=from setting\|B=from config\|C=\|$/);
+  t.notMatch(printed, /KUBERNETES|NODE_OPTIONS|ours/);
+  if (!printed.includes('INVOCATION_ID=')) t.equal(printed, expected.join('|'));
+});
+
+t.test('a program that becomes unsafe does not run', async (t) => {
+  const { bin, found, problems } = await openNode(t, [{ name: 'p' }], { p: answer('p') });
+  chmodSync(bin, 0o777);
+  t.same(await found(app), []);
+  t.match(problems(), [/the directory of .* can be written by others/]);
 });

@@ -17,11 +17,29 @@ export const execV1 = 'credentialprovider.kubelet.k8s.io/v1';
 /** Files are read only on `refresh`. */
 export const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 
-/** Writes an executable script. Default interpreter: the Node of the test. */
+/** Writes an executable script. Default interpreter: the Node of the test, unless the body names one. */
 export function writePlugin(path: string, body: string, interpreter = process.execPath): void {
-  writeFileSync(path, `#!${interpreter}\n${body}\n`);
+  writeFileSync(path, body.startsWith('#!') ? body : `#!${interpreter}\n${body}\n`);
   chmodSync(path, 0o755);
 }
+
+/** The body of a shell script. */
+export const sh = (body: string): string => `#!/bin/sh\n${body}\n`;
+
+/** JavaScript that appends to a file. */
+export const marking = (file: string): string =>
+  `process.getBuiltinModule('node:fs').appendFileSync(${JSON.stringify(file)}, '.');`;
+
+/** JavaScript that waits for a file. */
+export const waitingFor = (file: string): string =>
+  `while (!process.getBuiltinModule('node:fs').existsSync(${JSON.stringify(file)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);`;
+
+/** Attributes of a provider that needs tokens. */
+export const tokenAttributes = {
+  serviceAccountTokenAudience: 'reg.example',
+  cacheType: 'Token',
+  requireServiceAccount: true,
+};
 
 /** The body of a plugin with this response. `before` runs first. */
 export function answering(response: object, before = ''): string {
@@ -83,6 +101,18 @@ export function nodeDir(t: Test, config: string): { dir: string; bin: string; co
   const bin = join(dir, 'bin');
   mkdirSync(bin, { mode: 0o755 });
   return { dir, bin, config: join(dir, 'config.json') };
+}
+
+/** A node with plugins and its open source. */
+export async function openNode(
+  t: Test,
+  providers: readonly ProviderFields[],
+  plugins: Readonly<Record<string, string>> = {},
+  options: Partial<CredentialProviderSourceOptions> = {},
+) {
+  const node = nodeDir(t, configText(...providers));
+  for (const [name, body] of Object.entries(plugins)) writePlugin(join(node.bin, name), body);
+  return { ...node, ...(await openSource(t, { config: node.config, binDir: node.bin, ...options })) };
 }
 
 export interface OpenSource {

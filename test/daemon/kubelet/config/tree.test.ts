@@ -1,13 +1,7 @@
 import t from 'tap';
-import {
-  boolean,
-  DecodeError,
-  entries,
-  fields,
-  items,
-  text,
-  parseJsonTree,
-} from '../../../../daemon/kubelet/config/tree.ts';
+import { DecodeError, parseJsonTree, type Tree } from '../../../../daemon/kubelet/config/tree.ts';
+import * as fc from 'fast-check';
+import { parseYamlTree } from '../../../../daemon/kubelet/config/tree-yaml.ts';
 
 t.test('JSON members in order, with duplicates', async (t) => {
   t.same(parseJsonTree(' {"b" : [1, {"a":null}, "x\\"y" ] ,\t"b":true,\n"":-1.5e3, "c":{}, "d":[]} '), {
@@ -26,47 +20,125 @@ t.test('JSON members in order, with duplicates', async (t) => {
   t.throws(() => parseJsonTree(`${'['.repeat(70)}${']'.repeat(70)}`), { message: /nested deeper than 64/ });
 });
 
-t.test('fields match by exact names; unknown and duplicate fields are errors', async (t) => {
+/** As plain values; a duplicate is there as a list of pairs. */
+function plain(tree: Tree): unknown {
+  if (tree === null || typeof tree !== 'object') return tree;
+  if ('members' in tree) return Object.fromEntries(tree.members.map(([name, value]) => [name, plain(value)]));
+  return tree.map(plain);
+}
+
+function read(text: string): unknown {
   const strict: string[] = [];
-  const tree = parseJsonTree('{"name":"a","Name":"b","name":"c","x":{"y":1}}');
-  t.same(fields(tree, 'list[0]', ['name', 'absent'], strict), { name: 'c' });
-  t.same(strict, [
-    'unknown field "list[0].Name"',
-    'duplicate field "list[0].name"',
-    'unknown field "list[0].x"',
-  ]);
-  t.same(fields(null, '', ['name'], strict), {});
-  const more: string[] = [];
-  t.same(
-    [...entries(parseJsonTree('{"a":1,"b":2,"a":3,"__proto__":4}'), 'auth', more)],
-    [
-      ['a', 3],
-      ['b', 2],
-      ['__proto__', 4],
-    ],
-  );
-  t.same(more, ['duplicate field "auth.a"']);
+  const value = plain(parseYamlTree(text, strict));
+  return strict.length > 0 ? strict : value;
+}
+
+t.test('YAML 1.1 scalars as in Go', async (t) => {
+  const cases: [string, unknown][] = [
+    ['yes', true],
+    ['Y', true],
+    ['on', true],
+    ['TRUE', true],
+    ['off', false],
+    ['n', false],
+    ['yEs', 'yEs'],
+    ['~', null],
+    ['Null', null],
+    ['', null],
+    ['"yes"', 'yes'],
+    ["'10'", '10'],
+    ['10m', '10m'],
+    ['1h30m', '1h30m'],
+    ['2001-12-14', '2001-12-14'],
+    ['12:30', '12:30'],
+    ['1.2.3', '1.2.3'],
+    ['-x', '-x'],
+    ['!!str 10', '10'],
+    ['!!str yes', 'yes'],
+    ['!own text', 'text'],
+    ['!!binary aGVsbG8=', 'hello'],
+    ['|\n  a\n  b\n', 'a\nb\n'],
+    ['>-\n  a\n  b\n', 'a b'],
+  ];
+  for (const [text, expected] of cases) t.same(read(`value: ${text}`), { value: expected }, text);
+  for (const text of ['10', '-1', '0x1F', '0b11', '0777', '0o7', '1_000', '1.5', '.5', '1e3', '+1']) {
+    t.equal(typeof (read(`- ${text}`) as unknown[])[0], 'number', text);
+  }
+  for (const text of ['0x', '1__m', '09a', '1e', '.e', '_1']) t.same(read(`- ${text}`), [text]);
 });
 
-t.test('null is the empty value of every kind; other kinds are errors', async (t) => {
-  t.equal(text(null, 'a'), '');
-  t.equal(text(undefined, 'a'), '');
-  t.equal(boolean(null, 'a'), undefined);
-  t.equal(boolean(false, 'a'), false);
-  t.equal(items(null, 'a', text), undefined);
-  t.same(items(['x', null], 'a', text), ['x', '']);
-  const wrong: [() => unknown, RegExp][] = [
-    [() => text(1, 'a.b'), /^cannot unmarshal number into "a\.b" of type string$/],
-    [() => text(true, 'a'), /cannot unmarshal bool/],
-    [() => text(['hunter22'], 'a'), /cannot unmarshal array/],
-    [() => boolean('yes', 'a'), /cannot unmarshal string into "a" of type bool/],
-    [() => items('x', 'a', text), /of type list/],
-    [() => items([1], 'a', text), /into "a\[0\]"/],
-    [() => fields('x', '', ['a'], []), /cannot unmarshal string into the document of type object/],
-    [() => fields([], 'a', ['a'], []), /cannot unmarshal array into "a" of type object/],
+t.test('keys become strings; aliases and merges are followed', async (t) => {
+  t.same(read('1: a\nyes: b\n"c": d'), { '1': 'a', true: 'b', c: 'd' });
+  t.same(read('a: &x {b: c}\nd: *x'), { a: { b: 'c' }, d: { b: 'c' } });
+  t.same(read('a: &x {b: c}\nd:\n  <<: *x\n  e: f'), { a: { b: 'c' }, d: { b: 'c', e: 'f' } });
+  t.same(read('a: &x {b: c}\nd: &y {e: f}\ng:\n  <<: [*x, *y]'), {
+    a: { b: 'c' },
+    d: { e: 'f' },
+    g: { b: 'c', e: 'f' },
+  });
+  t.same(read('"<<": a'), { '<<': 'a' }, 'in quotes it is a key');
+});
+
+t.test('only the first document counts', async (t) => {
+  t.same(read('---\na: b\n---\nc: ['), { a: 'b' });
+  t.same(read('# nothing\n'), null);
+});
+
+t.test('a duplicate key is an error with its line', async (t) => {
+  t.same(read('a: 1\nb:\n  c: 1\n  c: 2\na: 2'), [
+    'yaml: line 4: key "c" already set in map',
+    'yaml: line 5: key "a" already set in map',
+  ]);
+  t.same(read('a: &x {b: c}\nd:\n  <<: *x\n  b: f'), ['yaml: line 4: key "b" already set in map']);
+});
+
+t.test('invalid texts are refused without quoting them', async (t) => {
+  const cases: [string, RegExp][] = [
+    ['a: [hunter22', /^yaml: line 1: /],
+    ['a: "hunter22', /^yaml: line 1: /],
+    ['a: *hunter22', /^yaml: /],
+    ['a: .inf', /JSON does not have/],
+    ['~: a', /unsupported map key/],
+    ['[a]: b', /unsupported map key/],
+    ['<<: hunter22', /map merge requires/],
+    ['\ta: b', /^yaml: /],
+    [`a: ${'['.repeat(100)}${']'.repeat(100)}`, /nested deeper/],
+    [
+      `a0: &a0 [x]\n${Array.from({ length: 12 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]`).join('\n')}`,
+      /excessive aliasing/,
+    ],
+    ['a: &a [*a]', /nested deeper|excessive/],
+    [`${': '.repeat(20_000)}a: b\n- c`, /nested deeper/],
   ];
-  for (const [act, message] of wrong) {
-    t.throws(act, DecodeError);
-    t.throws(act, { code: 'malformed', temporary: false, message });
+  for (const [text, message] of cases) {
+    try {
+      t.fail(`${text} gave ${JSON.stringify(read(text))}`);
+    } catch (error) {
+      t.ok(error instanceof DecodeError, text);
+      t.match(error, { message });
+      t.notMatch(String(error), /hunter22/);
+    }
   }
+});
+
+t.test('property: JSON reads the same as YAML', async (t) => {
+  const leaf = fc.oneof(fc.string(), fc.boolean(), fc.constant(null));
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof({ depthSize: 'small' }, leaf, tie('list'), tie('map')),
+    list: fc.array(tie('value'), { maxLength: 3 }),
+    map: fc.dictionary(fc.string({ minLength: 1, maxLength: 8 }), tie('value'), {
+      maxKeys: 3,
+      noNullPrototype: true,
+    }),
+  }));
+  fc.assert(
+    fc.property(value, (value) => {
+      const text = JSON.stringify(value);
+      const expected = plain(parseJsonTree(text));
+      t.same(expected, JSON.parse(text));
+      // Keys that are not plain texts in YAML stay so when quoted.
+      t.same(read(text), expected);
+    }),
+    { numRuns: 200 },
+  );
 });

@@ -24,26 +24,10 @@ t.test('lookup by image, by registry, then global', async (t) => {
   t.equal(user(cache.get('r.example/a')), 'image');
   t.equal(user(cache.get('r.example/b')), 'registry');
   t.equal(user(cache.get('r.example:443/b')), 'global');
-  t.equal(
-    user(cache.get('r.example/a', Buffer.from('account'))),
-    undefined,
-    'accounts have separate entries',
-  );
-  cache.set(cacheKey('r.example/a', Buffer.from('account')), new Map(), 1000);
-  t.same(cache.get('r.example/a', Buffer.from('account')), new Map(), 'an empty answer is cached too');
-});
-
-t.test('an entry expires strictly after its end', async (t) => {
-  const clock = createFakeClock();
-  const cache = new CredentialCache(clock);
-  cache.set(cacheKey('a'), auth(), 1000);
-  await clock.advance(1000);
-  t.ok(cache.get('a'));
-  await clock.advance(1);
-  t.notOk(cache.get('a'));
-  t.equal(cache.size, 0);
-  cache.set(cacheKey('a'), auth(), -1);
-  t.notOk(cache.get('a'), 'a negative duration is expired at once');
+  const account = Buffer.from('account');
+  t.equal(user(cache.get('r.example/a', account)), undefined, 'accounts have separate entries');
+  cache.set(cacheKey('r.example/a', account), new Map(), 1000);
+  t.same(cache.get('r.example/a', account), new Map(), 'an empty answer is cached too');
 });
 
 t.test('expired entries are purged every 15 minutes', async (t) => {

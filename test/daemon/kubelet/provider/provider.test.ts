@@ -1,7 +1,11 @@
 import t from 'tap';
-import { PluginError } from '../../../../daemon/kubelet/run/plugin-error.ts';
+import { PluginError, type PluginErrorCode } from '../../../../daemon/kubelet/run/plugin-error.ts';
 import type { ProviderConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
-import { Provider, type ProviderOptions } from '../../../../daemon/kubelet/provider/provider.ts';
+import {
+  Provider,
+  type ProviderOptions,
+  PluginBackOff,
+} from '../../../../daemon/kubelet/provider/provider.ts';
 import type { Execute, ProviderResponse } from '../../../../daemon/kubelet/run/execute.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
@@ -139,4 +143,33 @@ t.test('a caller that joins an abandoned run starts another', async (t) => {
   const stopped = provider({}, { execute: () => Promise.reject(new PluginError('stopped', 'p', 'the end')) });
   t.match(await stopped.made.provide('r.example/a'), { reason: 'the end' });
   t.equal(stopped.made.lastFailure(), undefined);
+});
+
+const failure = (image: string, code: PluginErrorCode = 'failed') => ({
+  image,
+  error: new PluginError(code, 'p', `${code} ${image}`),
+});
+
+t.test('the back-off doubles from 10 s, or a minute after a timeout, up to 5 minutes', async (t) => {
+  for (const [code, expected] of [
+    ['failed', [10, 20, 40, 80, 160, 300, 300]],
+    ['timeout', [60, 120, 240, 300, 300]],
+  ] as const) {
+    const clock = createFakeClock();
+    const backOff = new PluginBackOff(clock);
+    for (const seconds of expected) {
+      backOff.failed('a', failure('a', code));
+      await clock.advance(seconds * 1000 - 1);
+      t.throws(() => backOff.check('a'), { message: `${code} a` });
+      await clock.advance(1);
+      t.doesNotThrow(() => backOff.check('a'), `${code} ${seconds} s`);
+    }
+  }
+});
+
+t.test('the number of failures is limited', async (t) => {
+  const backOff = new PluginBackOff(createFakeClock());
+  for (let index = 0; index <= 1000; index += 1) backOff.failed(`${index}`, failure(`${index}`));
+  t.doesNotThrow(() => backOff.check('0'));
+  t.throws(() => backOff.check('1'), { message: 'failed 1' });
 });

@@ -1,62 +1,60 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
-import { createExecute } from '../../../../daemon/kubelet/run/execute.ts';
+import t, { type Test } from 'tap';
+import type { ProviderConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
+import { createExecute, encodeRequest, decodeResponse } from '../../../../daemon/kubelet/run/execute.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
 import { HostSemaphore } from '../../../../src/async/semaphore.ts';
-import { answering, execV1, nodeDir, until, writePlugin } from '../support.ts';
+import { answering, execV1, marking, nodeDir, sh, until, waitingFor, writePlugin } from '../support.ts';
+import { secret, reveal } from '../../../../src/telemetry/secret.ts';
+import { pluginOutput } from '../../../support/fuzz/node-files.ts';
+import { assertFuzz } from '../../../support/fuzz/target.ts';
 
-const config = { name: 'p', matchImages: ['r.example'], apiVersion: execV1 };
-
-t.test('runs are limited, and an abandoned run never starts', async (t) => {
+/** Executes a plugin with this body, which has the path of a log. */
+function setUp(
+  t: Test,
+  body: (log: string) => string,
+  config: Partial<ProviderConfig> = {},
+  maxRuns?: number,
+) {
   const { bin: binDir } = nodeDir(t, '');
   const log = join(binDir, 'log');
-  const go = join(binDir, 'go');
-  writePlugin(
-    join(binDir, 'p'),
-    answering(
-      {},
-      `const fs = process.getBuiltinModule('node:fs'); fs.appendFileSync(${JSON.stringify(log)}, 's');
-       while (!fs.existsSync(${JSON.stringify(go)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);`,
-    ),
+  writePlugin(join(binDir, 'p'), body(log));
+  const execute = createExecute(
+    { name: 'p', matchImages: ['r.example'], apiVersion: execV1, ...config },
+    {
+      hostRoot: '/',
+      binDir,
+      semaphore: new HostSemaphore(maxRuns),
+      clock: systemClock,
+      stop: new AbortController().signal,
+      environment: () => Promise.resolve(['PATH=/bin:/usr/bin']),
+    },
   );
-  const execute = createExecute(config, {
-    hostRoot: '/',
-    binDir,
-    semaphore: new HostSemaphore(2),
-    clock: systemClock,
-    stop: new AbortController().signal,
-    environment: () => Promise.resolve([]),
-  });
+  return { log, execute };
+}
+
+t.test('runs are limited, and an abandoned run never starts', async (t) => {
+  const body = (log: string) => answering({}, marking(log) + waitingFor(`${log}.go`));
+  const { log, execute } = setUp(t, body, {}, 2);
   const waiting = [1, 2, 3].map((n) => execute({ image: `r.example/${n}` }, new AbortController().signal));
   const gone = new AbortController();
   const abandoned = execute({ image: 'r.example/4' }, gone.signal);
   t.ok(await until(() => existsSync(log) && readFileSync(log, 'utf8').length === 2));
   gone.abort();
   await t.rejects(abandoned, { code: 'stopped' });
-  t.equal(readFileSync(log, 'utf8'), 'ss');
-  writeFileSync(go, '');
+  t.equal(readFileSync(log, 'utf8'), '..');
+  writeFileSync(`${log}.go`, '');
   t.equal((await Promise.all(waiting)).length, 3);
-  t.equal(readFileSync(log, 'utf8'), 'sss');
+  t.equal(readFileSync(log, 'utf8'), '...');
 });
 
 t.test('the request has the configured version', async (t) => {
-  const { bin: binDir } = nodeDir(t, '');
-  const log = join(binDir, 'log');
-  writePlugin(join(binDir, 'p'), `cat > ${log}; echo "$@" >> ${log}`, '/bin/sh');
-  const stop = new AbortController();
-  const execute = createExecute(
-    { ...config, apiVersion: 'credentialprovider.kubelet.k8s.io/v1alpha1', args: ['--v=5', 'a b'] },
-    {
-      hostRoot: '/',
-      binDir,
-      semaphore: new HostSemaphore(),
-      clock: systemClock,
-      stop: stop.signal,
-      environment: () => Promise.resolve(['PATH=/bin:/usr/bin']),
-    },
-  );
-  await t.rejects(execute({ image: 'r.example/a' }, stop.signal), {
+  const { log, execute } = setUp(t, (file) => sh(`cat > ${file}; echo "$@" >> ${file}`), {
+    apiVersion: 'credentialprovider.kubelet.k8s.io/v1alpha1',
+    args: ['--v=5', 'a b'],
+  });
+  await t.rejects(execute({ image: 'r.example/a' }, new AbortController().signal), {
     code: 'bad-response',
     message: /^error reading GVK from response/,
   });
@@ -65,3 +63,115 @@ t.test('the request has the configured version', async (t) => {
     '{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1","image":"r.example/a"}\n--v=5 a b\n',
   );
 });
+
+const group = 'credentialprovider.kubelet.k8s.io';
+
+t.test('one line with the members and escapes of Go', async (t) => {
+  t.equal(
+    encodeRequest(`${group}/v1`, {
+      image: 'registry.example/a',
+      serviceAccountToken: secret('to<k>en'),
+      serviceAccountAnnotations: { 'b/z': 'a&b\u2028', 'a/é': '"\\', 'B/a': '' },
+    }),
+    `{"kind":"CredentialProviderRequest","apiVersion":"${group}/v1","image":"registry.example/a",` +
+      String.raw`"serviceAccountToken":"to\u003ck\u003een","serviceAccountAnnotations":{"B/a":"","a/é":"\"\\","b/z":"a\u0026b\u2028"}}` +
+      '\n',
+  );
+});
+
+t.test('versions before v1 have no tokens, and empty members are omitted', async (t) => {
+  const request = { image: 'a/b', serviceAccountToken: secret('t'), serviceAccountAnnotations: { a: 'b' } };
+  for (const version of ['v1alpha1', 'v1beta1']) {
+    t.equal(
+      encodeRequest(`${group}/${version}`, request),
+      `{"kind":"CredentialProviderRequest","apiVersion":"${group}/${version}","image":"a/b"}\n`,
+    );
+  }
+  t.equal(
+    encodeRequest(`${group}/v1`, {
+      image: 'a/b',
+      serviceAccountToken: secret(''),
+      serviceAccountAnnotations: {},
+    }),
+    `{"kind":"CredentialProviderRequest","apiVersion":"${group}/v1","image":"a/b"}\n`,
+  );
+});
+
+const response = (members: string): string =>
+  `{"kind":"CredentialProviderResponse","apiVersion":"${execV1}"${members}}`;
+
+t.test('valid responses', async (t) => {
+  const decoded = decodeResponse(
+    ` ${response(',"cacheKeyType":"Registry","cacheDuration":"-1m","auth":{"b":{"username":"u","password":"hunter22"},"a":null}')}\n`,
+    'p',
+    execV1,
+  );
+  t.match(decoded, { cacheKeyType: 'Registry', cacheDurationMs: -60_000 });
+  t.same(
+    [...decoded.auth].map(([key, { username, password }]) => [key, username, reveal(password)]),
+    [
+      ['b', 'u', 'hunter22'],
+      ['a', '', ''],
+    ],
+  );
+  t.notMatch(JSON.stringify(decoded.auth.get('b')), /hunter22/);
+  t.same(decodeResponse(response(''), 'p', execV1), {
+    cacheKeyType: '',
+    cacheDurationMs: undefined,
+    auth: new Map(),
+  });
+  t.equal(decodeResponse(response(',"cacheDuration":null'), 'p', execV1).cacheDurationMs, undefined);
+  t.equal(decodeResponse(response(',"cacheDuration":"0"'), 'p', execV1).cacheDurationMs, 0);
+});
+
+t.test('other responses are refused in the kubelet’s words, without quoting them', async (t) => {
+  const fixed = 'error decoding credential provider plugin response from stdout';
+  const mismatch = `apiVersion from credential plugin response did not match expected apiVersion:${execV1}, actual apiVersion:`;
+  const cases: [string, string | RegExp][] = [
+    [
+      'hunter22',
+      /^error reading GVK from response: couldn't get version\/kind; json parse error: is not valid JSON$/,
+    ],
+    ['', /^error reading GVK from response/],
+    ['kind: CredentialProviderResponse', /^error reading GVK/],
+    ['[]', /^error reading GVK/],
+    [`{"kind":1,"apiVersion":"${execV1}"}`, /^error reading GVK/],
+    [`\ufeff${response('')}`, /^error reading GVK/],
+    [`${response('')}${response('')}`, /^error reading GVK/],
+    ['null', mismatch],
+    ['{}', mismatch],
+    [
+      '{"apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1"}',
+      `${mismatch}credentialprovider.kubelet.k8s.io/v1beta1`,
+    ],
+    ['{"apiVersion":"\\u001b[2J\\n"}', `${mismatch}?[2J?`],
+    [`{"kind":"CredentialProviderRequest","apiVersion":"${execV1}"}`, fixed],
+    [`{"apiVersion":"${execV1}"}`, fixed],
+    [`{"Kind":"CredentialProviderResponse","APIVersion":"${execV1}"}`, fixed],
+    [response(',"auth":{"a":{"Username":"hunter22"}}'), fixed],
+    [response(',"auth":{"a":{"username":"u","username":"u"}}'), fixed],
+    [response(',"auth":{"a":{},"a":{}}'), fixed],
+    [response(',"auth":{"a":{"username":1}}'), fixed],
+    [response(',"auth":[]'), fixed],
+    [response(',"Auth":{}'), fixed],
+    [response(',"extra":"hunter22"'), fixed],
+    [response(',"cacheDuration":60'), fixed],
+    [response(',"cacheDuration":"1d"'), fixed],
+    [response(',"cacheKeyType":1'), fixed],
+    [response(`,"kind":"CredentialProviderResponse"`), fixed],
+  ];
+  for (const [stdout, message] of cases) {
+    t.throws(
+      () => decodeResponse(stdout, 'p', execV1),
+      { code: 'bad-response', where: 'p', message },
+      stdout,
+    );
+  }
+  t.throws(
+    () => decodeResponse('{"kind":"CredentialProviderResponse","apiVersion":"a/v1"}', 'p', 'a/v1'),
+    { message: fixed },
+    'another group, even if it is configured',
+  );
+});
+
+t.test('property: any output gives a response or a PluginError', () => assertFuzz(pluginOutput, 500));

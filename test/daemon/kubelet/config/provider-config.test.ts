@@ -3,8 +3,9 @@ import { decodeConfig } from '../../../../daemon/kubelet/config/provider-config.
 import { providerConfig } from '../../../support/fuzz/node-files.ts';
 import { assertFuzz } from '../../../support/fuzz/target.ts';
 
-const head = (version = 'v1'): string =>
-  `apiVersion: kubelet.config.k8s.io/${version}\nkind: CredentialProviderConfig\n`;
+const group = 'kubelet.config.k8s.io';
+const head = (version = 'v1') => `apiVersion: ${group}/${version}\nkind: CredentialProviderConfig\n`;
+const at = (field: string) => `"providers[0].${field}"`;
 const full = `${head()}providers:
 - name: ecr
   matchImages: ["*.dkr.ecr.*.amazonaws.com", 'b']
@@ -56,60 +57,49 @@ t.test('every field', async (t) => {
 });
 
 t.test('errors of strict decoding', async (t) => {
-  const cases: [string, string | RegExp][] = [
+  const json = '{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1"';
+  const documents: [string, string][] = [
     ['', "Object 'Kind' is missing"],
+    ['[]', 'cannot unmarshal array into the document of type object'],
     ['kind: CredentialProviderConfig', "Object 'apiVersion' is missing"],
-    [
-      'kind: X\napiVersion: kubelet.config.k8s.io/v1',
-      'no kind "X" is registered for version "kubelet.config.k8s.io/v1"',
-    ],
-    [head('v2'), 'no kind "CredentialProviderConfig" is registered for version "kubelet.config.k8s.io/v2"'],
+    [head().replace('CredentialProviderConfig', 'X'), `no kind "X" is registered for version "${group}/v1"`],
+    [head('v2'), `no kind "CredentialProviderConfig" is registered for version "${group}/v2"`],
     [`${head()}Providers: []`, 'strict decoding error: unknown field "Providers"'],
-    [`${head()}providers: [{name: a, Name: b}]`, 'strict decoding error: unknown field "providers[0].Name"'],
-    [
-      `${head()}providers: [{name: a}, {env: [{key: b}], x: y}]`,
-      'strict decoding error: unknown field "providers[1].x", unknown field "providers[1].env[0].key"',
-    ],
-    [
-      `${head('v1beta1')}providers: [{tokenAttributes: {}}]`,
-      'strict decoding error: unknown field "providers[0].tokenAttributes"',
-    ],
-    [
-      `${head()}providers: [{tokenAttributes: {audience: a}}]`,
-      'strict decoding error: unknown field "providers[0].tokenAttributes.audience"',
-    ],
-    [
-      `${head()}providers: [{name: a, name: b}]`,
-      /^strict decoding error: yaml: line 3: key "name" already set in map/,
-    ],
-    [
-      '{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig"}',
-      'strict decoding error: duplicate field "kind"',
-    ],
+    [`${json},"kind":"CredentialProviderConfig"}`, 'strict decoding error: duplicate field "kind"'],
     ['{kind: CredentialProviderConfig}', 'is not valid JSON'],
     [`${head()}providers: {}`, 'cannot unmarshal object into "providers" of type list'],
+  ];
+  for (const [document, message] of documents) t.throws(() => decodeConfig(document), { message }, document);
+
+  const unknown: [provider: string, fields: string[], version?: string][] = [
+    ['name: a, Name: b', ['Name']],
+    ['env: [{key: b}], x: y', ['x', 'env[0].key']],
+    ['tokenAttributes: {}', ['tokenAttributes'], 'v1beta1'],
+    ['tokenAttributes: {audience: a}', ['tokenAttributes.audience']],
+  ];
+  for (const [provider, fields, version] of unknown) {
+    const message = fields.map((field) => `unknown field "providers[0].${field}"`).join(', ');
+    const document = `${head(version)}providers: [{${provider}}]`;
+    t.throws(() => decodeConfig(document), { message: `strict decoding error: ${message}` }, provider);
+  }
+
+  const mistyped: [provider: string, message: string | RegExp][] = [
+    ['name: a, name: b', /^strict decoding error: yaml: line 3: key "name" already set in map/],
+    ['defaultCacheDuration: 10', `cannot unmarshal number into ${at('defaultCacheDuration')} of type string`],
+    ['defaultCacheDuration: 10d', `${at('defaultCacheDuration')} is not a duration such as 1h30m or 10s`],
+    ['args: [10]', `cannot unmarshal number into ${at('args[0]')} of type string`],
+    ['args: [[a]]', `cannot unmarshal array into ${at('args[0]')} of type string`],
+    ['env: [[]]', `cannot unmarshal array into ${at('env[0]')} of type object`],
+    ['env: [{name: NO}]', `cannot unmarshal bool into ${at('env[0].name')} of type string`],
     [
-      `${head()}providers: [{defaultCacheDuration: 10}]`,
-      'cannot unmarshal number into "providers[0].defaultCacheDuration" of type string',
-    ],
-    [
-      `${head()}providers: [{defaultCacheDuration: 10d}]`,
-      '"providers[0].defaultCacheDuration" is not a duration such as 1h30m or 10s',
-    ],
-    [
-      `${head()}providers: [{args: [10]}]`,
-      'cannot unmarshal number into "providers[0].args[0]" of type string',
-    ],
-    [
-      `${head()}providers: [{env: [{name: NO}]}]`,
-      /cannot unmarshal bool into "providers\[0\]\.env\[0\]\.name"/,
-    ],
-    [
-      `${head()}providers: [{tokenAttributes: {requireServiceAccount: "true"}}]`,
-      /cannot unmarshal string .* type bool/,
+      'tokenAttributes: {requireServiceAccount: "true"}',
+      `cannot unmarshal string into ${at('tokenAttributes.requireServiceAccount')} of type bool`,
     ],
   ];
-  for (const [document, message] of cases) t.throws(() => decodeConfig(document), { message }, document);
+  for (const [provider, message] of mistyped) {
+    const wanted = { name: 'DecodeError', code: 'malformed', temporary: false, message };
+    t.throws(() => decodeConfig(`${head()}providers: [{${provider}}]`), wanted, provider);
+  }
 });
 
 t.test('an error quotes no value of a variable', async (t) => {

@@ -1,0 +1,115 @@
+import * as fc from 'fast-check';
+import t from 'tap';
+import {
+  formatGoDuration,
+  parseGoDuration,
+  goQuote,
+  goType,
+  goValue,
+  cleanPath,
+  parseGoUrl,
+} from '../../daemon/go.ts';
+
+t.test('durations in the syntax of Go', async (t) => {
+  const cases: [string, number | undefined][] = [
+    ['0', 0],
+    ['+0', 0],
+    ['0s', 0],
+    ['10m', 600_000],
+    ['1h30m', 5_400_000],
+    ['1.5s', 1500],
+    ['.5s', 500],
+    ['1.s', 1000],
+    ['100ms', 100],
+    ['1us', 0.001],
+    ['1µs', 0.001],
+    ['1μs', 0.001],
+    ['1ns', 0.000_001],
+    ['-1m', -60_000],
+    ['+5s', 5000],
+    ['1m1m', 120_000],
+    ['2562047h', 9_223_369_200_000],
+    ['', undefined],
+    ['10', undefined],
+    ['-', undefined],
+    ['.s', undefined],
+    ['1d', undefined],
+    ['1 m', undefined],
+    ['1M', undefined],
+    ['1m-1s', undefined],
+    ['1e3s', undefined],
+    ['2562048h', undefined],
+  ];
+  for (const [text, expected] of cases) t.equal(parseGoDuration(text), expected, text);
+});
+
+t.test('and as Go prints them', async (t) => {
+  const cases: [number, string][] = [
+    [0, '0s'],
+    [-60_000, '-1m0s'],
+    [1500, '1.5s'],
+    [100, '100ms'],
+    [0.5, '500µs'],
+    [0.0001, '100ns'],
+    [3_600_000, '1h0m0s'],
+    [3_661_001, '1h1m1.001s'],
+  ];
+  for (const [ms, expected] of cases) t.equal(formatGoDuration(ms), expected);
+});
+
+t.test('property: what is printed reads back', async (t) => {
+  fc.assert(
+    fc.property(fc.integer({ min: -1e12, max: 1e12 }), (ms) => {
+      t.equal(parseGoDuration(formatGoDuration(ms)), ms === 0 ? 0 : ms);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+t.test('%q', async (t) => {
+  t.equal(goQuote('a"\\\n\t\u0007\u0001\u007fé€\u200b😀'), String.raw`"a\"\\\n\t\a\x01\x7fé€\u200b😀"`);
+});
+
+t.test('%v and %T', async (t) => {
+  const cases: [value: unknown, shown: string, type: string][] = [
+    ['a', 'a', 'string'],
+    [3n, '3', 'int64'],
+    [1.5, '1.5', 'float64'],
+    [true, 'true', 'bool'],
+    [['a', 1n], '[a 1]', '[]interface {}'],
+    [{ b: 1n, a: ['x'] }, 'map[a:[x] b:1]', 'map[string]interface {}'],
+    [new Date(0), '1970-01-01T00:00:00.000Z', 'time.Time'],
+  ];
+  for (const [value, shown, type] of cases) t.same([goValue(value), goType(value)], [shown, type]);
+});
+
+t.test('URLs as Go parses them', async (t) => {
+  const cases: [string, ReturnType<typeof parseGoUrl>][] = [
+    ['HTTPS://A.example/x', { scheme: 'https', host: 'A.example', path: '/x' }],
+    ['https://a:b@h:1/%41?q#f', { scheme: 'https', host: 'h:1', path: '/A' }],
+    ['https:///x', { scheme: 'https', host: '', path: '/x' }],
+    ['https:x', { scheme: 'https', host: '', path: '' }],
+    ['a.b:5000/x', { scheme: 'a.b', host: '', path: '' }],
+    ['a/b', { scheme: '', host: '', path: 'a/b' }],
+    ['//h/x', { scheme: '', host: 'h', path: '/x' }],
+    ['1a:b/c', undefined],
+    [':x', undefined],
+    ['https://h:port', undefined],
+    ['https://h/%zz', undefined],
+    ['https://h\n', undefined],
+    ['https://[::1', undefined],
+  ];
+  for (const [text, url] of cases) t.same(parseGoUrl(text), url, text);
+});
+
+t.test('clean paths', async (t) => {
+  const cases = {
+    '/a/../b//c/.': '/b/c',
+    '/../..': '/',
+    'a/../../b': '../b',
+    '': '.',
+    'a/..': '.',
+    '/': '/',
+  };
+  for (const [path, clean] of Object.entries(cases)) t.equal(cleanPath(path), clean, path);
+});
