@@ -21,7 +21,6 @@ export interface Cluster {
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
   /** Names of the pull secrets of a service account, for templates that admission has not completed. */
   serviceAccountPullSecrets(namespace: string, name: string, signal: AbortSignal): Promise<readonly string[]>;
-  /** Resolves when the watches have their first answer. */
   ready(signal: AbortSignal): Promise<void>;
   close(): void;
 }
@@ -74,7 +73,6 @@ export interface ClusterObjects extends Pick<Cluster, 'secret' | 'serviceAccount
   namespaceLabels(name: string, signal: AbortSignal): Promise<Readonly<Record<string, string>> | undefined>;
   /** Any object or list; `undefined` if it does not exist or may not be read. */
   read<T>(path: string, signal: AbortSignal, query?: Query): Promise<T | undefined>;
-  /** Architecture of a node; `undefined` if it is not known. */
   nodeArchitecture(name: string, signal: AbortSignal): Promise<string | undefined>;
 }
 

@@ -34,7 +34,6 @@ export interface FactsWanted {
   readonly budgetMs: number;
 }
 
-/** The image facts that a pod needs after its admission. */
 export function factsWanted(
   { spec }: Pick<Pod, 'spec'>,
   namespace: string,
@@ -99,7 +98,6 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     return lookUp(wanted, missing, found).then(() => withoutBroken(found, wanted.namespace));
   }
 
-  /** Usually no image is broken. */
   function withoutBroken(found: Map<string, ImageFacts>, namespace: string): FactsByImage {
     if (broken.size === 0) return found;
     for (const [image, facts] of found) {

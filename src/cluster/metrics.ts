@@ -1,4 +1,3 @@
-/** Metrics of what is read of a cluster for a pod. */
 import type { Counter, MetricSpec } from '../telemetry/metrics.ts';
 
 export const pullSecretReads: MetricSpec = {
@@ -10,7 +9,6 @@ export const pullSecretReads: MetricSpec = {
 
 export const clusterMetrics: readonly MetricSpec[] = [pullSecretReads];
 
-/** Counters of the lookups for one pod. */
 export interface FactsCounters {
   readonly waitsAnswered: Counter;
   readonly waitsExpired: Counter;

@@ -2,8 +2,9 @@
 import type { CredentialSource } from '../credentials/credential.ts';
 import { createPullSecretSource, pullSecretPart } from '../credentials/sources/pull-secrets.ts';
 import type { Clock } from '../async/clock.ts';
+import { LoadingCache, type Loaded } from '../async/loading-cache.ts';
+import { unlessAborted } from '../async/wait.ts';
 import type { Counter, Metrics } from '../telemetry/metrics.ts';
-import { createObjectCache } from './object-cache.ts';
 import type { Cluster } from './cluster.ts';
 import { pullSecretReads } from './metrics.ts';
 
@@ -23,7 +24,6 @@ export interface PullSecrets {
   source(namespace: string, wanted: PullSecretNames, signal: AbortSignal): Promise<CredentialSource>;
 }
 
-/** The source of a pod without pull secrets. */
 export const noPullSecrets: CredentialSource = createPullSecretSource([]);
 
 /** Pods name one or two. The API server lets a pod name thousands, and each is a request to it. */
@@ -44,7 +44,7 @@ export function createPullSecrets(options: {
   const count = (outcome: string): Counter => metrics.counter(pullSecretReads, { outcome });
   const counts = { found: count('found'), missing: count('missing'), failed: count('failed') };
   const common = { keepMs, clock, counts };
-  const secretOf = createObjectCache({
+  const secretOf = objectCache({
     ...common,
     load: async (namespace, name, signal) => {
       const secret = await cluster.secret(namespace, name, signal);
@@ -52,7 +52,7 @@ export function createPullSecrets(options: {
     },
     sizeOf: ({ data = {} }) => Object.values(data).reduce((sum, text) => sum + text.length, entryBytes),
   });
-  const secretsOfAccount = createObjectCache({
+  const secretsOfAccount = objectCache({
     ...common,
     load: async (namespace, name, signal) =>
       (await cluster.serviceAccountPullSecrets(namespace, name, signal)).slice(0, maxSecrets),
@@ -74,4 +74,49 @@ export function createPullSecrets(options: {
       );
     },
   };
+}
+
+interface ObjectCacheOptions<T> {
+  readonly load: (namespace: string, name: string, signal: AbortSignal) => Promise<T | undefined>;
+  readonly keepMs: number;
+  /** Bytes of a value in memory. Default: 0. */
+  readonly sizeOf?: (value: T) => number;
+  readonly clock: Clock;
+  readonly counts: { readonly found: Counter; readonly missing: Counter; readonly failed: Counter };
+}
+
+/** The API server answers a GET by name within milliseconds. */
+const loadTimeoutMs = 5000;
+
+/** As many as the pods of a large cluster name at a time. */
+const maxEntries = 1000;
+
+/** A Secret may have 1 MiB; real pull secrets have 1 KiB, and 1000 of those fit many times. */
+const maxBytes = 16 * 1024 * 1024;
+
+/** Puts a cache in front of `load`. A caller whose signal aborts stops waiting; the request goes on for the next caller. */
+function objectCache<T>(options: ObjectCacheOptions<T>): ObjectCacheOptions<T>['load'] {
+  const { clock, counts, keepMs, sizeOf = () => 0 } = options;
+  const cache = new LoadingCache<T | undefined>({
+    clock,
+    maxEntries,
+    size: { bytesOf: (value) => (value === undefined ? 0 : sizeOf(value)), maxBytes },
+  });
+
+  async function load(namespace: string, name: string): Promise<Loaded<T | undefined>> {
+    try {
+      const value = await options.load(namespace, name, AbortSignal.timeout(loadTimeoutMs));
+      (value === undefined ? counts.missing : counts.found).inc();
+      return { value, expiresAt: clock.monotonic() + keepMs };
+    } catch (error) {
+      counts.failed.inc();
+      throw error;
+    }
+  }
+
+  return (namespace, name, signal) =>
+    unlessAborted(
+      cache.get(`${namespace}/${name}`, () => load(namespace, name)),
+      signal,
+    );
 }

@@ -41,7 +41,6 @@ export interface ControllerOptions {
   readonly client: KubeClient;
   /** Takes and renews the Lease. Default: `client`. Its own connections keep renewals from waiting behind many slow changes. */
   readonly leaseClient?: KubeClient;
-  /** archwright's own. */
   readonly namespace: string;
   /** Unique among all candidates, also among the lives of one pod. */
   readonly identity: string;
@@ -55,7 +54,6 @@ export interface ControllerOptions {
   readonly metrics: Metrics;
   /** Ends the controller: features, then what was recorded of events, then the Lease. */
   readonly stop: AbortSignal;
-  /** Hook between steps, for tests; see `Leading`. */
   readonly step?: Leading['step'];
 }
 
@@ -95,7 +93,6 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
   }
 }
 
-/** What all terms of this replica share. */
 type Shared = Pick<Leading, 'pullSecrets' | 'factsOfPod'> & {
   readonly limiter: RateLimiter;
   close(): void;
@@ -130,7 +127,6 @@ interface LeaderTerm {
   readonly isOurs: () => boolean;
 }
 
-/** One term: starts caches and features, and ends them when the term ends. */
 async function lead(options: ControllerOptions, shared: Shared, term: LeaderTerm): Promise<void> {
   const { client, configuration, clock, log, metrics } = options;
   const isLeading = metrics.gauge(leadingLevel);

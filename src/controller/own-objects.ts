@@ -9,7 +9,6 @@ export interface OwnObject {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
-  /** API path. */
   readonly path: string;
 }
 

@@ -13,7 +13,6 @@ import { BadReview, formatReview, parseReview } from './review.ts';
 
 export interface AppOptions {
   readonly mutator: Pick<Mutator, 'mutate'>;
-  /** How long an admission may wait for images, milliseconds. */
   readonly inlineBudgetMs: () => number;
   readonly ready: Checks;
   readonly counters: AdmissionCounters;
@@ -36,7 +35,6 @@ const statusByReason: Readonly<Record<BadRequestReason, number>> = {
   'not-a-review': 400,
 };
 
-/** Makes the application; it holds nothing that needs to be closed. */
 export function createApp(options: AppOptions): Koa {
   const { mutator, counters, clock, log } = options;
   const limits = { maxBytes: maxReviewBytes, timeoutMs: options.bodyTimeoutMs ?? defaultBodyTimeoutMs };

@@ -1,4 +1,3 @@
-/** Metrics of the admission webhook. */
 import { outcomes, skipReasons } from '../placement/decision.ts';
 import { factsErrorCodes } from '../images/facts/facts.ts';
 import type { Metrics, MetricSpec } from '../telemetry/metrics.ts';
@@ -24,88 +23,69 @@ export type BadRequestReason = (typeof badRequestReasons)[number];
 
 const unknownCodes = ['unknown', ...factsErrorCodes] as const;
 
-const admissions: MetricSpec = {
-  name: 'archwright_admissions_total',
-  type: 'counter',
-  help: 'Admission reviews answered, by kind of object and outcome; a review of a template counts what its pods would get.',
-  labels: { kind: admissionKinds, outcome: admissionOutcomes },
-};
+const specs = {
+  admissions: {
+    name: 'archwright_admissions_total',
+    type: 'counter',
+    help: 'Admission reviews answered, by kind of object and outcome; a review of a template counts what its pods would get.',
+    labels: { kind: admissionKinds, outcome: admissionOutcomes },
+  },
+  admissionSeconds: {
+    name: 'archwright_admission_duration_seconds',
+    type: 'histogram',
+    help: 'Time from the end of the request body to the answer, in seconds.',
+    // Warm answers take tens of microseconds, waits end with inlineBudget (150 ms), an API server waits 30 s at most.
+    buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.1, 0.2, 0.5, 1, 5],
+  },
+  skippedPods: {
+    name: 'archwright_admission_skipped_total',
+    type: 'counter',
+    help: 'Pods and templates that were skipped, by reason.',
+    labels: { reason: skipReasons },
+  },
+  admissionFaults: {
+    name: 'archwright_admission_faults_total',
+    type: 'counter',
+    help: 'Objects that were let through unpatched because they could not be understood or this program failed.',
+  },
+  badRequests: {
+    name: 'archwright_admission_bad_requests_total',
+    type: 'counter',
+    help: 'Requests refused with 400, 408 or 413 because they hold no admission review, by reason.',
+    labels: { reason: badRequestReasons },
+  },
+  admissionWarnings: {
+    name: 'archwright_admission_warnings_total',
+    type: 'counter',
+    help: 'Warnings sent to the people who applied an object.',
+  },
+  unknownImages: {
+    name: 'archwright_admission_unknown_images_total',
+    type: 'counter',
+    help: 'Images in admissions whose architectures were not known when the answer was due, by error code.',
+    labels: { code: unknownCodes },
+  },
+  inlineWaits: {
+    name: 'archwright_admission_inline_waits_total',
+    type: 'counter',
+    help: 'Admissions that waited for an image to be inspected: answered in time, or the inline budget expired first.',
+    labels: { outcome: ['answered', 'expired'] },
+  },
+  inquiryFailures: {
+    name: 'archwright_admission_inquiry_failures_total',
+    type: 'counter',
+    help: 'Inspections that ended by an unexpected error instead of an answer; the image counted as unknown.',
+  },
+  unpullableNodes: {
+    name: 'archwright_admission_unpullable_nodes_total',
+    type: 'counter',
+    help: 'Pods with an image that some nodes cannot pull: kept away from these nodes, or not (the rule pullable-nodes-left-out).',
+    labels: { outcome: ['excluded', 'kept'] },
+  },
+} as const satisfies Record<string, MetricSpec>;
 
-const admissionSeconds: MetricSpec = {
-  name: 'archwright_admission_duration_seconds',
-  type: 'histogram',
-  help: 'Time from the end of the request body to the answer, in seconds.',
-  // Warm answers take tens of microseconds, waits end with inlineBudget (150 ms), an API server waits 30 s at most.
-  buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.1, 0.2, 0.5, 1, 5],
-};
+export const webhookMetrics: readonly MetricSpec[] = Object.values(specs);
 
-const skippedPods: MetricSpec = {
-  name: 'archwright_admission_skipped_total',
-  type: 'counter',
-  help: 'Pods and templates that were skipped, by reason.',
-  labels: { reason: skipReasons },
-};
-
-const admissionFaults: MetricSpec = {
-  name: 'archwright_admission_faults_total',
-  type: 'counter',
-  help: 'Objects that were let through unpatched because they could not be understood or this program failed.',
-};
-
-const badRequests: MetricSpec = {
-  name: 'archwright_admission_bad_requests_total',
-  type: 'counter',
-  help: 'Requests refused with 400, 408 or 413 because they hold no admission review, by reason.',
-  labels: { reason: badRequestReasons },
-};
-
-const admissionWarnings: MetricSpec = {
-  name: 'archwright_admission_warnings_total',
-  type: 'counter',
-  help: 'Warnings sent to the people who applied an object.',
-};
-
-const unknownImages: MetricSpec = {
-  name: 'archwright_admission_unknown_images_total',
-  type: 'counter',
-  help: 'Images in admissions whose architectures were not known when the answer was due, by error code.',
-  labels: { code: unknownCodes },
-};
-
-const inlineWaits: MetricSpec = {
-  name: 'archwright_admission_inline_waits_total',
-  type: 'counter',
-  help: 'Admissions that waited for an image to be inspected: answered in time, or the inline budget expired first.',
-  labels: { outcome: ['answered', 'expired'] },
-};
-
-const inquiryFailures: MetricSpec = {
-  name: 'archwright_admission_inquiry_failures_total',
-  type: 'counter',
-  help: 'Inspections that ended by an unexpected error instead of an answer; the image counted as unknown.',
-};
-
-const unpullableNodes: MetricSpec = {
-  name: 'archwright_admission_unpullable_nodes_total',
-  type: 'counter',
-  help: 'Pods with an image that some nodes cannot pull: kept away from these nodes, or not (the rule pullable-nodes-left-out).',
-  labels: { outcome: ['excluded', 'kept'] },
-};
-
-export const webhookMetrics: readonly MetricSpec[] = [
-  admissions,
-  admissionSeconds,
-  skippedPods,
-  admissionFaults,
-  badRequests,
-  admissionWarnings,
-  unknownImages,
-  inlineWaits,
-  inquiryFailures,
-  unpullableNodes,
-];
-
-/** The counters of the request path, bound once. */
 export type AdmissionCounters = ReturnType<typeof bindCounters>;
 
 /** Declares the metrics of admissions; each is there, at 0, from the start. */
@@ -113,23 +93,23 @@ export function bindCounters(metrics: Metrics) {
   const bind = (values: readonly string[], spec: MetricSpec, label: string, more = {}) =>
     new Map(values.map((value) => [value, metrics.counter(spec, { ...more, [label]: value })]));
   const admitted = new Map(
-    admissionKinds.map((kind) => [kind, bind(admissionOutcomes, admissions, 'outcome', { kind })]),
+    admissionKinds.map((kind) => [kind, bind(admissionOutcomes, specs.admissions, 'outcome', { kind })]),
   );
-  const skipped = bind(skipReasons, skippedPods, 'reason');
-  const unknown = bind(unknownCodes, unknownImages, 'code');
-  const refused = bind(badRequestReasons, badRequests, 'reason');
+  const skipped = bind(skipReasons, specs.skippedPods, 'reason');
+  const unknown = bind(unknownCodes, specs.unknownImages, 'code');
+  const refused = bind(badRequestReasons, specs.badRequests, 'reason');
   return {
     admitted: (kind: AdmissionKind, outcome: AdmissionOutcome) => admitted.get(kind)?.get(outcome)?.inc(),
     skipped: (reason: string) => skipped.get(reason)?.inc(),
     unknown: (code: string) => unknown.get(code)?.inc(),
-    seconds: metrics.histogram(admissionSeconds),
-    faults: metrics.counter(admissionFaults),
-    warnings: metrics.counter(admissionWarnings),
-    waitsAnswered: metrics.counter(inlineWaits, { outcome: 'answered' }),
-    waitsExpired: metrics.counter(inlineWaits, { outcome: 'expired' }),
-    inquiryFailures: metrics.counter(inquiryFailures),
-    nodesExcluded: metrics.counter(unpullableNodes, { outcome: 'excluded' }),
-    nodesKept: metrics.counter(unpullableNodes, { outcome: 'kept' }),
+    seconds: metrics.histogram(specs.admissionSeconds),
+    faults: metrics.counter(specs.admissionFaults),
+    warnings: metrics.counter(specs.admissionWarnings),
+    waitsAnswered: metrics.counter(specs.inlineWaits, { outcome: 'answered' }),
+    waitsExpired: metrics.counter(specs.inlineWaits, { outcome: 'expired' }),
+    inquiryFailures: metrics.counter(specs.inquiryFailures),
+    nodesExcluded: metrics.counter(specs.unpullableNodes, { outcome: 'excluded' }),
+    nodesKept: metrics.counter(specs.unpullableNodes, { outcome: 'kept' }),
     refused: (reason: BadRequestReason) => refused.get(reason)?.inc(),
   };
 }

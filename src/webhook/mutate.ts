@@ -42,7 +42,6 @@ import {
 
 export interface MutatorOptions {
   readonly factsOfPod: FactsOfPod;
-  /** Absent without agents. */
   readonly pullableNodes: PullableNodes | undefined;
   readonly policies: Policies;
   readonly cluster: Cluster | undefined;
@@ -54,7 +53,6 @@ export interface MutatorOptions {
 /** A promise only if the answer has to wait for images. */
 type Answer = AdmissionResponse | Promise<AdmissionResponse>;
 
-/** A pod or template on its way to a decision. */
 interface Review {
   readonly request: AdmissionRequest;
   readonly placing: Placing;
@@ -129,7 +127,6 @@ export class Mutator {
     return after(factsOfPod(wanted), (facts) => this.#withNodes(review, facts));
   }
 
-  /** Adds the nodes that can pull, which may take what is left of the budget. */
   #withNodes(review: Review, facts: FactsByImage): Answer {
     const { placing, input, wanted, deadline } = review;
     const { pullableNodes, clock } = this.#options;

@@ -20,7 +20,6 @@ export class Responses {
     this.#log = log;
   }
 
-  /** The object needs no decision. */
   ignored(
     request: AdmissionRequest,
     kind: AdmissionKind,
@@ -40,7 +39,6 @@ export class Responses {
     return { uid: request.uid, allowed: true, ...this.#warnings([warning]) };
   }
 
-  /** The patch of a decision, or the denial. */
   decided(
     request: AdmissionRequest,
     { kind, pod, basePath }: Placing,

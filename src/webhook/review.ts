@@ -52,7 +52,6 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
-/** Writes the review that answers a request. */
 export function formatReview(response: AdmissionResponse): string {
   const { patch } = response;
   const text = JSON.stringify({ ...response, patch: undefined });

@@ -1,7 +1,6 @@
 /** Whether a value has the shape that the placement needs. The API server checks objects only after mutation. */
 import type { Pod, PodTemplate } from '../kube/api/objects.ts';
 
-/** An object of an admission that cannot be understood. */
 export class InvalidObject extends Error {
   readonly code = 'not-understood';
   readonly temporary = false;
@@ -16,7 +15,6 @@ export class InvalidObject extends Error {
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Whether a value is a JSON object, neither `null` nor a list. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

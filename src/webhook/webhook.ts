@@ -24,7 +24,6 @@ import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { createPullableNodes } from '../cluster/pullable-nodes.ts';
 
 export interface WebhookOptions {
-  /** `host:port`. */
   readonly listen: string;
   /** Directory with `tls.crt` and `tls.key`. */
   readonly tlsDir: string;
@@ -38,7 +37,6 @@ export interface WebhookOptions {
   readonly policiesReady?: (signal: AbortSignal) => Promise<unknown>;
   readonly memory: FactsOfPodOptions['memory'] & Pick<FactsMemory, 'learn'>;
   readonly fleet?: Fleet | undefined;
-  /** What is known not to run where its manifest says. */
   readonly broken?: BrokenImages | undefined;
   readonly cluster?: Cluster | undefined;
   readonly log: Log;
@@ -53,7 +51,6 @@ export interface WebhookOptions {
 export interface RunningWebhook {
   readonly url: string;
   readonly port: number;
-  /** For the health server. */
   readonly checks: Checks;
   /** Resolves when it is ready for requests; it answers before that too. */
   readonly ready: Promise<void>;

@@ -6,7 +6,6 @@ import type { PlacementInput } from '../placement/decision.ts';
 import type { AdmissionKind } from './metrics.ts';
 import { isObject, podOf, templateOf } from './validate-pod.ts';
 
-/** Group and kind → path of the template. */
 const templatePaths: Readonly<Record<string, readonly string[]>> = {
   'apps/DaemonSet': ['spec', 'template'],
   'apps/Deployment': ['spec', 'template'],
@@ -68,7 +67,6 @@ export function templateUnchanged(request: AdmissionRequest): boolean {
   return before !== undefined && JSON.stringify(before) === JSON.stringify(after);
 }
 
-/** Whether an object only waits for its finalizers. */
 export function isBeingDeleted(object: unknown): boolean {
   return (at(object, ['metadata', 'deletionTimestamp']) ?? undefined) !== undefined;
 }

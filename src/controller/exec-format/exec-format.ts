@@ -33,7 +33,6 @@ const nodeWait = { firstMs: 500, mostMs: 60_000, checks: 6 };
 /** Not a pod: its key has no slash. */
 const pruneKey = 'prune';
 
-/** Watches for exec format errors while this replica leads. */
 export const watchExecFormatErrors: Feature = async (leading) => {
   const { signal, caches, log, configuration } = leading;
   const { namespace } = configuration();
@@ -64,7 +63,6 @@ class ExecFormatMonitor {
   readonly #limiter: RateLimiter;
   readonly #gauge: Gauge;
   readonly #skippedPods: ReturnType<typeof createSkippedPods>;
-  /** When a container was checked, by pod and container. */
   readonly #checkedAt = new BoundedMap<string, number>(maxRemembered);
   /** How often a pod without a known node was checked, by key. */
   readonly #nodeChecks = new Map<string, number>();

@@ -7,9 +7,7 @@ import type { RunningContainer, RunningPod } from '../caches/cached.ts';
 
 export interface Suspect {
   readonly container: string;
-  /** As the pod writes it. */
   readonly image: string;
-  /** Digest of what ran. */
   readonly digest: string;
   /** Whether the termination message says it. Otherwise the log decides. */
   readonly certain: boolean;
@@ -22,12 +20,10 @@ const wholeText = /^exec \/?[^\n]{0,4096}: exec format error\s*$/;
 
 const exitCodes: ReadonlySet<number | undefined> = new Set([1, 255]);
 
-/** Whether a log or termination message says that a program could not be run. */
 export function isExecFormatError(text: string | undefined): boolean {
   return text !== undefined && wholeText.test(text);
 }
 
-/** The containers of a pod that are worth a check. */
 export function suspectsOf(pod: RunningPod): readonly Suspect[] {
   if (pod.deleting) return [];
   return pod.containers.flatMap((container) => {

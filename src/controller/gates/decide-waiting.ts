@@ -44,7 +44,6 @@ export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<
   });
 }
 
-/** What a decision needs besides image facts. */
 export function inputOf(pod: Pod, { caches, policies }: Leading): WaitingInput {
   const namespace = pod.metadata?.namespace ?? '';
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? noLabels;
@@ -52,7 +51,6 @@ export function inputOf(pod: Pod, { caches, policies }: Leading): WaitingInput {
   return { pod, namespace, namespaceLabels, policy, waiting: true };
 }
 
-/** The image facts that it needs. */
 export function wantedOf({ pod, namespace }: WaitingInput, budgetMs: number): FactsWanted {
   return factsWanted(pod, namespace, imagesOf(pod.spec), budgetMs);
 }

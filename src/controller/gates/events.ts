@@ -29,7 +29,6 @@ export class GateEvents {
     this.#warn(pod, 'NoCommonArchitecture', text);
   }
 
-  /** The images did not become known in time. */
   imageUnknown(pod: Pod, { required, images }: PlacementDecision, waitedMs: number): void {
     const where = required === undefined ? 'on any architecture' : `on ${listOf(required)}`;
     const why = printable(describeUnknown(images), maxWhyBytes);
@@ -37,7 +36,6 @@ export class GateEvents {
     this.#warn(pod, 'ImageUnknown', `not known after ${waited} s, so it may run ${where}: ${why}`);
   }
 
-  /** The API server refuses the placement. */
   placementFailed(pod: Pod, why: string): void {
     const text = 'its architecture could not be required, so it may run anywhere';
     this.#warn(pod, 'PlacementFailed', `${text}: ${printable(why, maxWhyBytes)}`);

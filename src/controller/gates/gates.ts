@@ -44,7 +44,6 @@ const namespacePauseMs = 250;
 /** So long after the end of its time a pod that is changed again and again loses its gate without a placement. */
 const conflictsMs = 15_000;
 
-/** Works while this replica leads. */
 export const decideGatedPods: Feature = (leading) => new Gates(leading).run();
 
 class Gates {

@@ -21,7 +21,6 @@ const noFacts: FactsByImage = new Map();
 
 interface Lookup {
   readonly images: string;
-  /** The pods that wait for it. */
   readonly keys: Set<string>;
 }
 
@@ -101,7 +100,6 @@ export class GateLookups {
   }
 }
 
-/** What an answer depends on. */
 export function signatureOf({ uses, namespace, pullSecrets, serviceAccount }: FactsWanted): string {
   return JSON.stringify([
     namespace,

@@ -1,4 +1,3 @@
-/** Metrics of the gates, and what counts them. */
 import { factsErrorCodes } from '../../images/facts/facts.ts';
 import { outcomes } from '../../placement/decision.ts';
 import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
@@ -69,7 +68,6 @@ export function bindGateMetrics(metrics: Metrics, waiting: () => ReadonlyMap<str
     },
     failed: (reason: (typeof gateFailureReasons)[number]): void =>
       metrics.counter(gateFailures, { reason }).inc(),
-    /** This replica knows of no waiting pods any more. */
     close: (): void => {
       stopUpdates();
       for (const { gauge } of gauges) gauge.set(0);

@@ -44,24 +44,20 @@ export class WaitingPod {
   readonly #clock: Clock;
   #state: WaitingState = newState;
 
-  /** @param ageMs of the pod now */
   constructor(uid: string, ageMs: number, clock: Clock) {
     this.uid = uid;
     this.#clock = clock;
     this.#bornAt = clock.monotonic() - ageMs;
   }
 
-  /** Milliseconds since its creation. */
   get ageMs(): number {
     return this.#clock.monotonic() - this.#bornAt;
   }
 
-  /** Why it waits; `undefined` if it does not. */
   get reason(): WaitingReason | undefined {
     return this.#state.kind === 'waiting' ? this.#state.reason : undefined;
   }
 
-  /** Sets the reason that it waits for, or the answer to a lookup. */
   update(changes: { readonly reason: WaitingReason } | { readonly answer: Answer }): void {
     if (this.#state.kind === 'waiting') this.#state = { ...this.#state, ...changes };
   }
@@ -124,7 +120,6 @@ export class WaitingPods {
     this.#pods.delete(key);
   }
 
-  /** Those that wait, by `age reason`. */
   groups(): ReadonlyMap<string, readonly WaitingPod[]> {
     return Map.groupBy(this.#pods.values(), ({ ageMs, reason }) => `${bucketOf(ageMs)} ${reason}`);
   }

@@ -1,4 +1,3 @@
-/** Metrics of misplaced pods. */
 import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
 const misplacedPods: MetricSpec = {

@@ -37,7 +37,6 @@ const maxFailed = 5;
 
 type EvictVerdict = Extract<Verdict, { kind: 'evict' }>;
 
-/** Evicts misplaced pods while this replica leads. */
 export const misplacedPods: Feature = async (leading) => {
   const { signal, caches, log, configuration } = leading;
   const { namespace } = configuration();

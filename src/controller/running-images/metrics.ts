@@ -1,4 +1,3 @@
-/** Metrics of running images and pods. */
 import type { MetricSpec } from '../../telemetry/metrics.ts';
 
 /** Architectures that Kubernetes runs on; any other counts as `other`. A closed list, so no node or image can grow the number of series. */

@@ -24,7 +24,6 @@ const lookMs = 30_000;
 
 type Platform = ImageFacts['platforms'][number];
 
-/** Works while this replica leads. */
 export const countRunningImages: Feature = async (leading) => {
   const counter = new RunningImages(leading);
   // Without their nodes, pods would count for a wrong architecture.
@@ -125,7 +124,6 @@ function imageGauges(metrics: Metrics): ReadonlyMap<string, Gauge> {
   return new Map(platforms.map((each) => [keyOf(each), metrics.gauge(runningImages, each)]));
 }
 
-/** The gauge of a platform. */
 function keyOf({ os, architecture, variant }: Platform): string {
   return `${listed(os, systems)}/${listed(architecture, architectures)}/${listed(variant || 'none', variants)}`;
 }

@@ -12,7 +12,6 @@ export type Blocker =
       readonly reason: 'pods';
       readonly taint: Taint;
       readonly pod: RunningPod;
-      /** What the API server said. */
       readonly why: string;
       /** Whether nodes have the taint already, so that it does not wait for the pod. */
       readonly established: boolean;
@@ -29,14 +28,12 @@ const maxReported = 50;
 
 export class TaintEvents {
   readonly #leading: Leading;
-  /** When each blocker was reported last. */
   #reported = new Map<string, number>();
 
   constructor(leading: Leading) {
     this.#leading = leading;
   }
 
-  /** Takes all current blockers. */
   record(blockers: readonly Blocker[]): void {
     const now = this.#leading.clock.monotonic();
     const current = new Map<string, number>();

@@ -1,4 +1,3 @@
-/** Metrics of the taints. */
 import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
 const taintNodes: MetricSpec = {

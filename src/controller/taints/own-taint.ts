@@ -16,7 +16,6 @@ import { taintAnnotation, type CachedNode } from '../caches/cached.ts';
 const ownPrefix = 'arch.example/';
 const effect = 'NoSchedule';
 
-/** The taint of nodes of an architecture. */
 export function taintFor(key: string, architecture: string): Taint {
   return { key, value: architecture, effect };
 }
@@ -67,7 +66,6 @@ export function taintPatch(
   return operations.length === 0 ? undefined : guardedPatch(node, operations);
 }
 
-/** Adds to a list that may not exist yet. */
 export function addition(path: string, list: readonly object[], value: object): object {
   return list.length === 0 ? { op: 'add', path, value: [value] } : { op: 'add', path: `${path}/-`, value };
 }

@@ -6,7 +6,6 @@ import { hasRightTaint, ownTaints, taintFor } from './own-taint.ts';
 
 export type TaintSettings = Pick<Configuration, 'taintArchitectures' | 'taintKey'>;
 
-/** A chosen architecture that has nodes. */
 export interface ArchitecturePlan {
   readonly architecture: string;
   readonly taint: Taint;
@@ -39,7 +38,6 @@ interface Growing extends ArchitecturePlan {
   established: boolean;
 }
 
-/** The taint that a node should have. */
 export function wantedTaint(
   { architecture, taints }: Pick<CachedNode, 'architecture' | 'taints'>,
   { taintArchitectures, taintKey }: TaintSettings,

@@ -44,7 +44,6 @@ const scans = 5;
 /** Per architecture. If so many pods are backed off, one more per run is still tried: the others must not wait forever. */
 const maxRefused = 20;
 
-/** Keeps the taints of nodes, and the tolerations of running pods, while this replica leads. */
 export const taints: Feature = async (leading) => {
   const { signal, caches } = leading;
   const work = new TaintReconciler(leading);
@@ -74,7 +73,6 @@ export class TaintReconciler {
   readonly #refusals: Refusals;
   readonly #skippedPods: ReturnType<typeof createSkippedPods>;
   #isSkipped: (pod: RunningPod) => boolean = () => true;
-  /** Pods without the toleration, by architecture. */
   #podsWaiting = new Map<string, number>();
 
   constructor(leading: Leading) {
@@ -184,7 +182,6 @@ export class TaintReconciler {
     return changed.filter(Boolean).length;
   }
 
-  /** @returns pods that the API server refuses to change */
   async #tolerateAll(plan: ArchitecturePlan): Promise<readonly RefusedPod[]> {
     const { architecture, taint } = plan;
     const { client, signal, log, step } = this.#leading;

@@ -21,7 +21,6 @@ import { addition } from './own-taint.ts';
 export interface TolerateOptions extends Pick<Leading, 'client' | 'signal'> {
   /** After so many refusals no further pod is begun: more have the same cause, a missing right or a policy of the cluster. */
   readonly maxRefused: number;
-  /** Called after each pod. */
   readonly done: (pod: RunningPod) => Promise<void> | void;
 }
 
