@@ -98,15 +98,9 @@ t.test('leads: features with all they need; then ends, and gives the Lease back'
     one: async (given) => {
       leading = given;
       await given.caches.ready(given.signal);
-      await given.client.patch(
-        `${podsPath}/a`,
-        { type: 'merge', body: { metadata: { labels: { seen: 'yes' } } } },
-        { signal: given.signal },
-      );
-      given.events.record(
-        { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
-        { type: 'Normal', reason: 'Seen', message: 'seen' },
-      );
+      const body = { metadata: { labels: { seen: 'yes' } } };
+      await given.client.patch(`${podsPath}/a`, { type: 'merge', body }, { signal: given.signal });
+      recordSeen(given);
       await given.step('one/seen');
       t.ok(await metric('archwright_controller_leading 1'));
       stop.abort('SIGTERM');
@@ -144,20 +138,12 @@ t.test('deposed: writes are refused at once, watches end, and it is a candidate 
       terms.push(leading);
       await leading.caches.ready(leading.signal);
       if (terms.length === 2) return stop.abort();
-      store.put(leasePath, {
-        spec: {
-          holderIdentity: 'pod-b_1',
-          leaseDurationSeconds: 4,
-          renewTime: '2026-01-01T00:00:00.000000Z',
-        },
-      });
+      const renewTime = '2026-01-01T00:00:00.000000Z';
+      store.put(leasePath, { spec: { holderIdentity: 'pod-b_1', leaseDurationSeconds: 4, renewTime } });
       await until(leading.signal);
       recordSeen(leading);
-      refused.push(
-        await leading.client
-          .delete(`${podsPath}/a`, { signal: new AbortController().signal })
-          .catch((error: unknown) => error),
-      );
+      const { signal } = new AbortController();
+      refused.push(await leading.client.delete(`${podsPath}/a`, { signal }).catch((error: unknown) => error));
     },
   });
   store.put(`${podsPath}/a`, { spec: { containers: [] } });
@@ -177,20 +163,25 @@ function recordSeen({ events }: Leading): void {
   );
 }
 
-t.test('deposed and only then told to end: nothing is told either', async (t) => {
-  const { store, run, stop, holder } = await controller(t, {
-    one: async (leading) => {
-      await leading.caches.ready(leading.signal);
-      store.put(leasePath, { spec: { holderIdentity: 'pod-b_1', leaseDurationSeconds: 4 } });
-      await until(leading.signal);
-      recordSeen(leading);
-      stop.abort();
-    },
+for (const [what, holderIdentity, leaseDurationSeconds] of [
+  ['deposed', 'pod-b_1', 4],
+  ['clean takes over', 'archwright-clean/1', 15],
+] as const) {
+  t.test(`${what}, and only then stopped: no event is written`, async (t) => {
+    const { store, run, stop, holder } = await controller(t, {
+      one: async (leading) => {
+        await leading.caches.ready(leading.signal);
+        store.put(leasePath, { spec: { holderIdentity, leaseDurationSeconds } });
+        await until(leading.signal);
+        recordSeen(leading);
+        stop.abort();
+      },
+    });
+    t.equal(await run(), 'stopped');
+    t.same(store.list('/api/v1/namespaces/shop/events'), []);
+    t.equal(holder(), holderIdentity);
   });
-  t.equal(await run(), 'stopped');
-  t.same(store.list('/api/v1/namespaces/shop/events'), []);
-  t.equal(holder(), 'pod-b_1');
-});
+}
 
 t.test('told to end, but the Lease runs out before that: nothing is told', async (t) => {
   const { store, run, stop, pass } = await controller(t, {
@@ -199,19 +190,6 @@ t.test('told to end, but the Lease runs out before that: nothing is told', async
       pass(10_000);
       recordSeen(leading);
       return Promise.resolve();
-    },
-  });
-  t.equal(await run(), 'stopped');
-  t.same(store.list('/api/v1/namespaces/shop/events'), []);
-});
-
-t.test('clean takes over, and only then it is told to end: nothing is told', async (t) => {
-  const { store, run, stop } = await controller(t, {
-    one: async (leading) => {
-      store.put(leasePath, { spec: { holderIdentity: 'archwright-clean/1', leaseDurationSeconds: 15 } });
-      await until(leading.signal);
-      recordSeen(leading);
-      stop.abort();
     },
   });
   t.equal(await run(), 'stopped');

@@ -56,7 +56,9 @@ export async function setup(t: Test, scripts: readonly Script[], given: Given = 
     const { operations } = await admit(spec, images);
     return landing(applied(podOf(images, spec), operations as readonly Operation[]));
   };
-  return { ...served, send: served.admit, clock, agents, fleet, fleetMetric, admit, lands };
+  /** How often each agent was asked. */
+  const asked = (): readonly number[] => agents.map((agent) => agent.asked.length);
+  return { ...served, send: served.admit, clock, agents, asked, fleet, fleetMetric, admit, lands };
 }
 
 function landing(pod: Pod): readonly string[] {

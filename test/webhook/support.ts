@@ -1,12 +1,11 @@
 /** What the tests of the webhook share: a webhook on a socket, an inspector that can be scripted, reviews. */
-import type { Agent } from 'node:https';
 import type { Test } from 'tap';
 import type { ImageFacts, ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
-import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
-import { startWebhook, type RunningWebhook, type WebhookOptions } from '../../src/webhook/webhook.ts';
+import { startWebhook, type WebhookOptions } from '../../src/webhook/webhook.ts';
 import { createCa } from '../support/certificates.ts';
 import { defaultPolicy as policy } from '../support/placement-input.ts';
 import { keepAlive, recordingLog, send, tlsDirectory, type Answer } from '../serving/support.ts';
@@ -72,31 +71,11 @@ export function clusterOf(parts: Partial<Cluster> & { secrets?: Readonly<Record<
   };
 }
 
-export interface Served {
-  readonly webhook: RunningWebhook;
-  readonly memory: WebhookOptions['memory'];
-  readonly metrics: Metrics;
-  readonly lines: Record<string, unknown>[];
-  readonly tlsDir: string;
-  readonly agent: Agent;
-  /** Posts a review and reads the answer. */
-  readonly admit: (request: Readonly<Record<string, unknown>>, path?: string) => Promise<Admitted>;
-  /** Posts the creation of a pod with these images, and reads the answer. */
-  readonly admitPod: (images: readonly string[], spec?: Partial<PodSpec>) => Promise<Admitted>;
-  /** Posts anything. */
-  readonly post: (
-    body: string | Buffer,
-    options?: { path?: string; headers?: Record<string, string> },
-  ) => Promise<Answer>;
-  /** Value of a metric line, such as `x_total{kind="Pod"}`. */
-  readonly metric: (line: string) => Promise<number>;
-}
-
 /** A webhook on a free port with TLS, over real memory, stopped after the test. */
 export async function serve(
   t: Test,
   options: Partial<WebhookOptions> & { inspector?: ImageFactsSource; level?: 'debug' | 'info' } = {},
-): Promise<Served> {
+) {
   const { inspector = scripted({}), level, ...rest } = options;
   const { log, lines } = recordingLog(level);
   const metrics = createMetrics();
@@ -121,14 +100,19 @@ export async function serve(
   await webhook.ready;
   const agent = keepAlive(t, webhook.url, { ca: ca.cert });
 
-  const post: Served['post'] = (body, { path = '/mutate?timeout=10s', headers = {} } = {}) =>
+  /** Posts anything. */
+  const post = (
+    body: string | Buffer,
+    { path = '/mutate?timeout=10s', headers = {} }: { path?: string; headers?: Record<string, string> } = {},
+  ): Promise<Answer> =>
     send(`${webhook.url}${path}`, {
       method: 'POST',
       agent,
       body,
       headers: { 'content-type': 'application/json', ...headers },
     });
-  const admit: Served['admit'] = async (request, path) =>
+  /** Posts a review and reads the answer. */
+  const admit = async (request: Readonly<Record<string, unknown>>, path?: string): Promise<Admitted> =>
     readAnswer(await post(review(request), path === undefined ? {} : { path }));
   return {
     webhook,
@@ -139,8 +123,10 @@ export async function serve(
     agent,
     post,
     admit,
-    admitPod: (images, spec) => admit({ object: podOf(images, spec) }),
-    metric: async (line) => {
+    /** Posts the creation of a pod with these images, and reads the answer. */
+    admitPod: (images: readonly string[], spec?: Partial<PodSpec>) => admit({ object: podOf(images, spec) }),
+    /** Value of a metric line, such as `x_total{kind="Pod"}`. */
+    metric: async (line: string): Promise<number> => {
       const found = (await metrics.render()).split('\n').find((text) => text.startsWith(`${line} `));
       return Number(found?.slice(line.length + 1));
     },

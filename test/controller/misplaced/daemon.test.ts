@@ -101,10 +101,7 @@ const cases: readonly Case[] = [
 
 for (const { name, template = {}, pod, configuration, facts: given, before, event } of cases) {
   void t.test(`a DaemonSet ${name}: ${event ? 'told' : 'nothing is said'}`, async (t) => {
-    const world = await startWorld(t, {
-      ...(configuration && { configuration }),
-      ...(given && { facts: given }),
-    });
+    const world = await startWorld(t, { configuration, ...(given && { facts: given }) });
     putDaemonSet(world, template);
     putPod(world.store, 'probe-a', { owner, spec: onItsNode, ...pod });
     before?.(world);

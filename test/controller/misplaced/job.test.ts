@@ -1,7 +1,7 @@
 /** What an eviction costs a Job, and that none ends by one. */
 import t from 'tap';
 import { lossesLeft, type Job } from '../../../src/controller/misplaced/job.ts';
-import { evictions, putPod, serverStart, startWorld, type World } from './setup.ts';
+import { evictions, podPath, putPod, serverStart, startWorld, type World } from './setup.ts';
 
 const about = (action: string, type = 'DisruptionTarget', status?: string): object => ({
   action,
@@ -9,64 +9,36 @@ const about = (action: string, type = 'DisruptionTarget', status?: string): obje
 });
 const onExit = { action: 'FailJob', onExitCodes: { operator: 'In', values: [1] } };
 
-const cases: readonly {
-  readonly name: string;
-  readonly spec?: object;
-  readonly status?: object;
-  readonly indexFailures?: string;
-  readonly left: number;
-}[] = [
-  { name: 'the usual', left: 6 },
-  { name: 'none', spec: { backoffLimit: 0 }, left: 0 },
-  { name: 'some have failed', spec: { backoffLimit: 4 }, status: { failed: 3 }, left: 1 },
-  {
-    name: 'some are not counted yet',
-    spec: { backoffLimit: 4 },
-    status: { failed: 1, uncountedTerminatedPods: { failed: ['a', 'b'] } },
-    left: 1,
-  },
-  {
-    name: 'nothing to be counted',
-    status: { uncountedTerminatedPods: {} },
-    left: 6,
-  },
-  { name: 'more than allowed', spec: { backoffLimit: 1 }, status: { failed: 3 }, left: 0 },
-  { name: 'of an index', spec: { backoffLimit: 100, backoffLimitPerIndex: 2 }, left: 2 },
-  {
-    name: 'of an index that failed before',
-    spec: { backoffLimit: 100, backoffLimitPerIndex: 2 },
-    indexFailures: '2',
-    left: 0,
-  },
-  {
-    name: 'of an index, and less of all',
-    spec: { backoffLimit: 1, backoffLimitPerIndex: 2 },
-    left: 1,
-  },
-  {
-    name: 'evictions do not count',
-    spec: { backoffLimit: 0, podFailurePolicy: { rules: [onExit, about('Ignore', undefined, 'True')] } },
-    left: Infinity,
-  },
-  {
-    name: 'a rule about the opposite, and about another condition',
-    spec: {
-      backoffLimit: 0,
-      podFailurePolicy: { rules: [about('Ignore', undefined, 'False'), about('Ignore', 'ConfigIssue')] },
-    },
-    left: 0,
-  },
-  {
-    name: 'evictions count as any failure',
-    spec: { backoffLimit: 3, podFailurePolicy: { rules: [about('Count'), about('Ignore')] } },
-    left: 3,
-  },
-  { name: 'one ends the Job', spec: { podFailurePolicy: { rules: [about('FailJob')] } }, left: 0 },
-  { name: 'one ends the index', spec: { podFailurePolicy: { rules: [about('FailIndex')] } }, left: 0 },
-  { name: 'a policy without rules', spec: { podFailurePolicy: { rules: null } }, left: 6 },
-];
+const none = { backoffLimit: 0 };
+const perIndex = { backoffLimit: 100, backoffLimitPerIndex: 2 };
+const rules = (...all: object[]): object => ({ podFailurePolicy: { rules: all } });
+const opposite = [about('Ignore', undefined, 'False'), about('Ignore', 'ConfigIssue')];
 
-for (const { name, spec, status, indexFailures, left } of cases) {
+const cases: readonly [name: string, left: number, spec?: object, status?: object, indexFailures?: string][] =
+  [
+    ['the usual', 6],
+    ['none', 0, none],
+    ['some have failed', 1, { backoffLimit: 4 }, { failed: 3 }],
+    [
+      'some are not counted yet',
+      1,
+      { backoffLimit: 4 },
+      { failed: 1, uncountedTerminatedPods: { failed: ['a', 'b'] } },
+    ],
+    ['nothing to be counted', 6, {}, { uncountedTerminatedPods: {} }],
+    ['more than allowed', 0, { backoffLimit: 1 }, { failed: 3 }],
+    ['of an index', 2, perIndex],
+    ['of an index that failed before', 0, perIndex, {}, '2'],
+    ['of an index, and less of all', 1, { ...perIndex, backoffLimit: 1 }],
+    ['evictions do not count', Infinity, { ...none, ...rules(onExit, about('Ignore', undefined, 'True')) }],
+    ['a rule about the opposite, and about another condition', 0, { ...none, ...rules(...opposite) }],
+    ['evictions count as any failure', 3, { backoffLimit: 3, ...rules(about('Count'), about('Ignore')) }],
+    ['one ends the Job', 0, rules(about('FailJob'))],
+    ['one ends the index', 0, rules(about('FailIndex'))],
+    ['a policy without rules', 6, { podFailurePolicy: { rules: null } }],
+  ];
+
+for (const [name, left, spec, status, indexFailures] of cases) {
   void t.test(`how many pods a Job may lose: ${name}`, async (t) => {
     const job: Job = { ...(spec && { spec }), ...(status && { status }) };
     const annotations =
@@ -110,13 +82,9 @@ void t.test('a Job loses no more pods than it may, also while it has not counted
   putJob(world, 2, 0);
   for (const name of ['work-a', 'work-b', 'work-c', 'work-d']) putPod(store, name, { owner });
   // It is going, and the Job has not heard of that.
-  store.put('/api/v1/namespaces/shop/pods/work-d', {
-    ...store.get('/api/v1/namespaces/shop/pods/work-d'),
-    metadata: {
-      ...store.get('/api/v1/namespaces/shop/pods/work-d')?.metadata,
-      deletionTimestamp: new Date(serverStart).toISOString(),
-    },
-  });
+  const going = store.get(podPath('work-d'));
+  const deletionTimestamp = new Date(serverStart).toISOString();
+  store.put(podPath('work-d'), { ...going, metadata: { ...going?.metadata, deletionTimestamp } });
   let [limit, failed] = [2, 0];
   store.fault(evictions, { before: () => putJob(world, limit, ++failed) });
   await world.afterGrace();
@@ -128,7 +96,7 @@ void t.test('a Job loses no more pods than it may, also while it has not counted
   );
 
   putJob(world, limit, ++failed);
-  store.remove('/api/v1/namespaces/shop/pods/work-d');
+  store.remove(podPath('work-d'));
   await world.after(20_000);
   t.equal(store.asked(evictions).length, 1);
   t.ok(world.events.some(({ reason }) => reason === 'MisplacedPod'));

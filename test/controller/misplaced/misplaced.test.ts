@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import t from 'tap';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
-import type { NodeSelectorRequirement } from '../../../src/kube/api/objects.ts';
+import type { NodeSelectorRequirement, Taint } from '../../../src/kube/api/objects.ts';
 import { facts, failed, requiring } from '../../support/placement-input.ts';
 import {
   digest,
@@ -67,6 +67,10 @@ interface Case {
   readonly pod?: PodOptions;
   readonly configuration?: Partial<Configuration>;
   readonly facts?: typeof known;
+  /** Labels of a second node of amd64. */
+  readonly amd2?: Readonly<Record<string, string>>;
+  /** Of the node of amd64. */
+  readonly taint?: Taint;
   readonly before?: (world: World) => void;
   readonly moved?: boolean;
   /** Where it is is somebody's choice. */
@@ -76,6 +80,11 @@ interface Case {
 
 const running = { state: { running: {} }, restartCount: 0 };
 const spec = (more: object): PodOptions => ({ spec: more });
+const selecting = (nodeSelector: object): PodOptions => spec({ nodeSelector });
+const otherPulled = (platforms: string): typeof known => ({
+  ...known,
+  [`registry.example/app@${digest('c')}`]: facts(platforms, { digest: digest('c') }),
+});
 const matching = (...terms: readonly NodeSelectorRequirement[][]): PodOptions =>
   spec(requiring(terms.map((matchExpressions) => ({ matchExpressions }))));
 const affinity = (values: string[]): PodOptions =>
@@ -144,15 +153,12 @@ const cases: readonly Case[] = [
   {
     name: 'that pulled what the tag was before, which has both',
     pod: { imageID: `registry.example/app@${digest('c')}` },
-    facts: {
-      ...known,
-      [`registry.example/app@${digest('c')}`]: facts('amd64 arm64', { digest: digest('c') }),
-    },
+    facts: otherPulled('amd64 arm64'),
   },
   {
     name: 'that pulled what the tag was before, which lacks it too',
     pod: { imageID: `docker-pullable://registry.example/app@${digest('c')}` },
-    facts: { ...known, [`registry.example/app@${digest('c')}`]: facts('amd64', { digest: digest('c') }) },
+    facts: otherPulled('amd64'),
     moved: true,
   },
   {
@@ -177,20 +183,20 @@ const cases: readonly Case[] = [
   },
   {
     name: 'that selects the architecture',
-    pod: spec({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }),
+    pod: selecting({ 'kubernetes.io/arch': 'arm64' }),
     alone: true,
   },
   { name: 'that requires the architecture', pod: affinity(['arm64']), alone: true },
   { name: 'that allows both by itself', pod: affinity(['amd64', 'arm64']), alone: true },
   {
     name: 'that chooses nodes none of which can run it',
-    pod: spec({ nodeSelector: { disk: 'ssd' } }),
+    pod: selecting({ disk: 'ssd' }),
     event: /no node/,
   },
   {
     name: 'that chooses nodes one of which can run it',
-    pod: spec({ nodeSelector: { disk: 'ssd' } }),
-    before: ({ store }) => putNode(store, 'amd-2', 'amd64', [], { disk: 'ssd' }),
+    pod: selecting({ disk: 'ssd' }),
+    amd2: { disk: 'ssd' },
     moved: true,
   },
   {
@@ -212,7 +218,7 @@ const cases: readonly Case[] = [
         { key: 'cores', operator: 'Gt', values: ['3'] },
       ],
     ),
-    before: ({ store }) => putNode(store, 'amd-2', 'amd64', [], { disk: 'nvme', zone: 'b', cores: '4' }),
+    amd2: { disk: 'nvme', zone: 'b', cores: '4' },
     moved: true,
   },
   {
@@ -225,8 +231,7 @@ const cases: readonly Case[] = [
   {
     name: 'whose successor has to have a node with the labels of its architecture',
     configuration: requireLabels,
-    before: ({ store }) =>
-      putNode(store, 'amd-2', 'amd64', [], { 'kubernetes.io/arch': 'amd64', pool: 'apps' }),
+    amd2: { 'kubernetes.io/arch': 'amd64', pool: 'apps' },
     moved: true,
   },
   {
@@ -239,8 +244,7 @@ const cases: readonly Case[] = [
     name: 'that hands on a label which the other node has, in one of the terms that it requires',
     pod: { labels: { zone: 'a' }, ...matching([{ key: 'gpu', operator: 'Exists' }], [diskExists]) },
     configuration: { matchNodeLabels: ['zone'] },
-    before: ({ store }) =>
-      putNode(store, 'amd-2', 'amd64', [], { 'kubernetes.io/arch': 'amd64', zone: 'a', disk: 'ssd' }),
+    amd2: { 'kubernetes.io/arch': 'amd64', zone: 'a', disk: 'ssd' },
     moved: true,
   },
   {
@@ -255,19 +259,17 @@ const cases: readonly Case[] = [
   },
   {
     name: 'where the other node is cordoned',
-    before: ({ store }) =>
-      putNode(store, 'amd-1', 'amd64', [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }]),
+    taint: { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' },
     event: /no node/,
   },
   {
     name: 'where the other node has a taint that it does not tolerate',
-    before: ({ store }) => putNode(store, 'amd-1', 'amd64', [{ key: 'gpu', effect: 'NoSchedule' }]),
+    taint: { key: 'gpu', effect: 'NoSchedule' },
     event: /no node/,
   },
   {
     name: 'where the other node has the taint of its architecture',
-    before: ({ store }) =>
-      putNode(store, 'amd-1', 'amd64', [{ key: 'kubernetes.io/arch', value: 'amd64', effect: 'NoSchedule' }]),
+    taint: { key: 'kubernetes.io/arch', value: 'amd64', effect: 'NoSchedule' },
     moved: true,
   },
   {
@@ -292,13 +294,13 @@ const cases: readonly Case[] = [
   { name: 'on a node that is not known', pod: { node: 'gone' } },
 ];
 
-for (const { name, pod, configuration, facts: given, before, moved = false, alone, event } of cases) {
+for (const each of cases) {
+  const { name, pod, configuration, facts: given, amd2, taint, before, moved = false, alone, event } = each;
   void t.test(`a pod ${name}: ${moved ? 'moved' : 'stays'}`, async (t) => {
-    const world = await startWorld(t, {
-      ...(configuration && { configuration }),
-      ...(given && { facts: given }),
-    });
+    const world = await startWorld(t, { configuration, ...(given && { facts: given }) });
     putPod(world.store, 'web-a', pod);
+    if (amd2) putNode(world.store, 'amd-2', 'amd64', [], amd2);
+    if (taint) putNode(world.store, 'amd-1', 'amd64', [taint]);
     before?.(world);
     await world.settled();
     await world.store.until(
@@ -321,7 +323,7 @@ for (const { name, pod, configuration, facts: given, before, moved = false, alon
   });
 }
 
-const selecting = (namespaceSelector: object): string =>
+const webhooksOf = (namespaceSelector: object): string =>
   JSON.stringify({
     webhooks: [
       {
@@ -338,7 +340,7 @@ for (const [what, selector, moved] of [
   ['selects the namespace', { matchLabels: { team: 'a' } }, true],
 ] as const) {
   void t.test(`a pod where the webhook configuration ${what}: ${moved ? 'moved' : 'stays'}`, async (t) => {
-    const webhooksFile = join(t.testdir({ 'webhooks.yaml': selecting(selector) }), 'webhooks.yaml');
+    const webhooksFile = join(t.testdir({ 'webhooks.yaml': webhooksOf(selector) }), 'webhooks.yaml');
     const world = await startWorld(t, { configuration: { webhooksFile } });
     const { store, leading } = world;
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { team: 'a' } } });
