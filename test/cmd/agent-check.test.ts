@@ -201,8 +201,7 @@ t.test('names with control characters reach no terminal', async (t) => {
   const { code, out } = await run([
     'agent',
     '--check',
-    '--host-root',
-    root,
+    `--host-root=${root}`,
     '--creds-dir',
     join(root, 'creds'),
   ]);

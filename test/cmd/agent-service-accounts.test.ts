@@ -188,8 +188,7 @@ t.test('without a cluster the plugin is left out, and the rest works', async (t)
     '-v',
     '--service-account-tokens',
     ...without,
-    '--kubeconfig',
-    broken,
+    `--kubeconfig=${broken}`,
     image,
   ]);
   t.match(told.out, /cannot connect to the cluster: /);

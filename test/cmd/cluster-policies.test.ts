@@ -1,12 +1,56 @@
-import t from 'tap';
-import { follow } from './following.ts';
+/** Policies as a part that runs in a cluster follows them: custom resources and the Lease, by watches. */
+import t, { type Test } from 'tap';
+import { followPolicies } from '../../cmd/wiring/cluster-policies.ts';
+import { createKubeClient } from '../../src/kube/api/client.ts';
+import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { clusterConfig, podConfig } from '../policy/resources/objects.ts';
+import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
+
+const shop = {
+  namespace: 'shop',
+  namespaceLabels: { 'kubernetes.io/metadata.name': 'shop' },
+  labels: { app: 'web' },
+};
+
+/** Follows them until the end of the test. */
+async function follow(
+  t: Test,
+  settings: Partial<Configuration> = {},
+  prepare: (store: KubeStore) => void = () => undefined,
+) {
+  const store = await startKubeStore();
+  prepare(store);
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  const lines: string[] = [];
+  const log = createLog({ level: 'info', destination: { write: (line) => void lines.push(line) } });
+  const configuration = { ...defaultConfiguration(), namespace: 'archwright', ...settings };
+  const followed = followPolicies({
+    configuration: {
+      current: () => configuration,
+      onChange: () => undefined,
+      refresh: () => Promise.resolve(),
+      close: () => Promise.resolve(),
+    },
+    kubernetes: { access: store.access, client, podNamespace: undefined },
+    log,
+    metrics: createMetrics(),
+  });
+  t.teardown(async () => {
+    followed.close();
+    client.close();
+    await store.close();
+  });
+  await followed.ready(AbortSignal.timeout(10_000));
+  return { store, log, lines, policyOf: () => followed.policies.policyOf(shop) };
+}
 
 const leases = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases';
 
 t.test('pods are gated only while a controller leads', async (t) => {
-  const { store, policies } = await follow(t, { configuration: { fallbackArchitecture: 'amd64' } });
-  const onUnknown = (): string =>
-    policies.policyOf({ namespace: 'shop', namespaceLabels: {}, labels: {} }).onUnknownImage;
+  const { store, policyOf } = await follow(t, { fallbackArchitecture: 'amd64' });
+  const onUnknown = (): string => policyOf().onUnknownImage;
   const hold = (holderIdentity: string): void => {
     const renewTime = new Date().toISOString().replace('Z', '000Z');
     store.put(`${leases}/archwright-controller`, {
@@ -27,4 +71,37 @@ t.test('pods are gated only while a controller leads', async (t) => {
   }
   store.remove(`${leases}/archwright-controller`);
   await store.until(() => onUnknown() === 'fallback', 'fallback without a Lease');
+});
+
+const group = '/apis/arch.example/v1alpha1';
+const clusterPath = `${group}/clusterpodplacementconfigs/cluster`;
+const podPath = `${group}/namespaces/shop/podplacementconfigs/web`;
+t.test('what is there at the start, and what comes and goes', async (t) => {
+  const { store, log, policyOf } = await follow(t, {}, (prepared) => {
+    prepared.put(clusterPath, clusterConfig({ fallbackArchitecture: 'arm64', logVerbosity: 'Debug' }));
+    const spec = {
+      labelSelector: { matchLabels: { app: 'web' } },
+      fallbackArchitecture: 's390x',
+      priority: 3,
+    };
+    prepared.put(podPath, podConfig(spec));
+  });
+  t.equal(policyOf().fallbackArchitecture, 's390x');
+  t.equal(log.level, 'debug');
+  store.remove(podPath);
+  await store.until(() => policyOf().fallbackArchitecture === 'arm64', 'the cluster configuration');
+  store.remove(clusterPath);
+  await store.until(() => policyOf().fallbackArchitecture === undefined, 'no configuration');
+  t.equal(log.level, 'info');
+});
+
+t.test('without the definitions, or the right to read them, it is ready and quiet', async (t) => {
+  for (const status of [404, 403]) {
+    const { lines, policyOf } = await follow(t, {}, (prepared) => {
+      prepared.fault(/placementconfigs/, { status, message: 'not here' });
+    });
+    t.equal(policyOf().onUnknownImage, 'allow');
+    const told = lines.filter((line) => line.includes('placementconfigs'));
+    t.equal(told.length, status === 403 ? 2 : 0, 'a missing right is told once for each kind');
+  }
 });

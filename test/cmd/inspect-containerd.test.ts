@@ -47,12 +47,9 @@ t.test('proxies go before the mirrors of containerd', async (t) => {
   });
   const { out } = await run([
     'inspect',
-    '--host-root',
-    directory,
-    '--containerd-version',
-    '2.4.2',
-    '--proxies',
-    `upstream.invalid=${proxy.url}`,
+    `--host-root=${directory}`,
+    '--containerd-version=2.4.2',
+    `--proxies=upstream.invalid=${proxy.url}`,
     '-o',
     'json',
     'upstream.invalid/team/app:v1',

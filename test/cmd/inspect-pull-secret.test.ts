@@ -54,12 +54,9 @@ t.test('pull secrets come first, in the order given', async (t) => {
   });
   const { code } = await run([
     'inspect',
-    '--docker-config',
-    `${directory}/config.json`,
-    '--pull-secret',
-    `${directory}/one.json`,
-    '--pull-secret',
-    `${directory}/two.json`,
+    `--docker-config=${directory}/config.json`,
+    `--pull-secret=${directory}/one.json`,
+    `--pull-secret=${directory}/two.json`,
     `${server.host}/team/app:v1`,
   ]);
   t.equal(code, 0);

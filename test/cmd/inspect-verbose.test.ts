@@ -69,12 +69,9 @@ t.test('sources with what is wrong with them', async (t) => {
   const { code, out, err } = await run([
     'inspect',
     '--verbose',
-    '--creds-dir',
-    `${directory}/creds`,
-    '--docker-config',
-    paths['config.json'],
-    '--pull-secret',
-    paths['secret.json'],
+    `--creds-dir=${directory}/creds`,
+    `--docker-config=${paths['config.json']}`,
+    `--pull-secret=${paths['secret.json']}`,
     `${server.host}/team/app:v1`,
   ]);
   t.equal(code, 0);
@@ -129,16 +126,10 @@ t.test('no password in anything that is printed', async (t) => {
     '.dockercfg': JSON.stringify({ [server.host]: { username: 'ann', password: passwords.legacy } }),
   });
   const args = [
-    '--creds-dir',
-    `${directory}/creds`,
-    '--docker-config',
-    `${directory}/config.json`,
-    ...['secret.json', 'string-data.yaml', '.dockercfg'].flatMap((name) => [
-      '--pull-secret',
-      `${directory}/${name}`,
-    ]),
-    '--log-level',
-    'trace',
+    `--creds-dir=${directory}/creds`,
+    `--docker-config=${directory}/config.json`,
+    ...['secret.json', 'string-data.yaml', '.dockercfg'].map((name) => `--pull-secret=${directory}/${name}`),
+    '--log-level=trace',
     `${server.host}/team/app:v1`,
     `${bearer.host}/team/app:v1`,
   ];

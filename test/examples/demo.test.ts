@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
-import { examples, leavesNothing, start, tellsNoSecret } from './demo/run.ts';
+import { examples, leavesNothing, pidsIn, start, tellsNoSecret } from './demo/run.ts';
 
 /** The block of one example. */
 function blockOf(out: string, file: string): string {
@@ -99,4 +99,24 @@ function counted(t: Test, out: string): void {
 t.test('usage', async (t) => {
   t.match(await start(t, ['--help']).ended, { code: 0, out: /^Usage: npm run demo/, err: '' });
   t.match(await start(t, ['--sty']).ended, { code: 2, out: '', err: /^unknown argument --sty/ });
+});
+
+/** The table of what runs is written, and the line after it. */
+const everythingStarted = /process \d+[^]*\n\n/;
+
+t.test('a child that dies ends it with an error', async (t) => {
+  const demo = start(t);
+  await demo.until(everythingStarted);
+  const [agent = 0] = pidsIn(demo.text());
+  process.kill(agent, 'SIGKILL');
+  t.match(await demo.ended, { code: 1, err: /demo: agent-node-a ended too early \(SIGKILL\)/ });
+  leavesNothing(t, demo);
+});
+
+t.test('interrupted', async (t) => {
+  const demo = start(t);
+  await demo.until(everythingStarted);
+  demo.child.kill('SIGINT');
+  t.match(await demo.ended, { code: 130, err: '' });
+  leavesNothing(t, demo);
 });

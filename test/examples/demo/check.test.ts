@@ -72,79 +72,39 @@ t.test('what is not', async (t) => {
       example,
       answer.operations.filter(({ path }) => !pattern.test(path)),
     );
-  const adding = (operation: Operation): Answer => answerWith(example, [...answer.operations, operation]);
-  const cases: [string, Example, Answer, Knowledge, RegExp][] = [
-    ['refused', example, { ...answer, response: { uid: '', allowed: false } }, knowledge, /^allowed: false/],
-    [
-      'a warning too many',
-      example,
-      { ...answer, response: { uid: '', allowed: true, warnings: ['x'] } },
-      knowledge,
-      /^number of warnings: 1 instead of 0/,
-    ],
-    ['another patch', example, answer, { ...knowledge, operations: [] }, /^patch beside what follows/],
-    ['a term without it', example, without(/nodeSelectorTerms\/1/), knowledge, /^architectures of term 2/],
-    ['a toleration lacks', example, without(/^\/spec\/tolerations/), knowledge, /^tolerated architectures/],
-    [
-      'a third term',
-      example,
-      adding({
-        op: 'add',
-        path: '/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/-',
-        value: {},
-      }),
-      knowledge,
-      /^required terms: 3 instead of 2/,
-    ],
+  const nodeAffinity = '/spec/affinity/nodeAffinity';
+  const terms = `${nodeAffinity}/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms`;
+  const preferences = `${nodeAffinity}/preferredDuringSchedulingIgnoredDuringExecution`;
+  const changed = (op: 'add' | 'replace', path: string, value: unknown): Answer =>
+    answerWith(example, [...answer.operations, { op, path, value }]);
+  const another: Operation = { op: 'replace', path: `${preferences}/0/weight`, value: 1 };
+  const gate = { name: 'arch.example/scheduling-gate' };
+  const warned = { uid: '', allowed: true, warnings: ['x'] };
+  const cases: [string, Answer, RegExp, Knowledge?, Example?][] = [
+    ['refused', { ...answer, response: { uid: '', allowed: false } }, /^allowed: false/],
+    ['a warning too many', { ...answer, response: warned }, /^number of warnings: 1 instead of 0/],
+    ['another patch', answer, /^patch beside what follows/, { ...knowledge, operations: [] }],
+    ['a term without it', without(/nodeSelectorTerms\/1/), /^architectures of term 2/],
+    ['a toleration lacks', without(/^\/spec\/tolerations/), /^tolerated architectures/],
+    ['a third term', changed('add', `${terms}/-`, {}), /^required terms: 3 instead of 2/],
     [
       'a toleration before its own',
-      example,
-      adding({ op: 'add', path: '/spec/tolerations/0', value: { operator: 'Exists' } }),
-      knowledge,
+      changed('add', '/spec/tolerations/0', { operator: 'Exists' }),
       /^tolerations of its own/,
     ],
-    [
-      'its preference is gone',
-      example,
-      adding({
-        op: 'replace',
-        path: '/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution',
-        value: [],
-      }),
-      knowledge,
-      /^preferences of its own/,
-    ],
-    [
-      'a gate',
-      example,
-      adding({ op: 'add', path: '/spec/schedulingGates', value: [{ name: 'arch.example/scheduling-gate' }] }),
-      knowledge,
-      /^scheduling gates/,
-    ],
-    [
-      'pinned',
-      example,
-      adding({ op: 'add', path: '/spec/nodeSelector', value: { disk: 'ssd' } }),
-      knowledge,
-      /^nodeSelector/,
-    ],
+    ['its preference is gone', changed('replace', preferences, []), /^preferences of its own/],
+    ['a gate', changed('add', '/spec/schedulingGates', [gate]), /^scheduling gates/],
+    ['pinned', changed('add', '/spec/nodeSelector', { disk: 'ssd' }), /^nodeSelector/],
     [
       'another weight',
-      weights.example,
-      answerWith(weights.example, [
-        ...weights.answer.operations,
-        {
-          op: 'replace',
-          path: '/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/0/weight',
-          value: 1,
-        },
-      ]),
-      weights.knowledge,
+      answerWith(weights.example, [...weights.answer.operations, another]),
       /^preferred architectures/,
+      weights.knowledge,
+      weights.example,
     ],
-    ['an example nobody knows', { ...example, file: 'new.yaml' }, answer, knowledge, /does not say what/],
+    ['an unknown example', answer, /does not say what/, knowledge, { ...example, file: 'new.yaml' }],
   ];
-  for (const [name, given, found, known, problem] of cases) {
+  for (const [name, found, problem, known = knowledge, given = example] of cases) {
     const problems = problemsOf(given, found, known);
     t.ok(
       problems.some((text) => problem.test(text)),
