@@ -28,21 +28,22 @@ interface Case {
 
 const both = { [required]: { nodeSelectorTerms: [term] }, [preferred]: [weighted] };
 
+const whole: Case['patch'] = [
+  ['add', '/spec/affinity', { nodeAffinity: both }],
+  ['add', '/spec/tolerations', [toleration]],
+];
+const intoNodeAffinity: Case['patch'] = [
+  ['add', `/spec/affinity/nodeAffinity/${required}`, { nodeSelectorTerms: [term] }],
+  ['add', `/spec/affinity/nodeAffinity/${preferred}`, [weighted]],
+  ['add', '/spec/tolerations/-', toleration],
+];
+
 const cases: Readonly<Record<string, Case>> = {
-  'everything absent': {
-    policy: soft,
-    patch: [
-      ['add', '/spec/affinity', { nodeAffinity: both }],
-      ['add', '/spec/tolerations', [toleration]],
-    ],
-  },
+  'everything absent': { policy: soft, patch: whole },
   'everything null': {
     policy: soft,
     spec: { affinity: null, tolerations: null, nodeSelector: null, schedulingGates: null },
-    patch: [
-      ['add', '/spec/affinity', { nodeAffinity: both }],
-      ['add', '/spec/tolerations', [toleration]],
-    ],
+    patch: whole,
   },
   'affinity of another kind': {
     spec: { affinity: { podAffinity: {} } },
@@ -55,11 +56,7 @@ const cases: Readonly<Record<string, Case>> = {
   'empty node affinity': {
     policy: soft,
     spec: { affinity: { nodeAffinity: {} }, tolerations: [] },
-    patch: [
-      ['add', `/spec/affinity/nodeAffinity/${required}`, { nodeSelectorTerms: [term] }],
-      ['add', `/spec/affinity/nodeAffinity/${preferred}`, [weighted]],
-      ['add', '/spec/tolerations/-', toleration],
-    ],
+    patch: intoNodeAffinity,
   },
   'null lists in node affinity': {
     policy: soft,
@@ -67,11 +64,7 @@ const cases: Readonly<Record<string, Case>> = {
       affinity: { nodeAffinity: { [required]: null, [preferred]: null } },
       tolerations: [{ key: 'x' }],
     },
-    patch: [
-      ['add', `/spec/affinity/nodeAffinity/${required}`, { nodeSelectorTerms: [term] }],
-      ['add', `/spec/affinity/nodeAffinity/${preferred}`, [weighted]],
-      ['add', '/spec/tolerations/-', toleration],
-    ],
+    patch: intoNodeAffinity,
   },
   'terms and preferences of its own': {
     policy: soft,

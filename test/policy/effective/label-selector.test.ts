@@ -15,14 +15,12 @@ function selector(value: unknown): Selector {
   return found;
 }
 
-type Expression = [key: string, operator: string, values?: string[]];
-
-function expressions(...list: Expression[]): Selector {
-  const matchExpressions = list.map(([key, operator, values]) => ({
-    key,
-    operator,
-    ...(values && { values }),
-  }));
+/** Such as `app In api,web; zone Exists`. */
+function expressions(text: string): Selector {
+  const matchExpressions = text.split('; ').map((each) => {
+    const [key, operator, values] = each.split(' ');
+    return { key, operator, ...(values !== undefined && { values: values.split(',') }) };
+  });
   return selector({ matchExpressions });
 }
 
@@ -50,19 +48,19 @@ t.test('as Kubernetes has them', async (t) => {
       web,
       false,
     ],
-    ['In', expressions(['app', 'In', ['api', 'web']]), web, true],
-    ['In, none of them', expressions(['app', 'In', ['api']]), web, false],
-    ['In, absent', expressions(['zone', 'In', ['a']]), web, false],
-    ['NotIn', expressions(['app', 'NotIn', ['api']]), web, true],
-    ['NotIn, one of them', expressions(['app', 'NotIn', ['api', 'web']]), web, false],
-    ['NotIn, absent', expressions(['zone', 'NotIn', ['a']]), web, true],
-    ['NotIn, no labels', expressions(['zone', 'NotIn', ['a']]), undefined, true],
-    ['Exists', expressions(['empty', 'Exists']), web, true],
-    ['Exists, absent', expressions(['zone', 'Exists']), web, false],
-    ['DoesNotExist', expressions(['zone', 'DoesNotExist']), web, true],
-    ['DoesNotExist, there', expressions(['empty', 'DoesNotExist']), web, false],
-    ['both ends of one key', expressions(['app', 'Exists'], ['app', 'NotIn', ['web']]), web, false],
-    ['what every object inherits is no label', expressions(['constructor', 'Exists']), web, false],
+    ['In', expressions('app In api,web'), web, true],
+    ['In, none of them', expressions('app In api'), web, false],
+    ['In, absent', expressions('zone In a'), web, false],
+    ['NotIn', expressions('app NotIn api'), web, true],
+    ['NotIn, one of them', expressions('app NotIn api,web'), web, false],
+    ['NotIn, absent', expressions('zone NotIn a'), web, true],
+    ['NotIn, no labels', expressions('zone NotIn a'), undefined, true],
+    ['Exists', expressions('empty Exists'), web, true],
+    ['Exists, absent', expressions('zone Exists'), web, false],
+    ['DoesNotExist', expressions('zone DoesNotExist'), web, true],
+    ['DoesNotExist, there', expressions('empty DoesNotExist'), web, false],
+    ['both ends of one key', expressions('app Exists; app NotIn web'), web, false],
+    ['what every object inherits is no label', expressions('constructor Exists'), web, false],
   ];
   for (const [about, given, labels, selected] of cases) t.equal(selects(given, labels), selected, about);
   t.equal(selects(selector({ matchLabels: { a: 'b' } }), null), false, 'labels that are null');
@@ -71,33 +69,18 @@ t.test('as Kubernetes has them', async (t) => {
 t.test('whether two can select the same', async (t) => {
   const cases: [about: string, one: Selector, other: Selector, can: boolean][] = [
     ['two empty ones', [], [], true],
-    ['one empty', [], expressions(['a', 'In', ['x']]), true],
-    ['other keys', expressions(['a', 'In', ['x']]), expressions(['b', 'In', ['x']]), true],
-    ['the same value', expressions(['a', 'In', ['x', 'y']]), expressions(['a', 'In', ['y', 'z']]), true],
-    ['other values', expressions(['a', 'In', ['x']]), expressions(['a', 'In', ['y']]), false],
-    [
-      'a value that the other excludes',
-      expressions(['a', 'In', ['x']]),
-      expressions(['a', 'NotIn', ['x']]),
-      false,
-    ],
-    [
-      'a value beside what is excluded',
-      expressions(['a', 'In', ['x', 'y']]),
-      expressions(['a', 'NotIn', ['x']]),
-      true,
-    ],
-    ['there and not there', expressions(['a', 'Exists']), expressions(['a', 'DoesNotExist']), false],
-    ['a value and not there', expressions(['a', 'In', ['x']]), expressions(['a', 'DoesNotExist']), false],
-    ['excluded and not there', expressions(['a', 'NotIn', ['x']]), expressions(['a', 'DoesNotExist']), true],
-    ['there and excluded', expressions(['a', 'Exists']), expressions(['a', 'NotIn', ['x']]), true],
-    [
-      'one of two keys',
-      expressions(['a', 'Exists'], ['b', 'In', ['x']]),
-      expressions(['a', 'Exists'], ['b', 'In', ['y']]),
-      false,
-    ],
-    ['nothing by itself', expressions(['a', 'In', ['x']], ['a', 'In', ['y']]), [], false],
+    ['one empty', [], expressions('a In x'), true],
+    ['other keys', expressions('a In x'), expressions('b In x'), true],
+    ['the same value', expressions('a In x,y'), expressions('a In y,z'), true],
+    ['other values', expressions('a In x'), expressions('a In y'), false],
+    ['a value that the other excludes', expressions('a In x'), expressions('a NotIn x'), false],
+    ['a value beside what is excluded', expressions('a In x,y'), expressions('a NotIn x'), true],
+    ['there and not there', expressions('a Exists'), expressions('a DoesNotExist'), false],
+    ['a value and not there', expressions('a In x'), expressions('a DoesNotExist'), false],
+    ['excluded and not there', expressions('a NotIn x'), expressions('a DoesNotExist'), true],
+    ['there and excluded', expressions('a Exists'), expressions('a NotIn x'), true],
+    ['one of two keys', expressions('a Exists; b In x'), expressions('a Exists; b In y'), false],
+    ['nothing by itself', expressions('a In x; a In y'), [], false],
   ];
   for (const [about, one, other, can] of cases) {
     t.equal(canOverlap(one, other), can, about);
