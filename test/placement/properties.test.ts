@@ -7,16 +7,14 @@ import { decide } from '../../src/placement/decide.ts';
 import type { PlacementInput } from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { hostileRecord, inputs, knownImages, nodes, userToleration } from '../support/arbitrary-pods.ts';
-import { factsFrom, isIn, place, termOf } from '../support/placement-input.ts';
+import { factsFrom, isIn, place, requiring, termOf, termsOf } from '../support/placement-input.ts';
 import { chosenByPerson, schedulingFaults, selects, tolerates } from '../support/scheduler-model.ts';
 
 const runs = { numRuns: 300 };
 const anyRecord = fc.option(hostileRecord, { nil: undefined });
 
 function requiredTerms(pod: Pod): readonly NodeSelectorTerm[] {
-  return (
-    pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
-  );
+  return termsOf(pod) ?? [];
 }
 
 test('a pod never gets onto a node that it excluded itself, whatever its annotations say', async () => {
@@ -185,9 +183,7 @@ test('additions are replaced: an edit in between gives the same result as withou
             ...pod.spec.affinity,
             nodeAffinity: {
               ...pod.spec.affinity?.nodeAffinity,
-              requiredDuringSchedulingIgnoredDuringExecution: {
-                nodeSelectorTerms: [newTerm, ...requiredTerms(pod)],
-              },
+              ...requiring([newTerm, ...requiredTerms(pod)]).affinity?.nodeAffinity,
             },
           },
         },

@@ -113,36 +113,32 @@ test('a record only names what this policy adds', async (t) => {
     record({ tolerations: [arch('amd64'), { key: 'gpu', operator: 'Exists' }, { operator: 'Exists' }] }),
   );
   t.strictSame(added?.added.tolerations, [arch('amd64')]);
-  const believed = (terms: unknown, match: unknown = []): number | undefined =>
-    read(record({ terms, match, made: true }))?.added.terms.length;
-  t.equal(believed([[['kubernetes.io/arch', ['amd64', 'arm64']]]]), 1);
-  t.equal(believed([[['kubernetes.io/arch', ['no-common-architecture']]]]), 1);
-  t.equal(
-    believed([
-      [
-        ['kubernetes.io/arch', ['arm64']],
-        ['pool', ['arm']],
-        ['rack', ['r1']],
-      ],
-    ]),
-    1,
-  );
-  t.equal(believed([[['rack', ['']]]]), 1);
-  t.equal(believed([[['kubernetes.io/arch', ['arm64', 'amd64']]]]), 0, 'never in this order');
-  t.equal(believed([[['kubernetes.io/arch', ['amd64', 'amd64']]]]), 0, 'never twice');
-  t.equal(believed([[['kubernetes.io/arch', []]]]), 0, 'never without a value');
-  t.equal(believed([[['kubernetes.io/arch', ['a b']]]]), 0, 'never a name that is none');
-  t.equal(believed([[['beta.kubernetes.io/arch', ['amd64']]]]), 0, 'never this key');
-  t.equal(believed([[['zone', ['a']]]]), 0, 'never a key that the policy does not list');
-  t.equal(believed([[['pool', ['x86']]]]), 0, 'never another value');
-  t.equal(believed([[['rack', ['r1', 'r2']]]]), 0, 'never two values');
-  t.equal(believed([[['rack', ['r 1']]]]), 0, 'never what no label can be');
-  t.equal(believed([[]]), 0, 'never an empty list');
-  t.equal(
-    believed([[['kubernetes.io/arch', ['amd64']]]], [['pool', ['arm']]]),
-    0,
-    'match holds only handed-on labels',
-  );
+  const expression = (text: string): unknown => {
+    const [key, values] = text.split('=');
+    return [key, values?.split(',') ?? []];
+  };
+  const believed = (text: string, match: unknown = []): number | undefined => {
+    const terms = [text === '' ? [] : text.split('; ').map(expression)];
+    return read(record({ terms, match, made: true }))?.added.terms.length;
+  };
+  t.equal(believed('kubernetes.io/arch=amd64,arm64'), 1);
+  t.equal(believed('kubernetes.io/arch=no-common-architecture'), 1);
+  t.equal(believed('kubernetes.io/arch=arm64; pool=arm; rack=r1'), 1);
+  t.equal(believed('rack='), 1);
+  const wrong = {
+    'never in this order': 'kubernetes.io/arch=arm64,amd64',
+    'never twice': 'kubernetes.io/arch=amd64,amd64',
+    'never without a value': 'kubernetes.io/arch',
+    'never a name that is none': 'kubernetes.io/arch=a b',
+    'never this key': 'beta.kubernetes.io/arch=amd64',
+    'never a key that the policy does not list': 'zone=a',
+    'never another value': 'pool=x86',
+    'never two values': 'rack=r1,r2',
+    'never what no label can be': 'rack=r 1',
+    'never an empty list': '',
+  };
+  for (const [name, text] of Object.entries(wrong)) t.equal(believed(text), 0, name);
+  t.equal(believed('kubernetes.io/arch=amd64', [['pool', ['arm']]]), 0, 'match holds only handed-on labels');
   t.equal(read(record({ terms: [[['zone', ['a']]]], made: true }))?.added.made, false);
 });
 

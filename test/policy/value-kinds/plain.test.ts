@@ -13,6 +13,11 @@ import type { Kind } from '../../../src/policy/settings/setting.ts';
 import { read, readText } from '../report.ts';
 
 const even = text('even', (value) => (value.length % 2 === 0 ? undefined : 'must be even'));
+const mode = choice(['soft', 'hard']);
+const digit = integer(1, 5);
+const table = tableOf(() => undefined, digit);
+const evens = listOf(even);
+const short = duration(1000, 60_000);
 
 t.test('values of TOML', async (t) => {
   const cases: [string, Kind<unknown>, unknown, unknown][] = [
@@ -23,27 +28,22 @@ t.test('values of TOML', async (t) => {
     ['text not number', even, 3, ': must be a text in quotes, not a number'],
     ['text not list', even, [], ': must be a text in quotes, not a list'],
     ['text not date', even, new Date(0), ': must be a text in quotes, not a date'],
-    ['choice', choice(['soft', 'hard']), 'hard', 'hard'],
-    [
-      'choice near',
-      choice(['soft', 'hard']),
-      'sfot',
-      ': must be one of soft, hard, not "sfot"; did you mean soft?',
-    ],
-    ['choice not', choice(['soft', 'hard']), true, ': must be one of soft, hard, not true'],
+    ['choice', mode, 'hard', 'hard'],
+    ['choice near', mode, 'sfot', ': must be one of soft, hard, not "sfot"; did you mean soft?'],
+    ['choice not', mode, true, ': must be one of soft, hard, not true'],
     ['flag on', flag, true, true],
     ['flag off', flag, false, false],
     ['flag text', flag, 'true', ': must be true or false, not "true"'],
-    ['integer low', integer(1, 5), 1, 1],
-    ['integer high', integer(1, 5), 5, 5],
-    ['integer below', integer(1, 5), 0, ': must be a whole number from 1 to 5, not 0'],
-    ['integer above', integer(1, 5), 6, ': must be a whole number from 1 to 5, not 6'],
-    ['integer part', integer(1, 5), 1.5, ': must be a whole number from 1 to 5, not 1.5'],
-    ['duration', duration(1000, 60_000), '1s', 1000],
-    ['duration longest', duration(1000, 60_000), '1m', 60_000],
+    ['integer low', digit, 1, 1],
+    ['integer high', digit, 5, 5],
+    ['integer below', digit, 0, ': must be a whole number from 1 to 5, not 0'],
+    ['integer above', digit, 6, ': must be a whole number from 1 to 5, not 6'],
+    ['integer part', digit, 1.5, ': must be a whole number from 1 to 5, not 1.5'],
+    ['duration', short, '1s', 1000],
+    ['duration longest', short, '1m', 60_000],
     ['duration zero', duration(0, 60_000), '0s', 0],
-    ['duration below', duration(1000, 60_000), '999ms', ': must be from 1s to 1m, not "999ms"'],
-    ['duration above', duration(1000, 60_000), '61s', ': must be from 1s to 1m, not "61s"'],
+    ['duration below', short, '999ms', ': must be from 1s to 1m, not "999ms"'],
+    ['duration above', short, '61s', ': must be from 1s to 1m, not "61s"'],
     ['duration number', duration(0, 60_000), 5, ': must be a duration such as 7d, 1h30m or 500ms, not 5'],
     ['size', size(1, 2048), '2Ki', 2048],
     ['size lowest', size(1024, 2048), '1Ki', 1024],
@@ -52,30 +52,15 @@ t.test('values of TOML', async (t) => {
     ['size below', size(1024, 2048), 10, ': must be from 1Ki to 2Ki, not 10'],
     ['size not', size(1, 2048), '2KB', ': must be a size such as 64Mi, not "2KB"'],
     ['size list', size(1, 2048), [], ': must be a size such as 64Mi, not a list'],
-    ['list', listOf(even), ['ab', 'cd'], ['ab', 'cd']],
-    ['list empty', listOf(even), [], []],
-    [
-      'list of wrong',
-      listOf(even),
-      ['a', 'bc', 1],
-      '0: must be even; 2: must be a text in quotes, not a number',
-    ],
-    ['list twice', listOf(even), ['ab', 'cd', 'ab'], '2: "ab" is in the list twice'],
-    ['list text', listOf(even), 'ab', ': must be a list in brackets, not a text'],
-    ['table', tableOf(() => undefined, integer(1, 5)), { a: 1 }, { a: 1 }],
-    [
-      'table value',
-      tableOf(() => undefined, integer(1, 5)),
-      { a: 9 },
-      'a: must be a whole number from 1 to 5, not 9',
-    ],
-    [
-      'table key',
-      tableOf((key) => (key === 'b' ? 'is b' : undefined), integer(1, 5)),
-      { a: 1, b: 2 },
-      'b: is b',
-    ],
-    ['table list', tableOf(() => undefined, integer(1, 5)), [], ': must be a table, not a list'],
+    ['list', evens, ['ab', 'cd'], ['ab', 'cd']],
+    ['list empty', evens, [], []],
+    ['list of wrong', evens, ['a', 'bc', 1], '0: must be even; 2: must be a text in quotes, not a number'],
+    ['list twice', evens, ['ab', 'cd', 'ab'], '2: "ab" is in the list twice'],
+    ['list text', evens, 'ab', ': must be a list in brackets, not a text'],
+    ['table', table, { a: 1 }, { a: 1 }],
+    ['table value', table, { a: 9 }, 'a: must be a whole number from 1 to 5, not 9'],
+    ['table key', tableOf((key) => (key === 'b' ? 'is b' : undefined), digit), { a: 1, b: 2 }, 'b: is b'],
+    ['table list', table, [], ': must be a table, not a list'],
   ];
   for (const [name, kind, value, expected] of cases) t.same(read(kind, value), expected, name);
 });
@@ -92,9 +77,9 @@ t.test('texts of variables and flags', async (t) => {
     ['integer empty', integer(0, 50), '', ': must be a whole number, not ""'],
     ['duration', duration(0, 1000), '1s', 1000],
     ['size', size(0, 2048), '1024', 1024],
-    ['list', listOf(even), 'ab, cd', ['ab', 'cd']],
-    ['list empty', listOf(even), ' ', []],
-    ['list with hole', listOf(even), 'ab,,cd', '1: must not be empty'],
+    ['list', evens, 'ab, cd', ['ab', 'cd']],
+    ['list empty', evens, ' ', []],
+    ['list with hole', evens, 'ab,,cd', '1: must not be empty'],
     ['table', weights, 'arm64=80, amd64 = 20', { arm64: 80, amd64: 20 }],
     ['table empty', weights, '', {}],
     ['table twice', weights, 'a=1,a=2', ': names something twice: "a=1,a=2"'],
@@ -118,11 +103,7 @@ t.test('written back', async (t) => {
 });
 
 t.test('a key of the prototype is a key like any other', async (t) => {
-  const table = JSON.parse('{"__proto__":1,"constructor":2}') as unknown;
-  const value = read(
-    tableOf(() => undefined, integer(1, 5)),
-    table,
-  ) as object;
+  const value = read(table, JSON.parse('{"__proto__":1,"constructor":2}')) as object;
   t.same(Object.keys(value), ['__proto__', 'constructor']);
   t.equal(Object.getPrototypeOf(value), Object.prototype);
 });

@@ -40,6 +40,7 @@ t.test('rules for architectures', async (t) => {
     arm64: { taintsToTolerate: [fields], requireNodeLabels: {} },
   });
   const at = (field: string, message: string): string => `arm64.taintsToTolerate.0${field}: ${message}`;
+  const noKey = at('', 'needs a key, or the operator Exists, which then tolerates every taint');
   const cases: [string, unknown][] = [
     ['{}', {}],
     ['{ arm64 = {} }', { arm64: { taintsToTolerate: [], requireNodeLabels: {} } }],
@@ -67,11 +68,8 @@ t.test('rules for architectures', async (t) => {
       taint('key = "a", effect = "NoExecute", tolerationSeconds = 30'),
       tolerated({ key: 'a', effect: 'NoExecute', tolerationSeconds: 30 }),
     ],
-    [taint(''), at('', 'needs a key, or the operator Exists, which then tolerates every taint')],
-    [
-      taint('operator = "Equal"'),
-      at('', 'needs a key, or the operator Exists, which then tolerates every taint'),
-    ],
+    [taint(''), noKey],
+    [taint('operator = "Equal"'), noKey],
     [
       taint('key = "a", operator = "Exists", value = "b"'),
       at('.value', 'must have no value where the operator is Exists'),
@@ -90,13 +88,14 @@ t.test('image overrides', async (t) => {
   const cases: [string, unknown][] = [
     ['{ match = "a", architectures = [] }', [{ match: 'a', architectures: [] }]],
     ['{ match = "a", architectures = ["arm64"] }', [{ match: 'a', architectures: ['arm64'] }]],
-    ...['nginx', 'a.io:5000/b:1', 'a.io/b@sha256:c', 'a.io:5000/b*/**:v*@sha256:c'].map(
-      (match): [string, unknown] => [
-        `{ match = "${match}", architectures = [] }`,
-        [{ match, architectures: [] }],
-      ],
-    ),
-    ...['*a'.repeat(8), 'a'.repeat(512)].map((match): [string, unknown] => [
+    ...[
+      'nginx',
+      'a.io:5000/b:1',
+      'a.io/b@sha256:c',
+      'a.io:5000/b*/**:v*@sha256:c',
+      '*a'.repeat(8),
+      'a'.repeat(512),
+    ].map((match): [string, unknown] => [
       `{ match = "${match}", architectures = [] }`,
       [{ match, architectures: [] }],
     ]),
