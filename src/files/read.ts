@@ -72,10 +72,7 @@ export interface ReadOptions {
   readonly root?: string | undefined;
 }
 
-/**
- * Reads a whole regular file.
- * @throws FileError
- */
+/** Reads a whole regular file. @throws FileError */
 export async function readBounded(path: string, options: ReadOptions): Promise<Buffer> {
   return attempts(path, options.root, async (resolved, flags) => {
     const file = await open(resolved, flags);
@@ -88,11 +85,7 @@ export async function readBounded(path: string, options: ReadOptions): Promise<B
   });
 }
 
-/**
- * The status of a file or directory, links followed.
- * @returns undefined if it is missing
- * @throws FileError
- */
+/** The status of a file or directory, links followed; `undefined` if it is missing. @throws FileError */
 export async function statPath(path: string, root: string | undefined): Promise<Stats | undefined> {
   return attempts(path, root, (resolved) => stat(resolved)).catch(undefinedIfMissing);
 }

@@ -1,6 +1,6 @@
 /** Metrics of the agents as the webhook and the controller see them. */
 import { counts, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
-import type { AgentErrorCode } from './agents/agent-error.ts';
+import type { AgentErrorCode } from './agents/connection.ts';
 import { pullResults } from './groups/pullability.ts';
 
 type AttemptOutcome = AgentErrorCode | 'answered' | 'abandoned';

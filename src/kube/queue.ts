@@ -27,12 +27,6 @@ export interface WorkQueueOptions {
   readonly waitsForBackOff?: boolean | undefined;
 }
 
-interface Later {
-  readonly at: number;
-  readonly cancel: () => void;
-  readonly isBackOff: boolean;
-}
-
 const defaultBackOff: BackOff = { firstMs: 250, mostMs: 60_000 };
 /** A temporary failure is a warning only when it repeats. */
 const quietFailures = 3;
@@ -46,7 +40,10 @@ export class WorkQueue {
   readonly #working = new Set<string>();
   /** Added while they were worked on. */
   readonly #again = new Set<string>();
-  readonly #later = new Map<string, Later>();
+  readonly #later = new Map<
+    string,
+    { readonly at: number; readonly cancel: () => void; readonly isBackOff: boolean }
+  >();
   /** Failures in a row. */
   readonly #failures = new Map<string, number>();
   readonly #whenIdle: (() => void)[] = [];

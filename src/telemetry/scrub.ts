@@ -44,9 +44,7 @@ export function remember(secret: string): void {
   }
 }
 
-/**
- * Replaces all known secrets in a text by `[secret]`, also if they are escaped as in JSON or a URL, or inside base64.
- */
+/** Replaces all known secrets in a text by `[secret]`, also if they are escaped as in JSON or a URL, or inside base64. */
 export function scrub(text: string): string {
   if (remembered.size === 0) return text;
   let clean = '';

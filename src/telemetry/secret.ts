@@ -20,9 +20,7 @@ const printed = {
   [inspect.custom]: () => '[secret]',
 };
 
-/**
- * Wraps a secret text.
- */
+/** Wraps a secret text. */
 export function secret(text: string): Secret {
   const holder = Object.freeze(Object.create(printed) as Secret);
   texts.set(holder, text);

@@ -4,8 +4,7 @@
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { AgentError } from './agent-error.ts';
-import type { AgentConnection } from './connection.ts';
+import { AgentError, type AgentConnection } from './connection.ts';
 
 /** A certificate is written within a second or two after a controller leads. */
 const againMs = 1000;

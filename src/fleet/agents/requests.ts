@@ -2,8 +2,7 @@
 import { toAuths } from '../../credentials/auths.ts';
 import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
 import { InvalidFacts, readFacts } from '../../images/facts/wire.ts';
-import { AgentError } from './agent-error.ts';
-import type { AgentConnection } from './connection.ts';
+import { AgentError, type AgentConnection } from './connection.ts';
 
 /** One image's facts have some hundred bytes; with as many platforms as `readFacts` accepts they have some 50 KiB. */
 const maxAnswerBytes = 256 * 1024;

@@ -9,9 +9,8 @@ import type { Clock } from '../../async/clock.ts';
 import { concurrently } from '../../async/concurrently.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { AgentError } from '../agents/agent-error.ts';
+import { AgentError, type AgentConnection } from '../agents/connection.ts';
 import { readAgentInfo, type AgentInfo } from '../agents/requests.ts';
-import type { AgentConnection } from '../agents/connection.ts';
 import type { AgentAddress, Discovery } from '../discovery/discovery.ts';
 
 /** The agents of one group. */

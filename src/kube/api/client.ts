@@ -15,39 +15,22 @@ import { requestCounter, type Verb } from '../metrics.ts';
 import { ServerClock } from './server-clock.ts';
 import { Transport, type Call, type Query } from './transport.ts';
 
+/** Every request fails with a KubeError. */
 export interface KubeClient {
-  /**
-   * One object, or one page of a list.
-   * @throws KubeError, also `too-large` for more than `maxBytes`
-   */
+  /** One object, or one page of a list; `too-large` for more than `maxBytes`. */
   get<T>(path: string, options: GetOptions): Promise<T>;
-  /**
-   * Creates an object, or requests a token or another subresource that is requested by creating it.
-   * @returns what the server made of it
-   * @throws KubeError
-   */
+  /** Creates an object, or requests a token or another subresource, and returns it as the server made it. */
   create<T>(path: string, object: object, options: CallOptions): Promise<T>;
   /**
    * Changes an object: never by writing back what was read. A merge patch with `metadata.resourceVersion`, or a JSON patch
-   * that replaces it, is refused with `conflict` if the object changed meanwhile. `apply` is server-side apply and needs
-   * a field manager.
-   * @throws KubeError
+   * that replaces it, is refused with `conflict` if the object changed meanwhile.
    */
   patch<T>(path: string, patch: Patch, options: CallOptions): Promise<T>;
-  /**
-   * Deletes one object.
-   * @throws KubeError, `conflict` if a precondition does not hold
-   */
+  /** Deletes one object; `conflict` if a precondition does not hold. */
   delete(path: string, options: DeleteOptions): Promise<void>;
-  /**
-   * An answer that is plain text, such as the end of a container's log. What is longer than `maxBytes` is cut off.
-   * @throws KubeError
-   */
+  /** A plain text, such as the end of a container's log, up to `maxBytes`. */
   text(path: string, options: CallOptions & { readonly maxBytes: number }): Promise<string>;
-  /**
-   * The lines of an answer that stays open, for watches. Ends when the server ends it.
-   * @throws KubeError, also `timeout` when nothing comes for `idleMs`
-   */
+  /** The lines of an answer that stays open, for watches, until the server ends it; `timeout` after `idleMs` of silence. */
   lines(path: string, options: LinesOptions): AsyncIterable<string>;
   /** The API server's wall clock in milliseconds, to a second; the local one before its first answer. */
   serverNow(): number;

@@ -111,10 +111,7 @@ export async function ignoring<T>(
   }
 }
 
-/**
- * The whole body as text.
- * @throws KubeError
- */
+/** The whole body as text. @throws KubeError */
 export async function readText(response: OpenResponse, maxBytes: number, where: string): Promise<string> {
   try {
     return (await readBody(response, maxBytes)).toString('utf8');

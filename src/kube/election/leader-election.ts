@@ -114,11 +114,7 @@ class LeaderElection {
     log.info({ lease: name, identity }, 'this replica leads');
     const keeping = term.keep();
     try {
-      await lead(
-        term.signal,
-        () => term.holds(),
-        () => term.isOurs(),
-      );
+      await lead(term.signal, term.holds, term.isOurs);
       return !term.signal.aborted;
     } catch (error) {
       if (!term.signal.aborted) throw error;

@@ -49,10 +49,8 @@ export function watchLeader(options: WatchLeaderOptions): Leadership {
     const now = holder();
     if (now === logged) return;
     logged = now;
-    log.info(
-      { lease: name, holder: now ?? null },
-      now === undefined ? 'no replica leads' : 'a replica leads',
-    );
+    const message = now === undefined ? 'no replica leads' : 'a replica leads';
+    log.info({ lease: name, holder: now ?? null }, message);
   }
 
   /** Checks when the belief ends, and once more if the timer was early: Node's are by part of a millisecond. */

@@ -4,6 +4,7 @@
  *
  * Rules: client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew, release).
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../async/clock.ts';
 import type { KubeClient } from '../api/client.ts';
 import { ignoring } from '../api/errors.ts';
@@ -45,9 +46,7 @@ export function recordOf(lease: KubeObject): LeaseRecord {
 }
 
 /** Whether two reads of a Lease saw the same record. Labels and versions do not count as a renewal. */
-export function sameRecord(a: LeaseRecord, b: LeaseRecord): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
-}
+export const sameRecord = (a: LeaseRecord, b: LeaseRecord): boolean => isDeepStrictEqual(a, b);
 
 /** `2026-11-01T00:00:00.000000Z`: what the API server stores of a MicroTime. */
 export function microTime(ms: number): string {

@@ -23,12 +23,6 @@ export interface TermOptions {
   readonly log: Log;
 }
 
-/** By both clocks, milliseconds. */
-interface Moment {
-  readonly monotonic: number;
-  readonly wall: number;
-}
-
 export class Term {
   /** Aborts when leadership is lost or the program ends. */
   readonly signal: AbortSignal;
@@ -38,7 +32,7 @@ export class Term {
   /** Aborts also when the leader's work has ended. */
   readonly #running: AbortSignal;
   /** When the last request that took or renewed the Lease was sent. */
-  #renewed: Moment;
+  #renewed: { readonly monotonic: number; readonly wall: number };
 
   constructor(options: TermOptions) {
     this.#options = options;
@@ -63,17 +57,15 @@ export class Term {
   }
 
   /** Whether no other replica can lead yet; deposes this one if the deadline is over. */
-  isOurs(): boolean {
+  readonly isOurs = (): boolean => {
     if (this.#sinceRenewalMs() >= this.#options.renewDeadlineMs) {
       this.#depose('leadership is lost: the lease could not be renewed in time');
     }
     return !this.#lost.signal.aborted;
-  }
+  };
 
   /** Whether this replica may write. */
-  holds(): boolean {
-    return this.isOurs() && !this.signal.aborted;
-  }
+  readonly holds = (): boolean => this.isOurs() && !this.signal.aborted;
 
   /** Renews the Lease and watches the deadline until the term ends; never rejects. */
   async keep(): Promise<void> {
@@ -115,7 +107,8 @@ export class Term {
     this.#lost.abort(new Error(why));
   }
 
-  #now(): Moment {
+  /** By both clocks, milliseconds. */
+  #now(): { readonly monotonic: number; readonly wall: number } {
     const { clock } = this.#options;
     return { monotonic: clock.monotonic(), wall: clock.now() };
   }

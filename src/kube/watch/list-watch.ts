@@ -11,10 +11,9 @@ import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { KubeClient } from '../api/client.ts';
 import type { Query } from '../api/transport.ts';
+import { PageSize, pagesOf } from '../api/pages.ts';
 import { KubeError } from '../api/errors.ts';
 import type { KubeObject } from '../api/objects.ts';
-import { PageSize, pagesOf } from '../api/pages.ts';
-import { readWatchEvent, type WatchEvent } from './watch-event.ts';
 
 /** A list that begins: `add` takes each object, `done` is called after the last one. */
 export interface Listing {
@@ -137,4 +136,55 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
       // Only the signal ends a pause: the loop ends too.
     }
   }
+}
+
+export interface WatchEvent {
+  readonly type?: string;
+  readonly object?: KubeObject & { readonly code?: number; readonly message?: string };
+  /** Whether the object is complete; else it has only its name, because it is gone or not kept. */
+  readonly whole: boolean;
+}
+
+const head =
+  /^\{"type":"(ADDED|MODIFIED|DELETED)","object":\{"kind":"[\w.]+","apiVersion":"[\w./-]+","metadata":\{"name":"([\w.-]+)",(?:"generateName":"[\w.-]*",)?(?:"namespace":"([\w.-]+)",)?"uid":"[\w-]+","resourceVersion":"(\w+)"/u;
+const managedFields = ',"managedFields":[';
+/** Neither text occurs inside a JSON string, which escapes quotes, nor inside an entry, which has fixed keys or keys that begin with `f:`. */
+const afterManagedFields = ']},"spec":{';
+
+/**
+ * Reads one line of a watch.
+ * @param mayKeep as in `ReflectorOptions`
+ * @param where for errors
+ * @throws KubeError `bad-answer` if it is no event
+ */
+export function readWatchEvent(
+  line: string,
+  mayKeep: ((line: string) => boolean) | undefined,
+  where: string,
+): WatchEvent {
+  if (line.startsWith('{"type":"DELETED"') || mayKeep?.(line) === false) {
+    const [, type, name, namespace, resourceVersion] = head.exec(line) ?? [];
+    if (type !== undefined && name !== undefined && resourceVersion !== undefined) {
+      const metadata = { name, ...(namespace !== undefined && { namespace }), resourceVersion };
+      return { type, object: { metadata }, whole: false };
+    }
+  }
+  const event = parse(withoutManagedFields(line), where);
+  return { ...event, whole: event.type !== 'DELETED' };
+}
+
+function withoutManagedFields(line: string): string {
+  const start = line.indexOf(managedFields);
+  const end = start < 0 ? -1 : line.indexOf(afterManagedFields, start);
+  return end < 0 ? line : line.slice(0, start) + line.slice(end + 1);
+}
+
+function parse(line: string, where: string): Omit<WatchEvent, 'whole'> {
+  try {
+    const event: unknown = JSON.parse(line);
+    if (typeof event === 'object' && event !== null) return event;
+  } catch (cause) {
+    throw new KubeError('bad-answer', where, 'a line of a watch is not JSON', { cause });
+  }
+  throw new KubeError('bad-answer', where, 'a line of a watch is no event');
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
-import { AgentError, type AgentErrorCode } from '../../../src/fleet/agents/agent-error.ts';
+import { AgentError, type AgentErrorCode } from '../../../src/fleet/agents/connection.ts';
 import { createCa } from '../../support/certificates.ts';
 import {
   clientNames,
