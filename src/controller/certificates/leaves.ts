@@ -36,10 +36,7 @@ export interface Leaf extends LeafSpec, ReturnType<typeof readLeaf> {
   readonly resourceVersion: string | undefined;
 }
 
-/**
- * Every leaf.
- * @param webhookNames names in the webhook's certificate; none: they are unknown
- */
+/** Every leaf. @param webhookNames names in the webhook's certificate; none: they are unknown */
 export function leafSpecs(
   configuration: Configuration,
   webhookNames: readonly string[],
@@ -68,11 +65,7 @@ export function readLeaf(texts: SecretTexts | undefined) {
   return { texts, certificate, keyFits, bundle: readCertificates(texts?.['ca.crt']) };
 }
 
-/**
- * The worst fault of a leaf.
- * @param signer the authority that would sign a new one
- * @returns `undefined`: none
- */
+/** The worst fault of a leaf. @param signer the authority that would sign a new one @returns `undefined`: none */
 export function faultOf(
   { texts, certificate, keyFits, subject }: Leaf,
   authorities: Authorities,

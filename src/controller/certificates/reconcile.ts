@@ -131,10 +131,9 @@ export class CertificateReconciler {
   /** Writes what the plan says. @returns whether there was anything to do */
   async #change(found: State): Promise<boolean> {
     const { authorities } = found;
-    const change = planAuthorities(found, {
-      announcedMs: this.#observe('announced', isAnnounced(found), found),
-      replacedMs: this.#observe('replaced', isReplaced(found), found),
-    });
+    const announcedMs = this.#observe('announced', isAnnounced(found), found);
+    const replacedMs = this.#observe('replaced', isReplaced(found), found);
+    const change = planAuthorities(found, announcedMs, replacedMs);
     if (change) {
       await this.#changeAuthorities(change, found);
       return true;

@@ -30,14 +30,6 @@ export interface Found {
   readonly time: AgreedTime;
 }
 
-/** For how long something has been true without a break, milliseconds by this leader's monotonic clock. */
-export interface Seen {
-  /** Every bundle has the newest authority. */
-  readonly announcedMs: number;
-  /** Every certificate is signed by the newest authority. */
-  readonly replacedMs: number;
-}
-
 /** A change of the authorities. */
 export type AuthorityChange =
   | {
@@ -51,8 +43,16 @@ export type AuthorityChange =
 /** More do not help: each one is kept because a certificate of it may still be in use. */
 const maxPrevious = 4;
 
-/** The next change of the authorities. */
-export function planAuthorities(found: Found, seen: Seen): AuthorityChange | undefined {
+/**
+ * The next change of the authorities.
+ * @param announcedMs for how long every bundle has had the newest authority, by this leader's monotonic clock
+ * @param replacedMs for how long every certificate has been signed by it
+ */
+export function planAuthorities(
+  found: Found,
+  announcedMs: number,
+  replacedMs: number,
+): AuthorityChange | undefined {
   const { authorities, time } = found;
   const reason = reasonForNew(authorities, time);
   if (reason !== undefined || authorities.newest === undefined) {
@@ -61,11 +61,10 @@ export function planAuthorities(found: Found, seen: Seen): AuthorityChange | und
   const { newest, previous, previousSigner, phase } = authorities;
   if (phase === 'announcing') {
     const areAllSpent = previous.every((each) => isSpent(each, time));
-    if (seen.announcedMs < time.settleMs && !areAllSpent) return undefined;
+    if (announcedMs < time.settleMs && !areAllSpent) return undefined;
     return { kind: 'sign', next: { newest, previous, previousSigner: undefined, phase: 'signing' } };
   }
-  const isReplaced = seen.replacedMs >= time.settleMs;
-  const kept = isReplaced ? [] : previous.filter((each) => !hasExpired(each, time));
+  const kept = replacedMs >= time.settleMs ? [] : previous.filter((each) => !hasExpired(each, time));
   // There must be no key of an old authority in this phase.
   if (kept.length === previous.length && previousSigner === undefined) return undefined;
   return { kind: 'retire', next: { newest, previous: kept, previousSigner: undefined, phase } };
@@ -143,20 +142,16 @@ function isUrgent({ certificate }: Leaf, { now }: AgreedTime): boolean {
 
 /** Whether every bundle has the newest authority. */
 export function isAnnounced({ authorities, leaves, caBundles }: Found): boolean {
-  const { newest } = authorities;
-  if (newest === undefined) return false;
-  return [...existing(leaves).map(({ bundle }) => bundle), ...caBundles].every((bundle) =>
-    bundle?.some(({ id }) => id === newest.certificate.id),
-  );
+  const newest = authorities.newest?.certificate.id;
+  const bundles = [...existing(leaves).map(({ bundle }) => bundle), ...caBundles];
+  return newest !== undefined && bundles.every((bundle) => bundle?.some(({ id }) => id === newest));
 }
 
 /** Whether the newest authority signed every certificate. */
-export function isReplaced({ authorities, leaves }: Found): boolean {
-  const { newest } = authorities;
-  if (newest === undefined) return false;
+export function isReplaced({ authorities: { newest }, leaves }: Found): boolean {
   return existing(leaves).every(
     ({ certificate, keyFits }) =>
-      certificate !== undefined && keyFits && isIssuedBy(certificate, newest.certificate),
+      newest && certificate && keyFits && isIssuedBy(certificate, newest.certificate),
   );
 }
 

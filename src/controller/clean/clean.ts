@@ -40,10 +40,7 @@ const gatesIntervalMs = 1000;
 /** If new gates still appear after so long without the configuration, something else adds them. */
 const patienceMs = 60_000;
 
-/**
- * Cleans a cluster.
- * @throws the signal's reason when it aborts, and LeaseLost if another process takes the Lease meanwhile
- */
+/** Cleans a cluster. @throws the signal's reason when it aborts, and LeaseLost if another process takes the Lease meanwhile */
 export async function clean(options: CleanOptions): Promise<CleanReport> {
   const { leaseName, taintKey } = options.configuration;
   const whole = new CleanRun(options);

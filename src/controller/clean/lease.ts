@@ -59,11 +59,7 @@ export async function namespacesOfLease(
   return page && (page.items ?? []).flatMap(({ metadata }) => metadata?.namespace ?? []);
 }
 
-/**
- * Takes the Lease.
- * @returns `undefined` in a dry run, and if there is no namespace for a Lease
- * @throws KubeError
- */
+/** Takes the Lease. @returns `undefined` in a dry run, and if there is no namespace for a Lease */
 export async function takeLease(run: CleanRun, name: string): Promise<CleanLease | undefined> {
   const { namespace, client, dryRun, progress } = run.options;
   const where = `Lease ${namespace}/${name}`;

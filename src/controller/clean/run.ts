@@ -104,10 +104,7 @@ export class CleanRun {
     return error;
   }
 
-  /**
-   * Every object of a collection.
-   * @throws KubeError
-   */
+  /** Every object of a collection. */
   async *list<T extends KubeObject>(path: string, query: Query = {}): AsyncGenerator<T, void> {
     const { signal } = this;
     const { client } = this.options;
@@ -124,10 +121,7 @@ export class CleanRun {
     }
   }
 
-  /**
-   * @returns `undefined`: it does not exist
-   * @throws KubeError
-   */
+  /** @returns `undefined`: it does not exist */
   async read<T>(path: string): Promise<T | undefined> {
     const { signal } = this;
     const { client } = this.options;

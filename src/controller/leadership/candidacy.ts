@@ -35,8 +35,8 @@ export async function runCandidacy(options: LeaderElectionOptions): Promise<'sto
     if (stop.aborted || !aside.signal.aborted) break;
     log.warn({ lease: options.name }, 'archwright clean holds the lease; this replica stands aside');
     const end = await standAside(options);
-    if (typeof end === 'object') abandoned = end.abandoned;
-    if (end === 'cleaned') {
+    if (end !== 'cleaned') abandoned = end ?? abandoned;
+    else {
       log.warn(
         { lease: options.name },
         'archwright was removed from this cluster by archwright clean; this replica does nothing until it is started again',
@@ -64,24 +64,22 @@ function noticing(
   };
 }
 
-/** Waits for the end of a clean. One that ended in the middle leaves its record behind. */
-async function standAside(
-  options: LeaderElectionOptions,
-): Promise<'cleaned' | 'given up' | 'stopped' | { readonly abandoned: LeaseRecord }> {
+/** Waits for the end of a clean. @returns the record that one leaves behind if it ended in the middle */
+async function standAside(options: LeaderElectionOptions): Promise<'cleaned' | LeaseRecord | undefined> {
   const { client, stop, clock } = options;
   const path = paths.leases(options.namespace, options.name);
   let seen: { readonly record: LeaseRecord; readonly at: number } | undefined;
   while (!stop.aborted) {
     try {
       const record = recordOf(await client.get<KubeObject>(path, { signal: stop }));
-      if (!isCleanHolder(record.holder)) return 'given up';
+      if (!isCleanHolder(record.holder)) return undefined;
       const now = clock.monotonic();
       if (seen === undefined || !sameRecord(seen.record, record)) seen = { record, at: now };
-      else if (now >= seen.at + record.durationMs) return { abandoned: record };
+      else if (now >= seen.at + record.durationMs) return record;
     } catch (error) {
       if (isCode(error, 'not-found')) return 'cleaned';
     }
     await clock.sleep(options.times.retryPeriodMs, stop).catch(() => undefined);
   }
-  return 'stopped';
+  return undefined;
 }

@@ -28,9 +28,7 @@ interface ReconcilerOptions {
   readonly workers?: number;
   /** `requeueAfterMs` of a reconcile that returns none. Default: a key waits for its next event. */
   readonly resyncMs?: number;
-  /**
-   * For keys that stand for everything at once, whose own writes cause events: events wait for the end of a back-off.
-   */
+  /** For keys that stand for everything at once, whose own writes cause events: events wait for the end of a back-off. */
   readonly inRounds?: boolean;
   /** Default: 250 ms to 60 s. */
   readonly backOff?: BackOff;

@@ -79,7 +79,6 @@ const firstPage = 20;
  * Looks for a node that the pod chooses.
  * @param nodes names of those that are possible
  * @param selectors label selectors; one has to fit
- * @throws KubeError
  */
 export async function hasChosenNode(
   nodes: ReadonlySet<string>,

@@ -48,11 +48,7 @@ export class Endpoints {
     this.#options = options;
   }
 
-  /**
-   * The endpoints of a webhook.
-   * @returns a text: why there are none
-   * @throws KubeError
-   */
+  /** The endpoints of a webhook. @returns a text: why there are none */
   async of({ service, url }: ClientConfig, signal: AbortSignal): Promise<readonly ProbeTarget[] | string> {
     if (service) return await this.#ofService(service, signal);
     if (url === undefined || !URL.canParse(url)) return 'it has neither a URL nor a Service';

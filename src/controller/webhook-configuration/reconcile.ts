@@ -44,10 +44,7 @@ export class WebhookConfigurationReconciler {
     this.#show = showState(leading, parts.name);
   }
 
-  /**
-   * @returns whether anything had to be written, and when to look again, milliseconds from now
-   * @throws KubeError
-   */
+  /** @returns whether anything had to be written, and when to look again, milliseconds from now */
   async reconcile(signal: AbortSignal): Promise<{ readonly wrote: boolean; readonly nextMs: number }> {
     try {
       return await this.#reconcile(signal);

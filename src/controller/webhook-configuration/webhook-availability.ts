@@ -31,11 +31,7 @@ export class WebhookAvailability {
     this.#clock = clock;
   }
 
-  /**
-   * Finds each webhook's place.
-   * @returns by place, for one reconcile
-   * @throws KubeError
-   */
+  /** Finds each webhook's place. @returns by place, for one reconcile */
   async observe(
     webhooks: readonly Webhook[],
     bundle: readonly Certificate[],

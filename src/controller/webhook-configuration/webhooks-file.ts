@@ -36,10 +36,7 @@ class WebhooksFileError extends Error {
 const maxFileBytes = 256 * 1024;
 const maxWebhooks = 20;
 
-/**
- * Reads the file.
- * @throws FileError if it cannot be read, WebhooksFileError if its content is wrong
- */
+/** Reads the file. @throws FileError if it cannot be read, WebhooksFileError if its content is wrong */
 export async function readWebhooksFile(path: string): Promise<readonly Webhook[]> {
   return parseWebhooks(decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path), path);
 }
@@ -107,10 +104,7 @@ function clientConfig(given: unknown, refuse: (why: string) => never): ClientCon
   return { service: { ...usual, ...(path !== undefined && { path }) } };
 }
 
-/**
- * The names by which the API server calls these webhooks, for their certificate.
- * @returns DNS names and IP addresses
- */
+/** The names by which the API server calls these webhooks, for their certificate. @returns DNS names and IP addresses */
 export function webhookNamesOf(webhooks: readonly Webhook[]): readonly string[] {
   const names = webhooks.flatMap(({ clientConfig: { service, url } }) => {
     if (service) {

@@ -24,11 +24,7 @@ export class Writer {
     this.#name = name;
   }
 
-  /**
-   * Replaces the webhooks of the object.
-   * @returns whether they had to be written
-   * @throws KubeError
-   */
+  /** Replaces the webhooks of the object. @returns whether they had to be written */
   async write({ metadata, webhooks: actual = [] }: WebhookConfiguration, webhooks: readonly Webhook[]) {
     const { client, signal, log, step } = this.#leading;
     const name = this.#name;
