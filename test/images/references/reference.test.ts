@@ -56,13 +56,7 @@ t.test('what is not written is filled in', async (t) => {
   for (const [image, domain, path, tag, digest] of cases) {
     t.same(
       parseReference(image),
-      {
-        domain,
-        path,
-        repository: `${domain}/${path}`,
-        ...(tag === undefined ? {} : { tag }),
-        ...(digest === undefined ? {} : { digest }),
-      },
+      { domain, path, repository: `${domain}/${path}`, ...(tag && { tag }), ...(digest && { digest }) },
       image,
     );
   }
@@ -78,40 +72,10 @@ t.test('what the kubelet refuses is refused, in the words of its event', async (
     ['gcr.io/App:v1', `${format}: repository name (App) must be lowercase`],
     ['app@SHA256:' + hex, `${format}: repository name (library/app@SHA256) must be lowercase`],
     ['a/' + 'b'.repeat(254), 'repository name must not be more than 255 characters'],
-    ['https://gcr.io/a', format],
-    ['docker://a', format],
-    ['user:secret@gcr.io/a', format],
     [' nginx', format],
     ['nginx ', format],
     ['nginx\n', format],
-    ['nginx:', format],
-    ['nginx@', format],
-    ['nginx:a:b', format],
-    ['nginx:-a', format],
-    ['nginx:.a', format],
     [`nginx:${'a'.repeat(129)}`, format],
-    ['/nginx', format],
-    ['nginx/', format],
-    ['a//b', format],
-    ['a..b', format],
-    ['a___b', format],
-    ['a_.b', format],
-    ['a-', format],
-    ['-a', format],
-    ['-gcr.io/a', format],
-    ['gcr.io-/a', format],
-    ['gcr.io./a', format],
-    ['gcr..io/a', format],
-    ['gcr.io:/a', format],
-    ['gcr.io:a/b', format],
-    ['[::1]', format],
-    ['[::1]:5000', format],
-    ['[fe80::1%eth0]/a', format],
-    ['[::ffff:10.0.0.1]/a', format],
-    ['::1/a', format],
-    ['a?b', format],
-    ['ä/b', format],
-    ['nginx@sha256:abc', format],
     [`nginx@${digest}@${digest}`, format],
     [`nginx@sha256:${hex.slice(2)}`, 'invalid checksum digest length'],
     [`nginx@sha256:${hex}00`, 'invalid checksum digest length'],
@@ -121,6 +85,12 @@ t.test('what the kubelet refuses is refused, in the words of its event', async (
     ['A'.repeat(5000), `${format}: longer than 4096 characters`],
     [`a${'/a'.repeat(4096)}`, `${format}: longer than 4096 characters`],
   ];
+  const malformed = `
+    https://gcr.io/a docker://a user:secret@gcr.io/a nginx: nginx@ nginx:a:b nginx:-a nginx:.a /nginx nginx/
+    a//b a..b a___b a_.b a- -a -gcr.io/a gcr.io-/a gcr.io./a gcr..io/a gcr.io:/a gcr.io:a/b [::1] [::1]:5000
+    [fe80::1%eth0]/a [::ffff:10.0.0.1]/a ::1/a a?b ä/b nginx@sha256:abc
+  `;
+  for (const image of malformed.trim().split(/\s+/)) cases.push([image, format]);
   for (const [image, message] of cases) {
     t.throws(
       () => parseReference(image),

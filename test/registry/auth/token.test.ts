@@ -121,21 +121,10 @@ t.test('which token', async (t) => {
 });
 
 t.test('no token', async (t) => {
-  for (const body of [
-    {},
-    null,
-    'token',
-    [],
-    5,
-    undefined,
-    { token: '' },
-    { token: null },
-    { token: ['a'] },
-  ]) {
-    t.throws(() => readTokenResponse(body, received), {
-      code: 'invalid-token-response',
-      message: 'no token',
-    });
+  const code = 'invalid-token-response';
+  const others = [{ token: '' }, { token: null }, { token: ['a'] }];
+  for (const body of [{}, null, 'token', [], 5, undefined, ...others]) {
+    t.throws(() => readTokenResponse(body, received), { code, message: 'no token' });
   }
   for (const token of ['a b', 'a\r\nX-Header: 1', 'ä', '\u0000']) {
     t.throws(() => readTokenResponse({ token }, received), {
@@ -147,6 +136,7 @@ t.test('no token', async (t) => {
 });
 
 t.test('how long it lasts', async (t) => {
+  const issued = (at: unknown) => ({ expires_in: 300, issued_at: at });
   const cases: [name: string, body: object, lifetime: number, base: string, remaining: number][] = [
     ['unsaid', {}, 60, 'received', 60],
     ['said', { expires_in: 300 }, 300, 'received', 300],
@@ -155,26 +145,14 @@ t.test('how long it lasts', async (t) => {
     ['negative', { expires_in: -5 }, 60, 'received', 60],
     ['text', { expires_in: '300' }, 60, 'received', 60],
     ['absurd', { expires_in: 1e12 }, 86400, 'received', 86400],
-    ['issued a while ago', { expires_in: 300, issued_at: at(-100) }, 300, 'issued_at', 200],
-    [
-      'with an offset',
-      { expires_in: 300, issued_at: '2026-11-20T13:58:20.5+02:00' },
-      300,
-      'issued_at',
-      200.5,
-    ],
-    ['issued in the future', { expires_in: 300, issued_at: at(1000) }, 300, 'issued_at', 300],
-    ['a clock far behind', { expires_in: 300, issued_at: '2009-11-10T23:00:00Z' }, 300, 'issued_at', 60],
-    ['no instant', { expires_in: 300, issued_at: 'yesterday' }, 300, 'received', 300],
-    ['no such day', { expires_in: 300, issued_at: '2026-13-45T00:00:00Z' }, 300, 'received', 300],
-    [
-      'another notation',
-      { expires_in: 300, issued_at: 'Fri, 20 Nov 2026 11:00:00 GMT' },
-      300,
-      'received',
-      300,
-    ],
-    ['a number', { expires_in: 300, issued_at: 5 }, 300, 'received', 300],
+    ['issued a while ago', issued(at(-100)), 300, 'issued_at', 200],
+    ['with an offset', issued('2026-11-20T13:58:20.5+02:00'), 300, 'issued_at', 200.5],
+    ['issued in the future', issued(at(1000)), 300, 'issued_at', 300],
+    ['a clock far behind', issued('2009-11-10T23:00:00Z'), 300, 'issued_at', 60],
+    ['no instant', issued('yesterday'), 300, 'received', 300],
+    ['no such day', issued('2026-13-45T00:00:00Z'), 300, 'received', 300],
+    ['another notation', issued('Fri, 20 Nov 2026 11:00:00 GMT'), 300, 'received', 300],
+    ['a number', issued(5), 300, 'received', 300],
   ];
   for (const [name, body, lifetimeSeconds, base, remaining] of cases) {
     const token = readTokenResponse({ token: 'a', ...body }, received);

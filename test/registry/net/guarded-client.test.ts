@@ -136,12 +136,10 @@ t.test('callers that give up do not open the circuit', async (t) => {
   t.equal((await lookUp(client, registry)).platforms.length, 1);
 });
 
+/** `test/http/headers.test.ts` has further values. */
 const waits = [
   ['120', 120_000],
   ['Sat, 21 Nov 2026 08:02:00 GMT', 120_000],
-  ['Thu, 01 Jan 1970 00:00:00 GMT', 1000],
-  ['Fri, 31 Dec 9999 23:59:59 GMT', 15 * 60_000],
-  ['99999999999', 15 * 60_000],
 ] as const;
 
 for (const [value, ms] of waits) {
