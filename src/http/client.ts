@@ -41,11 +41,7 @@ export interface HttpResponse extends Pick<OpenResponse, 'status' | 'headers' | 
   readonly body: Buffer;
 }
 
-export interface HttpClient {
-  /** @throws TransportError */
-  send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>;
-  close(): void;
-}
+export type HttpClient = ReturnType<typeof createHttpClient>;
 
 /** @param options `resolve` resolves names; default: the system's resolver */
 export function createHttpClient(options: {
@@ -54,13 +50,14 @@ export function createHttpClient(options: {
   readonly trust?: Trust;
   readonly limits?: Partial<HttpClientLimits> | undefined;
   readonly resolve?: Resolve | undefined;
-}): HttpClient {
+}) {
   const defaults = { ...defaultLimits, ...options.limits };
   const trust = options.trust ?? createTrust(options);
   const connections = createConnections(options.resolve);
 
   return {
-    send: async (request, signal) => {
+    /** @throws TransportError */
+    send: async (request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> => {
       const { method, url, headers, body, tls, reach } = request;
       const proxy = findProxy(url, options.environment);
       checkTarget(url, reach);
@@ -75,7 +72,7 @@ export function createHttpClient(options: {
       const received = await bodyOf(response, request.maxBytes);
       return { status, headers: response.headers, remoteAddress, body: received };
     },
-    close: () => connections.close(),
+    close: (): void => connections.close(),
   };
 }
 

@@ -38,15 +38,8 @@ interface ConnectionNeeds extends TrustSettings {
   readonly dialMs: number;
 }
 
-interface Connections {
-  /** @throws TransportError if a configured certificate or key cannot be used */
-  poolFor(needs: ConnectionNeeds): HttpAgent;
-  /** Closes every connection, idle or not. */
-  close(): void;
-}
-
 /** @param resolve resolves names; default: the system's resolver */
-export function createConnections(resolve?: Resolve): Connections {
+export function createConnections(resolve?: Resolve) {
   const pools = new BoundedMap<string, HttpAgent>(maxPools, retirePool);
   // Parsing some hundred certificates takes milliseconds and megabytes: connections with equal trust share one context.
   const contexts = new BoundedMap<string, SecureContext>(maxContexts);
@@ -70,13 +63,15 @@ export function createConnections(resolve?: Resolve): Connections {
   }
 
   return {
-    poolFor: (needs) => {
+    /** @throws TransportError if a configured certificate or key cannot be used */
+    poolFor: (needs: ConnectionNeeds): HttpAgent => {
       const id = poolId(needs);
       const pool = pools.get(id) ?? createPool(needs);
       pools.set(id, pool);
       return pool;
     },
-    close: () => {
+    /** Closes every connection, idle or not. */
+    close: (): void => {
       for (const pool of pools.values()) pool.destroy();
       pools.clear();
     },

@@ -8,15 +8,12 @@ import type { Credential, CredentialSourceName, HeldCredential, MatchedCredentia
 import { credentialId } from '../identity.ts';
 import { indexKey, matches, parsePattern, type Pattern } from './key.ts';
 
-export interface Keyring {
-  /** The credentials for a normalized repository, in order of use. */
-  lookup(repository: string): readonly MatchedCredential[];
-}
+export type Keyring = ReturnType<typeof createKeyring>;
 
 const dockerHubKey = 'index.docker.io';
 
 /** @param held in the order of secrets, and of entries in each secret */
-export function createKeyring(source: CredentialSourceName, held: readonly HeldCredential[]): Keyring {
+export function createKeyring(source: CredentialSourceName, held: readonly HeldCredential[]) {
   const slots = new Map<string, { pattern: Pattern | undefined; credentials: MatchedCredential[] }>();
   for (const { key, credential, origin, source: own = source } of held) {
     const slot = slots.get(key) ?? { pattern: parsePattern(key), credentials: [] };
@@ -26,7 +23,8 @@ export function createKeyring(source: CredentialSourceName, held: readonly HeldC
   const sorted = [...slots].sort(([a], [b]) => compareBytes(b, a)).map(([, slot]) => slot);
 
   return {
-    lookup(repository) {
+    /** The credentials for a normalized repository, in order of use. */
+    lookup(repository: string): readonly MatchedCredential[] {
       const asked = parsePattern(repository);
       const found = sorted.flatMap(({ pattern, credentials }) =>
         pattern !== undefined && asked !== undefined && matches(pattern, asked) ? credentials : [],

@@ -2,7 +2,7 @@
 import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
 /** The sources that are read again when their files change. */
-export const liveSourceNames = [
+const liveSourceNames = [
   'registry-toml',
   'docker-config',
   'credential-provider',
@@ -27,17 +27,15 @@ const broken: MetricSpec = {
 /** Every metric of this folder, for the documentation. */
 export const sourceMetrics: readonly MetricSpec[] = [failedReadings, broken];
 
-export interface SourceMeter {
-  /** Counts one reading. @param understood whether all of it could be used */
-  read(understood: boolean): void;
-}
+export type SourceMeter = ReturnType<typeof bindSourceMetrics>;
 
 /** Binds the metrics of one source. */
-export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSourceName): SourceMeter {
+export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSourceName) {
   const failed = metrics?.counter(failedReadings, { source });
   const now = metrics?.gauge(broken, { source });
   return {
-    read(understood) {
+    /** Counts one reading. @param understood whether all of it could be used */
+    read(understood: boolean): void {
       if (!understood) failed?.inc();
       now?.set(understood ? 0 : 1);
     },

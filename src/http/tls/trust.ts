@@ -28,7 +28,7 @@ const maxBundleBytes = 8 * 1024 * 1024;
 /** A rotated corporate CA must work without a restart; reading a bundle takes milliseconds. */
 const rereadMs = 60_000;
 
-export interface TrustOptions {
+interface TrustOptions {
   readonly environment: Environment;
   readonly clock: Clock;
   /** Root of the node's file system. Default: `/`. */
@@ -45,13 +45,10 @@ export interface Roots {
   readonly id: string;
 }
 
-export interface Trust {
-  /** Never fails, because Node's own roots always exist. */
-  roots(): Promise<Roots>;
-}
+export type Trust = ReturnType<typeof createTrust>;
 
 /** Files are read on first use. */
-export function createTrust(options: TrustOptions): Trust {
+export function createTrust(options: TrustOptions) {
   let current: Promise<Roots> | undefined;
   let readAt = 0;
   const reported = new Set<string>();
@@ -69,7 +66,8 @@ export function createTrust(options: TrustOptions): Trust {
   }
 
   return {
-    roots: () => {
+    /** Never fails, because Node's own roots always exist. */
+    roots: (): Promise<Roots> => {
       const now = options.clock.monotonic();
       if (current === undefined || now - readAt >= rereadMs) {
         readAt = now;

@@ -11,6 +11,7 @@ import type { Attempt } from '../../registry/manifest-lookup.ts';
 import type { Log } from '../../telemetry/log.ts';
 import {
   failedFacts,
+  type LookupOptions,
   type FactsErrorCode,
   type ImageFacts,
   type ImageFactsSource,
@@ -118,27 +119,19 @@ export class Lookups {
 
   #run(key: string, request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<Answer> {
     return this.#flights.run(key, async (signal) => {
-      const answer = await this.#ask(request, old, trace, signal);
-      const facts = this.#closed ? answer : this.#options.known.record(request, answer, old);
+      const { known } = this.#options;
+      const compared = old && { known: known.factsOf(old, request, false) };
+      const answer = await this.#ask(request, { signal, ...compared, ...(trace && { trace }) });
+      const facts = this.#closed ? answer : known.record(request, answer, old);
       const perAccount = isPerAccount(answer) || isPerAccount(facts);
       return { facts, account: request.serviceAccount, perAccount };
     });
   }
 
-  async #ask(
-    request: ImageRequest,
-    old: Entry | undefined,
-    trace: Trace | undefined,
-    signal: AbortSignal,
-  ): Promise<ImageFacts> {
-    const { source, known, log } = this.#options;
+  async #ask(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
+    const { source, log } = this.#options;
     try {
-      const answer = source.lookup(request, {
-        signal,
-        ...(old && { known: known.factsOf(old, request, false) }),
-        ...(trace && { trace }),
-      });
-      return await unlessAborted(answer, signal);
+      return await unlessAborted(source.lookup(request, options), options.signal);
     } catch (error) {
       if (error instanceof RunTimeout) return this.#failed(request, 'timeout', error.message);
       if (this.#closed) return this.#failed(request, 'unavailable', 'the program is ending');

@@ -3,7 +3,7 @@ import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 import { factsErrorCodes, type FactsErrorCode } from '../facts/facts.ts';
 
 /** What a look into memory gave. */
-export const recallResults = ['fresh', 'due', 'stale', 'failure', 'override', 'miss'] as const;
+const recallResults = ['fresh', 'due', 'stale', 'failure', 'override', 'miss'] as const;
 export type RecallResult = (typeof recallResults)[number];
 
 export const factsMetricSpecs = {

@@ -8,7 +8,7 @@
 /** The best scheme first. */
 const schemes = ['bearer', 'digest', 'basic'] as const;
 
-export interface Challenge {
+interface Challenge {
   readonly scheme: (typeof schemes)[number];
   /** Names in lower case; the last one of a repeated name wins. Values as the server wrote them. */
   readonly parameters: ReadonlyMap<string, string>;

@@ -145,7 +145,7 @@ export function readPlatform(value: unknown): WrittenPlatform | undefined {
   };
 }
 
-export type DocumentKind = 'index' | 'manifest' | 'schema1';
+type DocumentKind = 'index' | 'manifest' | 'schema1';
 
 const documentKinds: ReadonlyMap<string, DocumentKind> = new Map([
   ['application/vnd.oci.image.index.v1+json', 'index'],

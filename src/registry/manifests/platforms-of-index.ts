@@ -129,7 +129,7 @@ function isUnknown({ os, architecture }: WrittenPlatform): boolean {
 export const maxConfigBytes = 1024 * 1024;
 
 /** The part of a config that counts here. */
-export interface ImageConfig {
+interface ImageConfig {
   /** Absent if the document names no architecture: then it is not an image config. */
   readonly platform?: WrittenPlatform;
   readonly isBundle: boolean;
