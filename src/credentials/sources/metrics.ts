@@ -2,12 +2,7 @@
 import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
 /** The sources that are read again when their files change. */
-const liveSourceNames = [
-  'registry-toml',
-  'docker-config',
-  'credential-provider',
-  'containerd',
-] as const;
+const liveSourceNames = ['registry-toml', 'docker-config', 'credential-provider', 'containerd'] as const;
 export type LiveSourceName = (typeof liveSourceNames)[number];
 
 const failedReadings: MetricSpec = {
