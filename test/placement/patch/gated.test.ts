@@ -1,8 +1,7 @@
-/** Patches of gated pods, case by case; `patch-gated-properties.test.ts` says what holds for all. */
+/** Patches of gated pods, case by case; `gated-properties.test.ts` says what holds for all. */
 import t from 'tap';
 import type { NodeSelectorTerm, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
-import type { Operation, PlacementDecision } from '../../../src/placement/decision.ts';
 import { patchGatedPod, ungatedPod } from '../../../src/placement/patch/patch.ts';
 import type { GatedPlanOptions } from '../../../src/placement/patch/plan.ts';
 import { recordedIn } from '../../../src/placement/record/read.ts';
@@ -29,15 +28,6 @@ const termsPath = `${affinityPath}/requiredDuringSchedulingIgnoredDuringExecutio
 
 const required = (...terms: NodeSelectorTerm[]): PodSpec['affinity'] => requiring(terms).affinity;
 
-interface Decided {
-  readonly decision: PlacementDecision;
-  /** Without the guard, the gate and the record, which each test of its own looks at. */
-  readonly changes: readonly Operation[];
-  readonly patch: readonly Operation[];
-  readonly gated: Pod;
-  readonly pod: Pod;
-}
-
 function gatedPod(
   images: readonly string[],
   spec: Partial<PodSpec> = {},
@@ -46,7 +36,7 @@ function gatedPod(
   return podOf(images, { schedulingGates: gates, ...spec }, { resourceVersion: '41', ...metadata });
 }
 
-function decided(gated: Pod, policy: Partial<Policy> = {}, options: GatedPlanOptions = {}): Decided {
+function decided(gated: Pod, policy: Partial<Policy> = {}, options: GatedPlanOptions = {}) {
   const input = inputOf(gated, known, {
     onUnknownImage: 'fallback',
     onNoCommonArchitecture: 'pend',
@@ -56,16 +46,13 @@ function decided(gated: Pod, policy: Partial<Policy> = {}, options: GatedPlanOpt
   const patch = patchGatedPod(gated, decision, options);
   const pod = applied(gated, patch);
   t.same(gatedUpdateFaults(gated, pod), []);
+  // `changes`: without the guard, the gate and the record, which tests of their own look at.
   const others = /^\/(?:metadata|spec\/schedulingGates)/u;
-  return { decision, patch, gated, pod, changes: patch.filter(({ path }) => !others.test(path)) };
+  return { decision, patch, pod, changes: patch.filter(({ path }) => !others.test(path)) };
 }
 
 /** Admitted while `later` was not known, then decided when it is. */
-function afterWebhook(
-  images: readonly string[],
-  spec: Partial<PodSpec>,
-  policy: Partial<Policy> = {},
-): Decided {
+function afterWebhook(images: readonly string[], spec: Partial<PodSpec>, policy: Partial<Policy> = {}) {
   const admitted = place(
     inputOf(podOf(images, spec), { ...known, arm: undefined as never, intel: undefined as never }, policy),
   );
@@ -83,15 +70,9 @@ void t.test('the version first, then the placement, our gate alone, and the reco
       'add /metadata/annotations',
     ],
   );
-  t.same(decided(gatedPod(['arm'])).patch[0], {
-    op: 'replace',
-    path: '/metadata/resourceVersion',
-    value: '41',
-  });
-  t.same(ungatedPod(gatedPod(['arm'])), [
-    { op: 'replace', path: '/metadata/resourceVersion', value: '41' },
-    { op: 'remove', path: '/spec/schedulingGates/1' },
-  ]);
+  const guard = { op: 'replace', path: '/metadata/resourceVersion', value: '41' };
+  t.same(decided(gatedPod(['arm'])).patch[0], guard);
+  t.same(ungatedPod(gatedPod(['arm'])), [guard, { op: 'remove', path: '/spec/schedulingGates/1' }]);
   t.same(ungatedPod(podOf(['arm'])), [], 'nothing to take away, nothing to guard');
 });
 
@@ -235,12 +216,7 @@ void t.test('a hard preference pins by nodeSelector only if the key is not set',
 void t.test('preferences come and go, tolerations come when the gate goes', async (t) => {
   const tolerations = [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }];
   const preference = { weights: { arm64: 7 }, origin: 'configuration' };
-  const toleration = (value: string): object => ({
-    key: 'arch',
-    operator: 'Equal',
-    value,
-    effect: 'NoSchedule',
-  });
+  const toleration = (value: string): object => ({ ...tolerations[0], value });
   const { pod, changes } = afterWebhook(['many', 'arm'], {}, { tolerations, preference });
   t.same(
     pod.spec.tolerations,

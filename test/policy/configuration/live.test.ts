@@ -8,20 +8,11 @@ import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
-interface Line {
-  readonly level: string;
-  readonly msg: string;
-  readonly line?: number;
-  readonly key?: string;
-  readonly problem?: string;
-  readonly changed?: string[];
-}
-
 async function open(t: Test, content: string, env: Record<string, string> = {}) {
   const file = join(t.testdir({ 'archwright.toml': content }), 'archwright.toml');
-  const lines: Line[] = [];
+  const lines: object[] = [];
   const log = createLog({
-    destination: { write: (line: string) => void lines.push(JSON.parse(line) as Line) },
+    destination: { write: (line: string) => void lines.push(JSON.parse(line) as object) },
   });
   const metrics = createMetrics();
   const clock = { ...noTimers, now: () => 1_700_000_000_500, monotonic: () => 0 };
@@ -42,6 +33,10 @@ async function open(t: Test, content: string, env: Record<string, string> = {}) 
       await live.refresh();
     },
   };
+}
+
+function quiet() {
+  return { env: {}, flags: {}, log: createLog({ level: 'silent' }), metrics: createMetrics() };
 }
 
 t.test('a change is applied and logged', async (t) => {
@@ -139,7 +134,7 @@ t.test('a configuration that is broken from the start is thrown, not logged', as
   const file = join(t.testdir({ 'archwright.toml': 'a = 1\nb = 2\n' }), 'archwright.toml');
   const lines: string[] = [];
   const log = createLog({ destination: { write: (line: string) => void lines.push(line) } });
-  await t.rejects(liveConfiguration({ file, env: {}, flags: {}, log, metrics: createMetrics() }), {
+  await t.rejects(liveConfiguration({ ...quiet(), file, log }), {
     name: 'ConfigurationError',
     problems: [{ line: 1 }, { line: 2 }],
   });
@@ -147,12 +142,7 @@ t.test('a configuration that is broken from the start is thrown, not logged', as
 });
 
 t.test('without a file there is nothing to watch', async (t) => {
-  const options = {
-    env: { ARCHWRIGHT_LISTEN: ':1' },
-    flags: {},
-    log: createLog({ level: 'silent' }),
-    metrics: createMetrics(),
-  };
+  const options = { ...quiet(), env: { ARCHWRIGHT_LISTEN: ':1' } };
   const live = await liveConfiguration(options);
   t.teardown(() => live.close());
   t.equal(live.current().listen, ':1');
@@ -161,14 +151,7 @@ t.test('without a file there is nothing to watch', async (t) => {
 
 t.test('a file replaced by renaming is noticed by itself', async (t) => {
   const file = join(t.testdir({ 'archwright.toml': '' }), 'archwright.toml');
-  const live = await liveConfiguration({
-    file,
-    env: {},
-    flags: {},
-    log: createLog({ level: 'silent' }),
-    metrics: createMetrics(),
-    watch: { pollMs: 50, debounceMs: 5 },
-  });
+  const live = await liveConfiguration({ ...quiet(), file, watch: { pollMs: 50, debounceMs: 5 } });
   t.teardown(() => live.close());
   const changed = new Promise<Configuration>((resolve) => live.onChange(resolve));
   // Neither the watch nor its polling keeps the process alive.
