@@ -74,23 +74,13 @@ t.test('an agent that fails is left out, and what it told before is kept', async
 });
 
 t.test('an agent without end is cut', async (t) => {
-  const { found, logged } = await read(
-    t,
-    [
-      (response) => {
-        let count = 0;
-        const more = (): void => {
-          while (!response.destroyed) {
-            count += 1;
-            if (!response.write(`${JSON.stringify(factsOf(`r.example/a:${count}`))}\n`)) break;
-          }
-          if (!response.destroyed) response.once('drain', more);
-        };
-        more();
-      },
-    ],
-    { maxBytes: 50_000 },
-  );
+  let count = 0;
+  const endless = (response: ServerResponse): void => {
+    const line = (): string => `${JSON.stringify(factsOf(`r.example/a:${(count += 1)}`))}\n`;
+    while (!response.destroyed && response.write(line()));
+    if (!response.destroyed) response.once('drain', () => endless(response));
+  };
+  const { found, logged } = await read(t, [endless], { maxBytes: 50_000 });
   t.ok(found.length > 10 && found.length < 500, `${found.length}`);
   t.match(logged(), /more image facts than fit|did not send all its image facts/);
 });
@@ -122,13 +112,10 @@ t.test('ends without an error when its signal aborts', async (t) => {
 
 t.test('a reader that leaves ends the streams', async (t) => {
   const pki = await createPki(t);
-  let closed: (() => void) | undefined;
-  const gone = new Promise<void>((resolve) => {
-    closed = resolve;
-  });
+  const gone = Promise.withResolvers<void>();
   const agent = await startScripted(t, pki, {
     known: (response) => {
-      response.once('close', () => closed?.());
+      response.once('close', gone.resolve);
       response.write(`${JSON.stringify(factsOf('r.example/a:1'))}\n`);
     },
   });
@@ -138,5 +125,5 @@ t.test('a reader that leaves ends the streams', async (t) => {
     t.equal(facts.image, 'r.example/a:1');
     break;
   }
-  await gone;
+  await gone.promise;
 });

@@ -1,17 +1,17 @@
 /** Agents for tests: real servers with mutual TLS whose answers a test writes, and what it takes to ask them. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import type { Test } from 'tap';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { openConnection, type AgentConnection } from '../../src/fleet/agents/connection.ts';
 import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
-import { recordingLog } from '../serving/support.ts';
+import { recordingLog, tlsDirectory } from '../serving/support.ts';
 import { createCa, type IssueOptions, type TestCa } from '../support/certificates.ts';
 
 /** A log whose lines can be read as text. */
@@ -45,26 +45,9 @@ export const clientNames: IssueOptions = { cn: 'archwright-webhook', client: tru
 /** A certificate authority, and the directories of an agent and of a webhook. */
 export async function createPki(t: Test): Promise<Pki> {
   const ca = await createCa();
-  const dir: Pki['dir'] = async (issue, parts = {}) => {
-    const path = await mkdtemp(join(tmpdir(), 'archwright-tls-'));
-    t.teardown(() => rm(path, { recursive: true, force: true }));
-    await writeTls(path, parts.issuer ?? ca, parts.trusts ?? ca, issue);
-    return path;
-  };
+  const dir: Pki['dir'] = async (issue, { issuer = ca, trusts = ca } = {}) =>
+    tlsDirectory(t, await issuer.issue(issue), trusts.cert);
   return { ca, dir, serverDir: await dir(serverNames), clientDir: await dir(clientNames) };
-}
-
-/** Writes `tls.crt`, `tls.key` and `ca.crt`. */
-export async function writeTls(
-  path: string,
-  issuer: TestCa,
-  trusts: TestCa,
-  issue: IssueOptions,
-): Promise<void> {
-  const { cert, key } = await issuer.issue(issue);
-  await writeFile(join(path, 'tls.crt'), cert);
-  await writeFile(join(path, 'tls.key'), key);
-  await writeFile(join(path, 'ca.crt'), trusts.cert);
 }
 
 /** What an agent is asked. */
@@ -119,9 +102,7 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
       response.end();
       return;
     } else {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-      const body = JSON.parse(Buffer.concat(chunks).toString()) as Asked;
+      const body = (await json(request)) as Asked;
       asked.push(body);
       answer = script.facts
         ? script.facts(body, response, request)
@@ -141,15 +122,13 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
   server.on('secureConnection', () => {
     connections += 1;
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
-  const stop = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
+  const stop = async (): Promise<void> => {
+    if (!server.listening) return;
+    server.close().closeAllConnections();
+    await once(server, 'close');
+  };
   t.teardown(stop);
   return {
     url: `https://127.0.0.1:${port}`,
@@ -157,10 +136,7 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
     script,
     asked,
     connections: () => connections,
-    open: () =>
-      new Promise((resolve, reject) => {
-        server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
-      }),
+    open: promisify(server.getConnections.bind(server)),
     stop,
   };
 }

@@ -4,10 +4,9 @@
  * again from time to time. A 403 for a collection that was readable before is an error all the same: an API server that
  * starts refuses everything until it has loaded its roles.
  */
-import type { Clock } from '../../async/clock.ts';
-import type { Log } from '../../telemetry/log.ts';
 import type { KubeClient } from '../api/client.ts';
 import { KubeError } from '../api/errors.ts';
+import type { ReflectorOptions } from './reflector.ts';
 
 /** A kind that is installed later may be noticed late. */
 const lookAgainMs = 30_000;
@@ -16,19 +15,17 @@ const lookAgainMs = 30_000;
 const anyVersion = '0';
 const emptyList = { metadata: { resourceVersion: anyVersion }, items: [] };
 
-export interface OptionalKindOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 export interface OptionalKindClient extends KubeClient {
   /** Whether the collection counted as absent at the last request. */
   isAbsent(path: string): boolean;
 }
 
 /** The same client for reading kinds that may not exist. */
-export function forOptionalKind({ client, clock, log }: OptionalKindOptions): OptionalKindClient {
+export function forOptionalKind({
+  client,
+  clock,
+  log,
+}: Pick<Required<ReflectorOptions<never>>, 'client' | 'clock' | 'log'>): OptionalKindClient {
   const refused = new Set<string>();
   /** Paths that were answered. */
   const readable = new Set<string>();

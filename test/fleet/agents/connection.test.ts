@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { AgentError, type AgentErrorCode } from '../../../src/fleet/agents/connection.ts';
+import { writeTls } from '../../serving/support.ts';
 import { createCa } from '../../support/certificates.ts';
 import {
   clientNames,
@@ -11,7 +12,6 @@ import {
   serverNames,
   startScripted,
   until,
-  writeTls,
   type Script,
 } from '../support.ts';
 
@@ -168,7 +168,8 @@ t.test('a new certificate is used for new connections, and an answer under way a
   await ask();
   const late = ask();
   await until(() => release !== undefined);
-  await writeTls(pki.clientDir, pki.ca, pki.ca, { cn: 'archwright-controller', client: true });
+  const next = await pki.ca.issue({ cn: 'archwright-controller', client: true });
+  await writeTls(pki.clientDir, next, pki.ca.cert);
   while (names.at(-1) !== 'archwright-controller') await ask();
   t.equal(await agent.open(), 2);
   release?.();
