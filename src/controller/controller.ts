@@ -15,7 +15,7 @@ import type { KubeClient } from '../kube/api/client.ts';
 import { KubeError } from '../kube/api/errors.ts';
 import { createEventRecorder } from '../kube/events/events.ts';
 import { fencedClient } from '../kube/api/fenced.ts';
-import { createRateLimiter, type RateLimiter } from '../async/rate-limiter.ts';
+import { createRateLimiter } from '../async/rate-limiter.ts';
 import { aborted } from '../async/wait.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
 import { createPolicies } from '../policy/effective/policies.ts';
@@ -83,7 +83,7 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
         renewDeadlineMs: leaseRenewDeadline,
         retryPeriodMs: leaseRetryPeriod,
       },
-      lead: (signal, holds, isOurs) => lead(options, shared, { signal, holds, isOurs }),
+      lead: (signal, holds, isOurs) => lead(options, shared, signal, holds, isOurs),
       stop,
       clock,
       log,
@@ -93,41 +93,32 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
   }
 }
 
-type Shared = Pick<Leading, 'pullSecrets' | 'factsOfPod'> & {
-  readonly limiter: RateLimiter;
-  close(): void;
-};
+type Shared = ReturnType<typeof openShared>;
 
-function openShared(options: ControllerOptions): Shared {
-  const { client, namespace, memory, clock, log, metrics } = options;
-  const settings = options.configuration();
-  const pullSecrets = createPullSecrets({
-    cluster: clusterObjects({ client, log }),
-    keepMs: settings.pullSecretCacheTime,
-    clock,
-    metrics,
-  });
-  const broken = watchBrokenImages({ client, namespace, name: settings.brokenImagesName, clock, log });
+/** What all terms of this replica share. */
+function openShared({ client, namespace, memory, configuration, clock, log, metrics }: ControllerOptions) {
+  const { pullSecretCacheTime: keepMs, brokenImagesName: name, ...settings } = configuration();
+  const cluster = clusterObjects({ client, log });
+  const pullSecrets = createPullSecrets({ cluster, keepMs, clock, metrics });
+  const broken = watchBrokenImages({ client, namespace, name, clock, log });
   const counters = bindFactsCounters(metrics);
+  const { kubeRequestsPerSecond: perSecond, kubeRequestsBurst: burst } = settings;
   return {
-    limiter: createRateLimiter({
-      perSecond: settings.kubeRequestsPerSecond,
-      burst: settings.kubeRequestsBurst,
-      clock,
-    }),
+    limiter: createRateLimiter({ perSecond, burst, clock }),
     pullSecrets,
     factsOfPod: createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log }),
     close: () => broken.close(),
   };
 }
 
-interface LeaderTerm {
-  readonly signal: AbortSignal;
-  readonly holds: () => boolean;
-  readonly isOurs: () => boolean;
-}
-
-async function lead(options: ControllerOptions, shared: Shared, term: LeaderTerm): Promise<void> {
+/** One term: starts caches and features, and ends them when the term ends. */
+async function lead(
+  options: ControllerOptions,
+  shared: Shared,
+  signal: AbortSignal,
+  holds: () => boolean,
+  isOurs: () => boolean,
+): Promise<void> {
   const { client, configuration, clock, log, metrics } = options;
   const isLeading = metrics.gauge(leadingLevel);
   const names = Object.keys(options.features);
@@ -137,21 +128,16 @@ async function lead(options: ControllerOptions, shared: Shared, term: LeaderTerm
   const shown = passingMetrics(metrics);
   const caches = startCaches({ client, log, metrics, clock });
   // At its end this replica still writes its last events. If it was deposed it writes none, even when it ends later.
-  const events = createEventRecorder({ client: writingWhile(term.isOurs, client), clock, log, metrics });
-  const leading = leadingOver(options, shared, term, { caches, events, metrics: shown });
+  const events = createEventRecorder({ client: writingWhile(isOurs, client), clock, log, metrics });
+  const leading = leadingOver(options, shared, { signal, caches, events, metrics: shown }, holds);
   try {
     const running = Object.entries(options.features).map(([name, feature]) => {
       const reconciled = (result: ReconcileOutcome): void =>
         metrics.counter(reconciles, { feature: name, result }).inc();
-      const counted = { ...leading, reconciled };
-      return supervise({
-        name,
-        feature,
-        leading: counted,
-        failures: metrics.counter(failures, { feature: name }),
-      });
+      const failed = metrics.counter(failures, { feature: name });
+      return supervise({ name, feature, leading: { ...leading, reconciled }, failures: failed });
     });
-    await aborted(term.signal);
+    await aborted(signal);
     await inTime(Promise.all(running), options);
   } finally {
     caches.stop();
@@ -166,26 +152,21 @@ async function lead(options: ControllerOptions, shared: Shared, term: LeaderTerm
 function leadingOver(
   options: ControllerOptions,
   { limiter, pullSecrets, factsOfPod }: Shared,
-  { signal, holds }: LeaderTerm,
-  own: Pick<Leading, 'caches' | 'events' | 'metrics'>,
+  term: Pick<Leading, 'signal' | 'caches' | 'events' | 'metrics'>,
+  holds: () => boolean,
 ): Leading {
   const { client, configuration, fleet, memory, clock, log, step = () => undefined } = options;
-  const { clusterConfigs, podConfigs } = own.caches;
+  const { signal, caches, metrics } = term;
+  const { clusterConfigs, podConfigs } = caches;
+  const controllerLeads = (): boolean => true;
   return {
-    ...own,
-    signal,
+    ...term,
     client: fencedClient({ client, leading: signal, holds, limiter }),
     fleet,
     memory,
     factsOfPod,
     pullSecrets,
-    policies: createPolicies({
-      configuration,
-      controllerLeads: () => true,
-      clusterConfigs,
-      podConfigs,
-      metrics: own.metrics,
-    }),
+    policies: createPolicies({ configuration, controllerLeads, clusterConfigs, podConfigs, metrics }),
     configuration: overlaid(configuration, collectResources({ clusterConfigs })),
     clock,
     serverNow: () => client.serverNow(),

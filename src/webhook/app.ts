@@ -11,16 +11,6 @@ import type { AdmissionCounters, BadRequestReason } from './metrics.ts';
 import type { Mutator } from './mutate.ts';
 import { BadReview, formatReview, parseReview } from './review.ts';
 
-export interface AppOptions {
-  readonly mutator: Pick<Mutator, 'mutate'>;
-  readonly inlineBudgetMs: () => number;
-  readonly ready: Checks;
-  readonly counters: AdmissionCounters;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly bodyTimeoutMs?: number;
-}
-
 /** An update carries the object twice, each at most 3 MiB (what the API server takes), and 1 MiB of envelope. */
 export const maxReviewBytes = 2 * 3 * 1024 * 1024 + 1024 * 1024;
 
@@ -35,7 +25,15 @@ const statusByReason: Readonly<Record<BadRequestReason, number>> = {
   'not-a-review': 400,
 };
 
-export function createApp(options: AppOptions): Koa {
+export function createApp(options: {
+  readonly mutator: Pick<Mutator, 'mutate'>;
+  readonly inlineBudgetMs: () => number;
+  readonly ready: Checks;
+  readonly counters: AdmissionCounters;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly bodyTimeoutMs?: number | undefined;
+}): Koa {
   const { mutator, counters, clock, log } = options;
   const limits = { maxBytes: maxReviewBytes, timeoutMs: options.bodyTimeoutMs ?? defaultBodyTimeoutMs };
   const router = new Router();

@@ -48,20 +48,6 @@ export interface WebhookOptions {
   readonly warmUpMs?: number;
 }
 
-export interface RunningWebhook {
-  readonly url: string;
-  readonly port: number;
-  readonly checks: Checks;
-  /** Resolves when it is ready for requests; it answers before that too. */
-  readonly ready: Promise<void>;
-  /**
-   * Ends without losing a request. Does not close memory, fleet and cluster, which belong to the caller.
-   * @param options.noticeMs how long the Service may take to send requests elsewhere
-   * @param options.graceMs how long requests under way may take after that
-   */
-  stop(options?: { readonly noticeMs?: number; readonly graceMs?: number }): Promise<void>;
-}
-
 /** Agents answer within milliseconds; a fleet that cannot is no reason to start later than this. */
 const defaultWarmUpMs = 3000;
 
@@ -72,7 +58,7 @@ const defaultNoticeMs = 5000;
 const defaultGraceMs = 15_000;
 
 /** Starts the webhook. Resolves when it listens. @throws ServingError if it cannot listen or its TLS files cannot be used */
-export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
+export async function startWebhook(options: WebhookOptions) {
   const { cluster, fleet, memory, log, metrics, clock = systemClock } = options;
   const counters = bindCounters(metrics);
   let phase: 'starting' | 'ready' | 'stopping' = 'starting';
@@ -87,15 +73,8 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
   const nodeHostname = (node: string): string | undefined => cluster?.nodeHostname(node);
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname, log });
   const mutator = new Mutator({ factsOfPod, pullableNodes, policies, cluster, counters, clock, log });
-  const app = createApp({
-    mutator,
-    inlineBudgetMs: options.inlineBudgetMs,
-    ready: checks,
-    counters,
-    clock,
-    log,
-    ...(options.bodyTimeoutMs !== undefined && { bodyTimeoutMs: options.bodyTimeoutMs }),
-  });
+  const { inlineBudgetMs, bodyTimeoutMs } = options;
+  const app = createApp({ mutator, inlineBudgetMs, ready: checks, counters, clock, log, bodyTimeoutMs });
   const handle = app.callback();
   const server = await startServer({
     listen: options.listen,
@@ -150,8 +129,13 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     url: server.url,
     port: server.port,
     checks,
+    /** Resolves when it is ready for requests; it answers before that too. */
     ready: becomeReady(),
-    stop: async ({ noticeMs = defaultNoticeMs, graceMs = defaultGraceMs } = {}) => {
+    /**
+     * Ends without losing a request. Does not close memory, fleet and cluster, which belong to the caller. `noticeMs`: how long the
+     * Service may take to send requests elsewhere. `graceMs`: how long requests under way may take after that.
+     */
+    stop: async ({ noticeMs = defaultNoticeMs, graceMs = defaultGraceMs } = {}): Promise<void> => {
       phase = 'stopping';
       await pause(noticeMs);
       await server.drain(graceMs);

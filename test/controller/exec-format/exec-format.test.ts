@@ -14,31 +14,29 @@ const digest = `sha256:${'a'.repeat(64)}`;
 const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-broken-images';
 const log = 'exec /app: exec format error\n';
 
-function crashing(name: string, image = 'shop/web:1', message?: string): object {
-  const state = { terminated: { reason: 'Error', exitCode: 255, ...(message && { message }) } };
-  return {
-    metadata: {
-      name,
-      ownerReferences: [
-        { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs', controller: true },
-      ],
-    },
-    spec: { nodeName: 'n1', containers: [{ name: 'web', image }] },
-    status: {
-      phase: 'Running',
-      containerStatuses: [
-        {
-          name: 'web',
-          image,
-          imageID: `registry.example/shop/web@${digest}`,
-          restartCount: 3,
-          ready: false,
-          state: { waiting: { reason: 'CrashLoopBackOff' } },
-          lastState: state,
-        },
-      ],
-    },
+function crashing(name: string, message?: string): object {
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs', controller: true };
+  const image = 'shop/web:1';
+  const status = {
+    name: 'web',
+    image,
+    imageID: `registry.example/shop/web@${digest}`,
+    restartCount: 3,
+    ready: false,
+    state: { waiting: { reason: 'CrashLoopBackOff' } },
+    lastState: { terminated: { reason: 'Error', exitCode: 255, ...(message && { message }) } },
   };
+  return {
+    metadata: { name, ownerReferences: [owner] },
+    spec: { nodeName: 'n1', containers: [{ name: 'web', image }] },
+    status: { phase: 'Running', containerStatuses: [status] },
+  };
+}
+
+/** A pod that crashes, and whose log says why. */
+function crash(store: KubeStore, name: string, namespace?: string): void {
+  store.log(podPath(name, namespace), () => log);
+  store.put(podPath(name, namespace), crashing(name));
 }
 
 async function start(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
@@ -108,8 +106,7 @@ t.test('a second namespace joins the note; a second pod of the same writes nothi
     ['b', 'shop'],
     ['c', 'bank'],
   ] as const) {
-    store.log(podPath(name, namespace), () => log);
-    store.put(podPath(name, namespace), crashing(name));
+    crash(store, name, namespace);
     const expected = namespace === 'bank' ? '["bank","shop"]' : '["shop"]';
     await store.until(() => JSON.stringify(dataOf(store)).includes(expected.replaceAll('"', '\\"')), name);
     await store.until(() => test.events.some(({ about }) => about.name === name), name);
@@ -125,8 +122,7 @@ t.test('a log that says something else, or cannot be read, is no evidence', asyn
   store.put(podPath('silent'), crashing('silent'));
   await store.until(() => store.asked(/\/log$/).length === 2, 'both logs');
   store.put(podPath('panics'), { ...crashing('panics'), touched: true });
-  store.log(podPath('web'), () => log);
-  store.put(podPath('web'), crashing('web'));
+  crash(store, 'web');
   await store.until(() => store.get(notesPath) !== undefined, 'the note of the one that says it');
   t.equal(store.asked(/panics\/log$/).length, 1, 'it is not read again and again');
   t.ok(test.events.every(({ about }) => about.name === 'web'));
@@ -170,7 +166,7 @@ t.test('logs of pods that are left alone are not read', async (t) => {
 
 t.test('a termination message needs no log', async (t) => {
   const test = await start(t);
-  test.store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  test.store.put(podPath('web'), crashing('web', log));
   await test.store.until(() => test.store.get(notesPath) !== undefined, 'the note');
   t.equal(test.store.asked(/\/log$/).length, 0);
 });
@@ -187,19 +183,19 @@ t.test('switched off by the setting or by the custom resource, on again by it', 
   const leading = withResources(off);
   addNode(off);
   run(t, { ...off, leading });
-  store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  store.put(podPath('web'), crashing('web', log));
   const cluster = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
   await store.until(() => off.leading.caches.runningPods.size === 1, 'the pod');
   const plugins = { execFormatErrorMonitor: { enabled: true } };
   store.put(cluster, { spec: { plugins, logVerbosity: 'Loud' } });
   await store.until(() => off.leading.caches.clusterConfigs.size === 1, 'the resource');
-  store.put(podPath('web-1'), crashing('web-1', 'shop/web:1', log));
+  store.put(podPath('web-1'), crashing('web-1', log));
   await store.until(() => off.leading.caches.runningPods.size === 2, 'the pod');
   await store.quiet();
   t.equal(store.get(notesPath), undefined, 'an object that is invalid is left out as a whole');
   store.put(cluster, { spec: { plugins } });
   await store.until(() => leading.configuration().execFormatErrorMonitor, 'the resource, valid by now');
-  store.put(podPath('web-2'), crashing('web-2', 'shop/web:1', log));
+  store.put(podPath('web-2'), crashing('web-2', log));
   await store.until(() => store.get(notesPath) !== undefined, 'the note');
 });
 
@@ -211,7 +207,7 @@ t.test('the next leader prunes what has expired and goes on', async (t) => {
   store.put(notesPath, {
     data: { [`sha256-${'b'.repeat(64)}.amd64`]: JSON.stringify(old), readme: 'hand-made' },
   });
-  store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  store.put(podPath('web'), crashing('web', log));
   const next = await startLeading(t, { over: store });
   run(t, next);
   const added = `sha256-${'a'.repeat(64)}.arm64`;
@@ -228,8 +224,7 @@ t.test('no room for the note: what is told does not promise what it brings about
   store.put(notesPath, { data: { [`sha256-${'a'.repeat(64)}.arm64`]: JSON.stringify(note) } });
   addNode(test);
   run(t, test);
-  store.log(podPath('web-1'), () => log);
-  store.put(podPath('web-1'), crashing('web-1'));
+  crash(store, 'web-1');
   await store.until(() => test.events.length === 2, 'the events');
   t.match(test.events[0]?.message, /could not be noted: ConfigMap archwright-broken-images/);
   t.notMatch(test.events[0]?.message, /avoid/);
@@ -241,7 +236,7 @@ t.test('an API server that refuses the note: tried again', async (t) => {
   const test = await start(t);
   const { store } = test;
   store.fault(/^POST .*configmaps$/, { status: 500, times: 2 });
-  store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  store.put(podPath('web'), crashing('web', log));
   await store.until(() => store.get(notesPath) !== undefined, 'the note');
   t.ok(store.asked(/^POST .*configmaps$/).length >= 3);
 });
@@ -249,8 +244,7 @@ t.test('an API server that refuses the note: tried again', async (t) => {
 t.test('a leader that knows the pods before the nodes looks at them all the same', async (t) => {
   const test = await startLeading(t);
   addNode(test);
-  test.store.log(podPath('web-1'), () => log);
-  test.store.put(podPath('web-1'), crashing('web-1'));
+  crash(test.store, 'web-1');
   const { caches } = test.leading;
   await test.store.until(() => caches.runningPods.size === 1);
   const listed = Promise.withResolvers<void>();
@@ -274,7 +268,7 @@ t.test('a node that comes after its pod, and one that does not come', async (t) 
   const test = await startLeading(t, { clock });
   const { store } = test;
   run(t, test);
-  store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  store.put(podPath('web'), crashing('web', log));
   await store.until(() => test.leading.caches.runningPods.size === 1, 'the pod');
   await clock.advance(1_000);
   addNode(test);
@@ -282,7 +276,7 @@ t.test('a node that comes after its pod, and one that does not come', async (t) 
   await clock.advance(1_000);
   await store.until(() => store.get(notesPath) !== undefined, 'the note');
 
-  store.put(podPath('lost'), { ...crashing('lost', 'shop/web:1', log), spec: { nodeName: 'gone' } });
+  store.put(podPath('lost'), { ...crashing('lost', log), spec: { nodeName: 'gone' } });
   await store.until(() => test.leading.caches.runningPods.size === 2, 'the pod');
   await clock.advance(60_000);
   t.equal(clock.pending, 1, 'only the next pruning waits');

@@ -4,6 +4,11 @@ import { createLog } from '../../src/telemetry/log.ts';
 import { connectCluster } from '../../src/cluster/cluster.ts';
 import { events, json, startKubeServer } from '../support/kube-server.ts';
 
+const node = (name: string, architecture?: string, labels = {}): object => ({
+  metadata: { name, labels },
+  ...(architecture !== undefined && { status: { nodeInfo: { architecture } } }),
+});
+
 void t.test('labels and architectures from watches, Secrets by name, absent if forbidden', async (t) => {
   const server = await startKubeServer();
   server.script(
@@ -19,22 +24,11 @@ void t.test('labels and architectures from watches, Secrets by name, absent if f
     json({
       metadata: { resourceVersion: '1' },
       items: [
-        {
-          metadata: { name: 'n1', labels: { 'kubernetes.io/arch': 'amd64' } },
-          status: { nodeInfo: { architecture: 'arm64' } },
-        },
-        {
-          metadata: { name: 'virtual', labels: { 'kubernetes.io/arch': 'riscv64' } },
-          // As the API server writes it for a node that has not reported.
-          status: { nodeInfo: { architecture: '', operatingSystem: '' } },
-        },
-        { metadata: { name: 'mute' }, status: { nodeInfo: { architecture: '' } } },
-        {
-          metadata: {
-            name: 'n2',
-            labels: { 'kubernetes.io/arch': 's390x', 'kubernetes.io/hostname': 'h2' },
-          },
-        },
+        node('n1', 'arm64', { 'kubernetes.io/arch': 'amd64' }),
+        // As the API server writes it for a node that has not reported.
+        node('virtual', '', { 'kubernetes.io/arch': 'riscv64' }),
+        node('mute', ''),
+        node('n2', undefined, { 'kubernetes.io/arch': 's390x', 'kubernetes.io/hostname': 'h2' }),
       ],
     }),
   );
