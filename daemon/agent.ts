@@ -21,11 +21,9 @@ export interface AgentOptions extends Pick<ApiOptions, 'memory' | 'log' | 'metri
   /** Directory with `tls.crt`, `tls.key` and `ca.crt`. */
   readonly tlsDir: string;
   readonly nodeName: string;
-  /** Version of archwright. */
   readonly version: string;
   /** A hash of the node's credential and endpoint sources; equal for equal content, reveals nothing. */
   readonly fingerprint: () => string;
-  /** Additional readiness checks. */
   readonly ready?: Checks;
   readonly limits?: Partial<ApiLimits>;
   readonly clock?: Clock;

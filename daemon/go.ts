@@ -62,23 +62,16 @@ function round(value: number): number {
   return Number(value.toFixed(9));
 }
 
-const shortEscapes: Readonly<Record<string, string>> = {
-  '\u0007': String.raw`\a`,
-  '\b': String.raw`\b`,
-  '\f': String.raw`\f`,
-  '\n': String.raw`\n`,
-  '\r': String.raw`\r`,
-  '\t': String.raw`\t`,
-  '\v': String.raw`\v`,
-  '"': String.raw`\"`,
-  '\\': String.raw`\\`,
-};
-
 /** `%q`, `strconv.Quote`. */
 export function goQuote(text: string): string {
   const escaped = text.replaceAll(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (letter) => {
+    if (letter === '\u0007') return String.raw`\a`;
+    if (letter === '\v') return String.raw`\v`;
+    // JSON has the other short escapes.
+    const json = JSON.stringify(letter).slice(1, -1);
+    if (json.length === 2 && json.startsWith('\\')) return json;
     const code = letter.codePointAt(0) ?? 0;
-    if (code < 0x80) return shortEscapes[letter] ?? `\\x${hex(code, 2)}`;
+    if (code < 0x80) return `\\x${hex(code, 2)}`;
     return code > 0xffff ? `\\U${hex(code, 8)}` : `\\u${hex(code, 4)}`;
   });
   return `"${escaped}"`;

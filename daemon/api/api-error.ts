@@ -22,7 +22,6 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ApiErrorCode;
   readonly status: number;
-  /** In metrics. */
   readonly outcome: RequestOutcome;
   readonly temporary: boolean;
   /** The invalid part of the request, such as `images.3.pullPolicy`; empty for the whole request. */

@@ -17,7 +17,6 @@ import { roleProblem } from './roles.ts';
 
 export interface ApiOptions {
   readonly memory: FactsOptions['memory'];
-  /** The answer of `/v1/info`. */
   readonly info: () => Readonly<Record<string, string>>;
   readonly limits: ApiLimits;
   readonly clock: Clock;
@@ -52,7 +51,6 @@ export const defaultApiLimits = {
   bodyTimeoutMs: 10_000,
 };
 
-/** Makes the handler of the API's server. */
 export function createApi(options: ApiOptions): (request: IncomingMessage, response: ServerResponse) => void {
   return new Api(options).handler();
 }

@@ -16,7 +16,6 @@ export interface FactsOptions {
   readonly memory: Pick<FactsMemory, 'lookup' | 'shared' | 'size'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Concurrent lookups of one request. */
   readonly concurrentImages: number;
 }
 

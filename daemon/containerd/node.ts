@@ -26,7 +26,6 @@ export interface NodeProblem {
 export interface NodeConfig {
   /** The configuration in force; undefined without a config.toml. */
   readonly configFile: string | undefined;
-  /** config.toml and its imports. */
   readonly files: readonly string[];
   readonly version: string | undefined;
   readonly rules: ContainerdRules;

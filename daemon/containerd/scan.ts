@@ -17,12 +17,10 @@ export interface Scan {
   /** Everything that affects endpoints, in clear text with secrets: only for hashing. */
   readonly content: string;
   readonly problems: readonly NodeProblem[];
-  /** Directories to watch. */
   readonly dirs: readonly string[];
   readonly usable: readonly HostDirectoryFound[];
 }
 
-/** A usable directory of hosts. */
 export interface HostDirectoryFound {
   readonly dir: string;
   readonly hosts: number;
@@ -31,7 +29,6 @@ export interface HostDirectoryFound {
 /** Nodes have one directory for each configured registry. */
 const maxDirectories = 1000;
 
-/** Reads every directory below the roots of a configuration. */
 export async function scanHosts(
   node: NodeConfig,
   readHosts: HostFilesReader,

@@ -57,7 +57,6 @@ export interface CredentialProviderSourceOptions
   readonly limits?: RunLimits | undefined;
   /** For plugins with `tokenAttributes`, which are left out without it. */
   readonly tokens?: ServiceAccountTokens | undefined;
-  /** Called at the end of `close`. */
   readonly onClose?: (() => void) | undefined;
 }
 

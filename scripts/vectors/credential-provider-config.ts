@@ -24,9 +24,8 @@ export const credentialProviderConfig: Handlers = {
   },
 
   validate: (input) => {
-    const error = validateConfig(list(input, 'providers').map(provider), {
-      serviceAccountTokens: flag(input, 'serviceAccountTokenFeatureGate'),
-    });
+    const gate = flag(input, 'serviceAccountTokenFeatureGate');
+    const error = validateConfig(list(input, 'providers').map(provider), gate);
     return error === undefined ? { ok: true } : { ok: false, error };
   },
 };

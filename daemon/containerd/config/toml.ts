@@ -6,15 +6,10 @@ import { parse } from 'toml';
 import { decodeUtf8, FileError } from '../../../src/files/read.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 
-/**
- * containerd refuses the content of a file.
- *
- * - `syntax`: it is not TOML
- * - `type`: a value has another type than containerd's struct
- * - `invalid`: it is well formed but contradictory or meaningless
- */
+/** containerd refuses the content of a file. */
 export class InvalidConfig extends Error {
   override readonly name = 'InvalidConfig';
+  /** It is not TOML, a value has another type than containerd's struct, or it is contradictory or meaningless. */
   readonly code: 'syntax' | 'type' | 'invalid';
   readonly temporary = false;
   /** containerd's own message, if it quotes a possible secret: the value of a header, or the user info of a URL. */
@@ -31,9 +26,7 @@ export class ConfigFileError extends Error {
   override readonly name = 'ConfigFileError';
   readonly code = 'config-file';
   readonly temporary = true;
-  /** Path of the file. */
   readonly where: string;
-  /** The message without the path. */
   readonly reason: string;
   constructor(where: string, reason: string, cause?: unknown) {
     super(`${where}: ${reason}`, cause === undefined ? undefined : { cause });

@@ -40,7 +40,6 @@ export interface Header {
 /** One host as configured. An empty `host` stands for the default host of the namespace. */
 export interface HostConfig {
   readonly scheme: string;
-  /** With its port. */
   readonly host: string;
   readonly path: string;
   readonly capabilities: readonly Capability[];

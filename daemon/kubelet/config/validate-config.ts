@@ -8,15 +8,13 @@ import { splitHostPath } from '../../../src/credentials/keyring/key.ts';
 
 const cacheTypes: readonly string[] = ['ServiceAccount', 'Token'];
 
-export interface ValidationOptions {
-  /** The feature gate `KubeletServiceAccountTokenForCredentialProviders`. Default: on, as since Kubernetes 1.34. */
-  readonly serviceAccountTokens?: boolean;
-}
-
-/** @returns all errors as one text, without repetitions; `undefined` for a valid configuration */
+/**
+ * @param serviceAccountTokens the feature gate `KubeletServiceAccountTokenForCredentialProviders`, on since Kubernetes 1.34
+ * @returns all errors as one text, without repetitions; `undefined` for a valid configuration
+ */
 export function validateConfig(
   providers: readonly ProviderConfig[],
-  { serviceAccountTokens = true }: ValidationOptions = {},
+  serviceAccountTokens = true,
 ): string | undefined {
   const errors =
     providers.length === 0 ? [required('providers', 'at least 1 item in plugins is required')] : [];

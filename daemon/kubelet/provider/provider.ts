@@ -21,7 +21,6 @@ export interface ProviderOptions {
   readonly clock: Clock;
   /** Required by providers with `tokenAttributes`. */
   readonly tokens?: ServiceAccountTokens | undefined;
-  /** Called for each failed run. */
   readonly onFailure?: ((failure: Failure) => void) | undefined;
 }
 

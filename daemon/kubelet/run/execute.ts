@@ -30,12 +30,10 @@ export type Execute = (request: ProviderRequest, signal: AbortSignal) => Promise
 export interface ExecuteOptions extends PluginPath {
   /** Variables before the configured ones; called before each run. */
   readonly environment: () => Promise<readonly string[]>;
-  /** Limits concurrent runs of a plugin. */
   readonly semaphore: HostSemaphore;
   readonly limits?: RunLimits | undefined;
   readonly meter?: PluginMeter | undefined;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Kills running plugins. */
   readonly stop: AbortSignal;
 }
 

@@ -19,7 +19,6 @@ export class PluginError extends Error {
   override readonly name = 'PluginError';
   readonly code: PluginErrorCode;
   readonly temporary: boolean;
-  /** Name of the plugin. */
   readonly where: string;
   constructor(code: PluginErrorCode, where: string, message: string) {
     super(message);

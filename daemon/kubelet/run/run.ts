@@ -9,27 +9,22 @@ import type { Readable, Writable } from 'node:stream';
 import { scrub } from '../../../src/telemetry/scrub.ts';
 import { PluginError } from './plugin-error.ts';
 
-export interface RunLimits {
-  readonly timeoutMs: number;
-  readonly maxStdoutBytes: number;
-  /** More output is read and dropped. */
-  readonly maxStderrBytes: number;
-  /** Time for reading the pipes after the program has ended. */
-  readonly drainMs: number;
-}
-
-export const defaultRunLimits: RunLimits = {
-  // As in the kubelet (kubernetes pkg/credentialprovider/plugin/plugin.go).
+export const defaultRunLimits = {
+  /** As in the kubelet (kubernetes pkg/credentialprovider/plugin/plugin.go). */
   timeoutMs: 60_000,
-  // A response for one registry has about 4 KiB.
+  /** A response for one registry has about 4 KiB. */
   maxStdoutBytes: 1_048_576,
+  /** More output is read and dropped. */
   maxStderrBytes: 8192,
-  // All output is in the pipe when the program ends; only a child of it can keep the pipe open.
+  /**
+   * For reading the pipes after the program has ended: all its output is in them then; only a child of it can keep them open.
+   */
   drainMs: 500,
 };
 
+export type RunLimits = Readonly<typeof defaultRunLimits>;
+
 export interface ProgramRun {
-  /** Name of the plugin, for errors. */
   readonly plugin: string;
   readonly command: Command;
   readonly env: Readonly<Record<string, string>>;
@@ -75,7 +70,6 @@ class RunningProgram {
   readonly #stderr: Buffer[] = [];
   #stdoutBytes = 0;
   #stderrBytes = 0;
-  /** The reason for killing it. */
   #killed: PluginError | undefined;
   #timeout: NodeJS.Timeout | undefined;
   #drain: NodeJS.Timeout | undefined;

@@ -20,6 +20,7 @@ async function load(t: Test, files: Files, version?: string) {
   return { config, table: imagesTable(config, rules), disabled: isCriDisabled(config, rules) };
 }
 
+const both = registry(images, '/new') + registry(old, '/old');
 const sections: [name: string, text: string, version: string | undefined, path: string | undefined][] = [
   ['no version, short name', registry('cri', '/p'), undefined, '/p'],
   ['no version, full name', registry(old, '/p'), undefined, '/p'],
@@ -37,12 +38,7 @@ const sections: [name: string, text: string, version: string | undefined, path: 
   ['version 3, old name, before 2.3', `version = 3\n${registry(old, '/p')}`, '2.2.0', undefined],
   ['version 3, old name, 2.3', `version = 3\n${registry(old, '/p')}`, '2.3.0', '/p'],
   ['version 4, old name', `version = 4\n${registry(old, '/p')}`, '2.3.0', undefined],
-  [
-    'both names, the old one wins',
-    `version = 2\n${registry(images, '/new')}${registry(old, '/old')}`,
-    undefined,
-    '/old',
-  ],
+  ['both names, the old one wins', `version = 2\n${both}`, undefined, '/old'],
   ['version 3 in 1.6', `version = 3\n${registry(old, '/p')}`, '1.6.20', '/p'],
 ];
 for (const [name, text, version, path] of sections) {

@@ -96,10 +96,7 @@ t.test('invalid configurations, in the kubelet’s words', async (t) => {
   }
   t.equal(validateConfig([]), 'providers: Required value: at least 1 item in plugins is required');
   t.equal(validateConfig([sound, sound, sound]), 'providers.name: Duplicate value: "p"', 'each verdict once');
-  t.match(
-    validateConfig([{ ...sound, tokenAttributes: tokens }], { serviceAccountTokens: false }),
-    /feature gate is disabled$/,
-  );
+  t.match(validateConfig([{ ...sound, tokenAttributes: tokens }], false), /feature gate is disabled$/);
 });
 
 t.test('errors in patterns, in the words of Go', async (t) => {

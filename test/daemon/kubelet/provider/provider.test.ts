@@ -32,26 +32,22 @@ function provider(response: Partial<ProviderResponse>, options: Partial<Provider
 
 t.test('a response is cached by its key type, for its own or the default duration', async (t) => {
   const images = ['r.example/a', 'r.example/a', 'r.example/b', 'r.example/b'];
-  const cases: [Partial<ProviderResponse>, Partial<ProviderConfig>, number, string[]][] = [
-    [{ cacheKeyType: 'Image' }, {}, 60_000, ['r.example/a', 'r.example/b']],
-    [{ cacheKeyType: 'Registry' }, {}, 60_000, ['r.example/a']],
-    [{ cacheKeyType: 'Global' }, {}, 60_000, ['r.example/a']],
-    [{ cacheKeyType: 'Registry', cacheDurationMs: 5000 }, {}, 5000, ['r.example/a']],
-    [
-      { cacheKeyType: 'Registry', cacheDurationMs: 5000 },
-      { defaultCacheDurationMs: 0 },
-      5000,
-      ['r.example/a'],
-    ],
-    [{ cacheKeyType: 'Registry', auth: new Map() }, {}, 60_000, ['r.example/a']],
-    [{ cacheKeyType: 'Registry', cacheDurationMs: 0 }, {}, 0, images],
-    [{ cacheKeyType: 'Registry', cacheDurationMs: -1 }, {}, 0, images],
-    [{ cacheKeyType: 'Registry' }, { defaultCacheDurationMs: 0 }, 0, images],
+  const cases: [Partial<ProviderResponse>, defaultCacheDurationMs: number, number, string[]][] = [
+    [{ cacheKeyType: 'Image' }, 60_000, 60_000, ['r.example/a', 'r.example/b']],
+    [{}, 60_000, 60_000, ['r.example/a']],
+    [{ cacheKeyType: 'Global' }, 60_000, 60_000, ['r.example/a']],
+    [{ cacheDurationMs: 5000 }, 60_000, 5000, ['r.example/a']],
+    [{ cacheDurationMs: 5000 }, 0, 5000, ['r.example/a']],
+    [{ auth: new Map() }, 60_000, 60_000, ['r.example/a']],
+    [{ cacheDurationMs: 0 }, 60_000, 0, images],
+    [{ cacheDurationMs: -1 }, 60_000, 0, images],
+    [{}, 0, 0, images],
   ];
-  for (const [response, change, forMs, expected] of cases) {
-    const { made, requested, clock } = provider(response, { config: { ...config, ...change } });
+  for (const [change, defaultCacheDurationMs, forMs, expected] of cases) {
+    const response = { cacheKeyType: 'Registry', ...change };
+    const { made, requested, clock } = provider(response, { config: { ...config, defaultCacheDurationMs } });
     for (const image of images) await made.provide(image);
-    t.same(requested, expected, JSON.stringify([response, change]));
+    t.same(requested, expected, JSON.stringify([change, defaultCacheDurationMs]));
     if (forMs === 0) continue;
     await clock.advance(forMs);
     await made.provide('r.example/a');
@@ -65,10 +61,8 @@ t.test('a response is cached by its key type, for its own or the default duratio
 t.test('another cacheKeyType is an error', async (t) => {
   for (const cacheKeyType of ['', 'image', 'Repository']) {
     const { made, requested } = provider({ cacheKeyType });
-    t.match(await made.provide('r.example/a'), {
-      auth: new Map(),
-      reason: /did not return a valid cacheKeyType/,
-    });
+    const reason = /did not return a valid cacheKeyType/;
+    t.match(await made.provide('r.example/a'), { auth: new Map(), reason });
     t.equal(requested.length, 1);
     t.match(made.lastFailure(), { image: 'r.example/a', error: { code: 'bad-response' } });
   }

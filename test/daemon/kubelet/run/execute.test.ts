@@ -87,14 +87,9 @@ t.test('versions before v1 have no tokens, and empty members are omitted', async
       `{"kind":"CredentialProviderRequest","apiVersion":"${group}/${version}","image":"a/b"}\n`,
     );
   }
-  t.equal(
-    encodeRequest(`${group}/v1`, {
-      image: 'a/b',
-      serviceAccountToken: secret(''),
-      serviceAccountAnnotations: {},
-    }),
-    `{"kind":"CredentialProviderRequest","apiVersion":"${group}/v1","image":"a/b"}\n`,
-  );
+  const empty = { image: 'a/b', serviceAccountToken: secret(''), serviceAccountAnnotations: {} };
+  const line = `{"kind":"CredentialProviderRequest","apiVersion":"${group}/v1","image":"a/b"}\n`;
+  t.equal(encodeRequest(`${group}/v1`, empty), line);
 });
 
 const response = (members: string): string =>
@@ -125,13 +120,11 @@ t.test('valid responses', async (t) => {
 });
 
 t.test('other responses are refused in the kubelet’s words, without quoting them', async (t) => {
+  const gvk = 'error reading GVK from response';
   const fixed = 'error decoding credential provider plugin response from stdout';
   const mismatch = `apiVersion from credential plugin response did not match expected apiVersion:${execV1}, actual apiVersion:`;
   const cases: [string, string | RegExp][] = [
-    [
-      'hunter22',
-      /^error reading GVK from response: couldn't get version\/kind; json parse error: is not valid JSON$/,
-    ],
+    ['hunter22', new RegExp(`^${gvk}: couldn't get version/kind; json parse error: is not valid JSON$`)],
     ['', /^error reading GVK from response/],
     ['kind: CredentialProviderResponse', /^error reading GVK/],
     ['[]', /^error reading GVK/],
@@ -140,10 +133,7 @@ t.test('other responses are refused in the kubelet’s words, without quoting th
     [`${response('')}${response('')}`, /^error reading GVK/],
     ['null', mismatch],
     ['{}', mismatch],
-    [
-      '{"apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1"}',
-      `${mismatch}credentialprovider.kubelet.k8s.io/v1beta1`,
-    ],
+    [`{"apiVersion":"${execV1}beta1"}`, `${mismatch}${execV1}beta1`],
     ['{"apiVersion":"\\u001b[2J\\n"}', `${mismatch}?[2J?`],
     [`{"kind":"CredentialProviderRequest","apiVersion":"${execV1}"}`, fixed],
     [`{"apiVersion":"${execV1}"}`, fixed],
@@ -161,11 +151,8 @@ t.test('other responses are refused in the kubelet’s words, without quoting th
     [response(`,"kind":"CredentialProviderResponse"`), fixed],
   ];
   for (const [stdout, message] of cases) {
-    t.throws(
-      () => decodeResponse(stdout, 'p', execV1),
-      { code: 'bad-response', where: 'p', message },
-      stdout,
-    );
+    const wanted = { code: 'bad-response', where: 'p', message };
+    t.throws(() => decodeResponse(stdout, 'p', execV1), wanted, stdout);
   }
   t.throws(
     () => decodeResponse('{"kind":"CredentialProviderResponse","apiVersion":"a/v1"}', 'p', 'a/v1'),

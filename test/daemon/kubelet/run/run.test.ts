@@ -16,9 +16,14 @@ const stat = (pid: number): string => readFileSync(`/proc/${pid}/stat`, 'utf8');
 function plugin(t: Test, body: string, interpreter?: string) {
   const dir = t.testdir();
   const file = join(dir, 'plugin');
+  const pidFile = join(dir, 'pids');
   writePlugin(file, body, interpreter);
   return {
-    dir,
+    /** The process ids that the plugin writes to its first argument. */
+    pids: async (): Promise<number[]> => {
+      await until(() => existsSync(pidFile) && readFileSync(pidFile, 'utf8').endsWith('\n'));
+      return readFileSync(pidFile, 'utf8').trim().split(/\s+/).map(Number);
+    },
     run: (
       limits: Partial<RunLimits> = {},
       more: { stdin?: string; args?: string[]; signal?: AbortSignal } = {},
@@ -26,7 +31,7 @@ function plugin(t: Test, body: string, interpreter?: string) {
       runProgram(
         {
           plugin: 'plugin',
-          command: { file, args: more.args ?? [] },
+          command: { file, args: more.args ?? [pidFile] },
           env: { PATH: '/usr/bin:/bin' },
           stdin: more.stdin ?? '',
           limits: { ...defaultRunLimits, ...limits },
@@ -34,12 +39,6 @@ function plugin(t: Test, body: string, interpreter?: string) {
         more.signal,
       ),
   };
-}
-
-/** The process ids that a plugin writes. */
-async function pids(file: string): Promise<number[]> {
-  await until(() => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'));
-  return readFileSync(file, 'utf8').trim().split(/\s+/).map(Number);
 }
 
 t.test('a program gets its request and arguments, and its whole output is returned', async (t) => {
@@ -78,15 +77,14 @@ t.test('standard error is limited', async (t) => {
 });
 
 t.test('a program that hangs and ignores SIGTERM is killed with all that it started', async (t) => {
-  const { dir, run } = plugin(
+  const { pids, run } = plugin(
     t,
     `trap '' TERM INT HUP\nsh -c "trap '' TERM; while :; do sleep 60; done" &\necho $$ $! > "$1"\nwhile :; do sleep 60; done`,
     '/bin/sh',
   );
-  const file = join(dir, 'pids');
   const began = performance.now();
-  const running = run({ timeoutMs: 700 }, { args: [file] });
-  const started = await pids(file);
+  const running = run({ timeoutMs: 700 });
+  const started = await pids();
   t.equal(started.length, 2);
   await t.rejects(running, { code: 'timeout', message: /did not end within 0.7 seconds/ });
   t.ok(performance.now() - began < 10_000);
@@ -94,25 +92,23 @@ t.test('a program that hangs and ignores SIGTERM is killed with all that it star
 });
 
 t.test('a child that keeps the pipe open is killed', async (t) => {
-  const { dir, run } = plugin(t, `echo answer\nsleep 600 &\necho $! > "$1"`, '/bin/sh');
-  const file = join(dir, 'pids');
-  const stdout = await run({ drainMs: 100 }, { args: [file] });
+  const { pids, run } = plugin(t, `echo answer\nsleep 600 &\necho $! > "$1"`, '/bin/sh');
+  const stdout = await run({ drainMs: 100 });
   t.equal(stdout.toString(), 'answer\n');
-  const [child = 0] = await pids(file);
+  const [child = 0] = await pids();
   t.ok(await until(() => !isAlive(child, stat)), 'the child is killed');
 });
 
 t.test('a child that left the process group is not waited for', async (t) => {
-  const { dir, run } = plugin(
+  const { pids, run } = plugin(
     t,
     `const { spawn } = process.getBuiltinModule('node:child_process');
      const child = spawn('sleep', ['600'], { detached: true, stdio: 'inherit' });
      process.getBuiltinModule('node:fs').writeFileSync(process.argv[2], child.pid + '\\n');
      process.stdout.write('answer', () => process.exit(0));`,
   );
-  const file = join(dir, 'pids');
-  t.equal((await run({ drainMs: 100 }, { args: [file] })).toString(), 'answer');
-  const [child = 0] = await pids(file);
+  t.equal((await run({ drainMs: 100 })).toString(), 'answer');
+  const [child = 0] = await pids();
   t.teardown(() => process.kill(child, 'SIGKILL'));
 });
 
@@ -135,11 +131,10 @@ t.test('output of exactly the limit is allowed', async (t) => {
 });
 
 t.test('an abort kills a running program and starts no other', async (t) => {
-  const { dir, run } = plugin(t, 'echo $$ > "$1"\nwhile :; do sleep 60; done', '/bin/sh');
-  const file = join(dir, 'pids');
+  const { pids, run } = plugin(t, 'echo $$ > "$1"\nwhile :; do sleep 60; done', '/bin/sh');
   const stop = new AbortController();
-  const running = run({}, { args: [file], signal: stop.signal });
-  const [pid = 0] = await pids(file);
+  const running = run({}, { signal: stop.signal });
+  const [pid = 0] = await pids();
   stop.abort();
   await t.rejects(running, { code: 'stopped' });
   t.ok(await until(() => !isAlive(pid, stat)));
@@ -150,12 +145,10 @@ t.test('programs that cannot be started', async (t) => {
   const dir = t.testdir({ text: 'no program' });
   const start = (file: string, args: string[] = []) =>
     runProgram({ plugin: 'p', command: { file, args }, env: {}, stdin: '' });
-  await t.rejects(start(join(dir, 'missing')), {
-    code: 'not-started',
-    message: /missing cannot be started: ENOENT/,
-  });
-  await t.rejects(start(join(dir, 'text')), { code: 'not-started', message: /EACCES/ });
-  await t.rejects(start('/bin/sh', ['a\0b']), { code: 'not-started', message: /cannot be started/ });
+  const code = 'not-started';
+  await t.rejects(start(join(dir, 'missing')), { code, message: /missing cannot be started: ENOENT/ });
+  await t.rejects(start(join(dir, 'text')), { code, message: /EACCES/ });
+  await t.rejects(start('/bin/sh', ['a\0b']), { code, message: /cannot be started/ });
 });
 
 t.test('chroot for another root, none for our own', async (t) => {
