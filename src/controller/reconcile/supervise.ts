@@ -57,13 +57,19 @@ export async function supervise({ name, feature, leading, failures }: Supervisio
 
 /** The same caches; their listeners are not called after the signal has aborted. */
 function cachesUntil(caches: Caches, signal: AbortSignal): Caches {
-  const until = <T>(reflector: Reflector<T>): Reflector<T> => {
-    const heard: Pick<Reflector<T>, 'onChange' | 'onEach'> = {
-      onChange: (listener) => reflector.onChange(() => signal.aborted || listener()),
-      onEach: (listener) => reflector.onEach((change) => signal.aborted || listener(change)),
-    };
-    return Object.assign(Object.create(reflector) as Reflector<T>, heard);
-  };
+  // Its methods need the reflector itself as `this`, because its fields are private.
+  const until = <T>(reflector: Reflector<T>): Reflector<T> => ({
+    get: (namespace, name) => reflector.get(namespace, name),
+    values: () => reflector.values(),
+    ready: (waiting) => reflector.ready(waiting),
+    onChange: (listener) => reflector.onChange(() => signal.aborted || listener()),
+    onEach: (listener) => reflector.onEach((change) => signal.aborted || listener(change)),
+    get size() {
+      return reflector.size;
+    },
+    health: () => reflector.health(),
+    stop: () => reflector.stop(),
+  });
   const wrapped = watchNames.map((name) => [name, until<unknown>(caches[name])]);
   return { ...caches, ...Object.fromEntries(wrapped) } as Caches;
 }

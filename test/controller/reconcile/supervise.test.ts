@@ -1,9 +1,12 @@
 import t from 'tap';
 import type { Reflector, Change } from '../../../src/kube/watch/reflector.ts';
-import { watchNames } from '../../../src/controller/caches/caches.ts';
+import { systemClock } from '../../../src/async/clock.ts';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
+import { startCaches, watchNames } from '../../../src/controller/caches/caches.ts';
 import type { Feature, Leading } from '../../../src/controller/leadership/leading.ts';
 import { supervise } from '../../../src/controller/reconcile/supervise.ts';
 import { noTimers } from '../../support/fake-clock.ts';
+import { startKubeStore } from '../../support/kube-store.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { until } from '../../serving/support.ts';
@@ -56,6 +59,7 @@ function world() {
   } as unknown as Leading;
   return {
     end,
+    leading,
     nodes,
     logged,
     pauses,
@@ -133,6 +137,29 @@ t.test('what a failed run left behind hears nothing and ends', async (t) => {
   t.equal(signals[1]?.aborted, false);
   end.abort();
   await running;
+});
+
+t.test('the caches of a run are those of the leader', async (t) => {
+  const { run, end, leading } = world();
+  const store = await startKubeStore();
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  t.teardown(() => client.close());
+  t.teardown(() => store.close());
+  const { log, metrics } = leading;
+  const caches = startCaches({ client, log, metrics, clock: systemClock });
+  t.teardown(() => caches.stop());
+  Object.assign(leading, { caches });
+  store.put('/api/v1/nodes/n', {});
+  await run(async ({ caches: shown, signal }) => {
+    const { nodes } = shown;
+    await shown.ready(signal);
+    await nodes.ready(signal);
+    t.equal(nodes.size, 1);
+    t.equal([...nodes.values()].length, 1);
+    t.ok(nodes.get('', 'n'));
+    t.equal(nodes.health().synced, true);
+    end.abort();
+  });
 });
 
 t.test('what a run showed ends with it', async (t) => {
