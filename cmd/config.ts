@@ -5,7 +5,7 @@ import {
   type Origins,
 } from '../src/policy/configuration/configuration.ts';
 import { ConfigurationError, describeProblem } from '../src/policy/configuration/problem.ts';
-import { written, type Settings, type TomlValue } from '../src/policy/settings/setting.ts';
+import { written, type Settings } from '../src/policy/settings/setting.ts';
 import { settings } from '../src/policy/settings/all.ts';
 import { formatToml } from '../src/policy/configuration/toml.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
@@ -81,14 +81,10 @@ async function print(invocation: Invocation, sources: Invocation['sources']): Pr
   return exitCodes.success;
 }
 
-interface Line {
-  readonly key: string;
-  /** As TOML would hold it; undefined where it is not set. */
-  readonly value: TomlValue | undefined;
-  readonly origin: string;
-}
+/** A line of output: the value as in TOML, undefined if it is not set. */
+type Line = ReturnType<typeof describe>[number];
 
-function describe(configuration: Configuration, origins: Origins): Line[] {
+function describe(configuration: Configuration, origins: Origins) {
   const values: Readonly<Record<string, unknown>> = configuration;
   const places: Readonly<Record<string, Origins[keyof Origins]>> = origins;
   return Object.entries(settings as Settings).map(([key, setting]) => {

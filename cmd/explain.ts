@@ -8,13 +8,12 @@ import { concurrently } from '../src/async/concurrently.ts';
 import { clusterObjects } from '../src/cluster/cluster.ts';
 import { createPullableNodes } from '../src/cluster/pullable-nodes.ts';
 import { parseObjects, readText, type FoundObject } from './objects/documents.ts';
-import { describe } from './explain/describe.ts';
+import { describe, resultOf } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObject, readNamedObjects } from './explain/named-objects.ts';
 import { openPodFacts } from './explain/pod-facts.ts';
 import { policiesAround } from './explain/policies.ts';
-import { resultOf } from './explain/result.ts';
 import { createPodContext } from './explain/context.ts';
 import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
 import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
@@ -72,7 +71,7 @@ async function run(invocation: Invocation): Promise<number> {
   if (input.subjects.length === 0 && input.unclear.length === 0) {
     throw new UsageError('the input contains no pod and no workload');
   }
-  const explainer = await openExplainer(invocation, shot, { kubernetes, input, warn }, opened);
+  const explainer = await openExplainer(invocation, shot, kubernetes, input, warn, opened);
   setMaxListeners(0, stop);
   const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
   io.out(write(explanations, output, flags.has('patch')));
@@ -114,19 +113,16 @@ function warnOfSkipped({ skipped, unclear }: Input, warn: (message: string) => v
   for (const place of unclear) warn(`${place}: not a Kubernetes object: it has no kind`);
 }
 
-interface World {
-  readonly kubernetes: Kubernetes | undefined;
-  readonly input: Input;
-  readonly warn: (message: string) => void;
-}
-
 async function openExplainer(
   invocation: Invocation,
   shot: CliContext,
-  { kubernetes, input, warn }: World,
+  kubernetes: Kubernetes | undefined,
+  input: Input,
+  warn: (message: string) => void,
   opened: AsyncDisposableStack,
 ): Promise<ReturnType<typeof createExplainer>> {
   const { configuration, log } = shot;
+  const { stop } = invocation;
   const onForbidden = (path: string): void => {
     if (!ofArchwright.test(path)) warn(`no permission to read ${path}; the decision ignores it`);
   };
@@ -134,24 +130,14 @@ async function openExplainer(
   const surroundings = createPodContext({ input, cluster, warn });
   const facts = await openPodFacts({ invocation, context: shot, kubernetes, surroundings }, opened);
   const { factsOfPod, pullSecrets, fleet, budgetMs } = facts;
-  const policies = await policiesAround({
-    configuration,
-    input,
-    surroundings,
-    isClusterKnown: cluster !== undefined,
-    stop: invocation.stop,
-  });
+  const isClusterKnown = cluster !== undefined;
+  const policies = await policiesAround({ configuration, input, surroundings, isClusterKnown, stop });
   if (configuration.requirePullableNodes && !fleet)
     warn('only agents know which nodes can pull; set --agents');
-  return createExplainer({
-    factsOfPod,
-    // Node names are good enough here. The hostname label differs on few clusters.
-    pullableNodes: fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname: (node) => node, log }),
-    policies,
-    surroundings,
-    budgetMs,
-    stop: invocation.stop,
-  });
+  // Node names are good enough here. The hostname label differs on few clusters.
+  const nodeHostname = (node: string): string => node;
+  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname, log });
+  return createExplainer({ factsOfPod, pullableNodes, policies, surroundings, budgetMs, stop });
 }
 
 function write(

@@ -69,7 +69,6 @@ export interface ProbeOptions {
 
 export interface ProbeAnswer {
   readonly isCalled: boolean;
-  /** The outcome, for people. */
   readonly what: string;
 }
 

@@ -28,6 +28,7 @@ export async function checkNode(invocation: Invocation): Promise<number> {
   const output = choiceOf(invocation, 'output', ['list', 'json']);
   const { configuration } = await openCliContext(invocation);
   const { io } = invocation;
+  await using opened = new AsyncDisposableStack();
   const inspection = await openInspection({
     configuration: () => configuration,
     dockerConfigs: 'node',
@@ -35,21 +36,17 @@ export async function checkNode(invocation: Invocation): Promise<number> {
     // The problems are printed, so they need no log.
     log: createPlainLog(io, 'silent'),
   });
-  try {
-    const checked: CheckedSource[] = [];
-    for (const { source } of inspection.sources) {
-      checked.push({ source: source.name, parts: await source.describe() });
-    }
-    const opened = new Set(checked.map(({ source }) => source));
-    checked.push(...notConfigured.filter(({ source }) => !opened.has(source)));
-    checked.push(...(await describeNode(configuration, io.env)));
-    const understood = checked.every(({ parts }) => parts.every(({ state }) => state !== 'left-out'));
-    const text = output === 'json' ? asJson(checked, understood) : asList(checked);
-    io.out(scrub(text));
-    return understood ? exitCodes.success : exitCodes.failure;
-  } finally {
-    await inspection.close();
+  opened.defer(() => inspection.close());
+  const checked: CheckedSource[] = [];
+  for (const { source } of inspection.sources) {
+    checked.push({ source: source.name, parts: await source.describe() });
   }
+  const configured = new Set(checked.map(({ source }) => source));
+  checked.push(...notConfigured.filter(({ source }) => !configured.has(source)));
+  checked.push(...(await describeNode(configuration, io.env)));
+  const understood = checked.every(({ parts }) => parts.every(({ state }) => state !== 'left-out'));
+  io.out(scrub(output === 'json' ? asJson(checked, understood) : asList(checked)));
+  return understood ? exitCodes.success : exitCodes.failure;
 }
 
 /** Sources that are off unless a setting names them. */

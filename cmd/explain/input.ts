@@ -10,7 +10,6 @@ import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import { kindOf } from '../../src/webhook/workloads.ts';
 import { isSecret, storedSecret, type FoundObject } from '../objects/documents.ts';
 
-/** A pod or workload to explain. */
 export interface Subject {
   readonly kind: Exclude<AdmissionKind, 'other'>;
   readonly namespace: string;
@@ -21,8 +20,7 @@ export interface Subject {
   readonly request: AdmissionRequest;
 }
 
-/** An object without pods. */
-export interface Skipped {
+interface Skipped {
   readonly kind: string;
   readonly name: string;
   readonly place: string;

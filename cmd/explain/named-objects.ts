@@ -10,15 +10,8 @@ import { isObject } from '../../src/webhook/validate-pod.ts';
 import type { FoundObject } from '../objects/documents.ts';
 import { UsageError } from '../program/subcommand.ts';
 
-interface Resource {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly plural: string;
-  /** As in `kubectl api-resources`. */
-  readonly shortNames: readonly string[];
-}
-
-const resources: readonly Resource[] = [
+/** As in `kubectl api-resources`. */
+const resources = [
   { apiVersion: 'v1', kind: 'Pod', plural: 'pods', shortNames: ['po'] },
   { apiVersion: 'apps/v1', kind: 'Deployment', plural: 'deployments', shortNames: ['deploy'] },
   { apiVersion: 'apps/v1', kind: 'StatefulSet', plural: 'statefulsets', shortNames: ['sts'] },
@@ -28,7 +21,8 @@ const resources: readonly Resource[] = [
   { apiVersion: 'batch/v1', kind: 'CronJob', plural: 'cronjobs', shortNames: ['cj'] },
 ];
 
-/** Names of a kind on the command line. */
+type Resource = (typeof resources)[number];
+
 function wordsOf({ kind, plural, shortNames }: Resource): readonly string[] {
   return [kind.toLowerCase(), plural, ...shortNames];
 }

@@ -1,8 +1,6 @@
 /**
- * Kubernetes objects from files and standard input, as a person writes them or kubectl prints them: YAML of several
- * documents, or JSON; the items of a `List` count as objects of their own.
- *
- * Such a file may hold Secrets, so no message quotes its content.
+ * Kubernetes objects from files and standard input: YAML of several documents, or JSON, also lists. A file may hold Secrets,
+ * so no message quotes its content.
  */
 import { LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
 import { FileError, decodeUtf8, readBounded } from '../../src/files/read.ts';
@@ -13,22 +11,19 @@ import { UsageError } from '../program/subcommand.ts';
 /** Seven times what an API server takes as one object. */
 export const maxDocumentBytes = 10 * 1024 * 1024;
 
-/** What messages call it. */
 export const standardInput = 'standard input';
 
 /** Real files repeat some anchors; a "billion laughs" needs more than this many expansions. */
 const maxAliasCount = 100;
 
-/** One object and where it was found. */
 export interface FoundObject {
   readonly value: unknown;
   /** Path as given; `standard input` for `-`. */
   readonly file: string;
-  /** Line on which its document begins, from 1. */
+  /** Of its document, from 1. */
   readonly line: number;
 }
 
-/** A file's text under the name that messages call it by. */
 export interface NamedText {
   readonly file: string;
   readonly text: string;
@@ -111,15 +106,12 @@ function malformed(where: string, problem: string): UsageError {
   return new UsageError(`${where}: ${problem}`);
 }
 
-/** The parser puts what it stumbled over behind a colon or into quotes. */
+/** The parser quotes content behind a colon or in quotes. */
 function withoutQuotes(message: string): string {
   return message.split(/["'`\n]|: /, 1)[0]?.trim() ?? 'cannot be read';
 }
 
-/**
- * What is in a list, else the value itself. Items of a typed list (`PodList`) may leave their kind to it. A list inside
- * of a list is taken apart too.
- */
+/** The items of a list, also of lists in it, else the value itself. Items of a `PodList` may have no kind. */
 function itemsOf(value: unknown): readonly unknown[] {
   const found: unknown[] = [];
   const waiting: unknown[] = [value];
@@ -143,10 +135,7 @@ function listItems(value: unknown): readonly unknown[] | undefined {
   return items.map((item: unknown) => (isObject(item) ? { apiVersion, kind: itemKind, ...item } : item));
 }
 
-/**
- * Reads standard input whole.
- * @throws FileError `too-large` for more bytes than that
- */
+/** @throws FileError `too-large` */
 export async function readStandardInput(stream: NodeJS.ReadableStream, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;

@@ -1,7 +1,4 @@
-/**
- * The contract of a subcommand. Each has a file that exports one `Subcommand`, and a line in `subcommands.ts`. Parsing,
- * help, exit codes and error handling are shared.
- */
+/** The contract of a subcommand. Each has a file that exports one `Subcommand`, and a line in `subcommands.ts`. */
 import type { ConfigurationSources } from '../../src/policy/configuration/configuration.ts';
 import type { Part } from '../../src/policy/settings/setting.ts';
 
@@ -11,7 +8,6 @@ export interface OwnFlag {
   readonly help: string;
   /** Placeholder of the value, such as `FILE`. A flag without one is a switch. */
   readonly value?: string;
-  /** One letter. */
   readonly short?: string;
 }
 
@@ -21,10 +17,8 @@ export interface Invocation {
   readonly positionals: readonly string[];
   /** Values of own flags by name, in order. A switch that is on has one empty value. */
   readonly flags: ReadonlyMap<string, readonly string[]>;
-  /** Where the configuration comes from. */
   readonly sources: ConfigurationSources;
   readonly io: Streams;
-  /** Aborts when the program was told to stop. */
   readonly stop: AbortSignal;
   /** Every subcommand, for `completion`. */
   readonly subcommands: Readonly<Record<string, Entry>>;
@@ -36,18 +30,15 @@ export interface Streams {
   readonly stdin: NodeJS.ReadableStream;
   /** Writes to standard output: the result and nothing else. */
   out(text: string): void;
-  /** Writes to standard error. */
   err(text: string): void;
 }
 
 export interface Subcommand {
   /** Usage after the name: `[FLAGS] IMAGE…`. */
   readonly usage: string;
-  /** A paragraph for `--help`. */
   readonly description: string;
   /** The part whose settings are flags; `all` for every setting. */
   readonly settings: Part | 'all' | 'none';
-  /** By name, without the two dashes. */
   readonly flags: Readonly<Record<string, OwnFlag>>;
   /**
    * Runs the subcommand.

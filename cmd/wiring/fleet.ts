@@ -32,9 +32,6 @@ export interface OpenFleet {
   close(): Promise<void>;
 }
 
-/** Name of the agents' port in their Service. */
-const portName = 'api';
-
 /**
  * Connects to the agents.
  * @returns undefined if no agents are configured
@@ -83,6 +80,7 @@ function discover(options: OpenFleetOptions): Discovery {
     log,
     metrics,
   });
+  const portName = 'api';
   const discovery = endpointSliceDiscovery(slices, portName);
   return {
     ...discovery,
