@@ -58,60 +58,32 @@ function placesOf(on: Readonly<Record<string, number>>): string | undefined {
   return places.map(([name, count]) => `${name} ${count}`).join(', ');
 }
 
+const csvColumns = {
+  image: ['image', 'namespaces', 'workloads', 'pods', 'cpu', 'memory', 'verdict', 'architectures', 'why'],
+  workload: ['namespace', 'kind', 'name', 'pods', 'on', 'cpu', 'memory', 'verdict', 'why'],
+} as const;
+
 /** Rows alone, with numbers as cores and bytes. */
 export function asCsv({ architecture, workloads, images }: Report, by: By): string {
-  const imageHead = [
-    'image',
-    'namespaces',
-    'workloads',
-    'pods',
-    'cpu',
-    'memory',
-    architecture,
-    'architectures',
-    'why',
-  ];
-  const imageLines = images.map((row) => [
-    row.image,
-    row.namespaces,
-    row.workloads,
-    row.pods,
-    rounded(row.requests.cpu),
-    row.requests.memory,
-    row.verdict,
-    row.architectures?.join(' ') ?? '',
-    row.why,
-  ]);
-  const workloadHead = ['namespace', 'kind', 'name', 'pods', 'on', 'cpu', 'memory', architecture, 'why'];
-  const workloadLines = workloads.map((row) => [
-    row.namespace,
-    row.kind,
-    row.name,
-    row.pods,
-    placesOf(row.on) ?? '',
-    rounded(row.requests.cpu),
-    row.requests.memory,
-    row.verdict,
-    row.why,
-  ]);
-  const rows = by === 'image' ? [imageHead, ...imageLines] : [workloadHead, ...workloadLines];
-  return rows.map((row) => `${row.map(csvCell).join(',')}\r\n`).join('');
+  const columns = csvColumns[by];
+  const head = columns.map((column) => (column === 'verdict' ? architecture : column));
+  const rows: readonly Readonly<Record<string, unknown>>[] =
+    by === 'image'
+      ? images.map((row) => ({ ...flat(row), architectures: row.architectures?.join(' ') }))
+      : workloads.map((row) => ({ ...flat(row), on: placesOf(row.on) }));
+  const lines = rows.map((row) => columns.map((column) => row[column]));
+  return [head, ...lines].map((line) => `${line.map(csvCell).join(',')}\r\n`).join('');
 }
 
 /** RFC 4180. Names and messages are untrusted: what a spreadsheet would take for a formula becomes a text. */
-function csvCell(value: string | number): string {
-  if (typeof value === 'number') return String(value);
+function csvCell(value: unknown): string {
+  if (typeof value !== 'string') return value === undefined ? '' : JSON.stringify(value);
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 /** The whole report; documented in `docs/use/report.md`. */
 export function asJson({ architecture, totals, workloads, images }: Report): string {
-  const flat = <T extends { readonly requests: Total['requests'] }>({ requests, ...rest }: T) => ({
-    ...rest,
-    cpu: rounded(requests.cpu),
-    memory: requests.memory,
-  });
   const document = {
     architecture,
     totals: Object.fromEntries(Object.entries(totals).map(([verdict, total]) => [verdict, flat(total)])),
@@ -119,6 +91,11 @@ export function asJson({ architecture, totals, workloads, images }: Report): str
     images: images.map(flat),
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;
+}
+
+/** With the requests as numbers beside the other fields. */
+function flat<T extends Pick<Total, 'requests'>>({ requests, ...rest }: T) {
+  return { ...rest, cpu: rounded(requests.cpu), memory: requests.memory };
 }
 
 /** To a thousandth, the smallest unit of Kubernetes. */
