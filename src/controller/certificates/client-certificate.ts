@@ -114,12 +114,8 @@ async function replaceFiles(dir: string, files: Files): Promise<boolean> {
 }
 
 async function hasFiles(dir: string, files: Files): Promise<boolean> {
-  try {
-    const found = await Promise.all(names.map((name) => readFile(join(dir, name))));
-    return names.every((name, index) => found[index]?.equals(files[name]));
-  } catch {
-    return false;
-  }
+  const found = await Promise.all(names.map((name) => readFile(join(dir, name)).catch(() => undefined)));
+  return names.every((name, index) => found[index]?.equals(files[name]));
 }
 
 /** Creates or replaces a link in one step. */

@@ -87,15 +87,13 @@ export async function takeLease(run: CleanRun, name: string): Promise<CleanLease
   // Either the namespace is gone, so there is no leader, or the report has the failure.
   if (!held) return undefined;
   const deposedMs = leaderOf(before, client.serverNow())?.durationMs ?? 0;
-  return new CleanLease(run, { path, where, identity, held, deposedMs });
+  return new CleanLease(run, { path, where, identity }, held, deposedMs);
 }
 
-interface Held {
+interface Lease {
   readonly path: string;
   readonly where: string;
   readonly identity: string;
-  readonly held: KubeObject;
-  readonly deposedMs: number;
 }
 
 class CleanLease {
@@ -105,7 +103,7 @@ class CleanLease {
    */
   readonly deposedMs: number;
   readonly #options: Pick<CleanRun['options'], 'client' | 'clock'>;
-  readonly #lease: Held;
+  readonly #lease: Lease;
   readonly #durationMs: number;
   readonly #ended = new AbortController();
   readonly #lost = new AbortController();
@@ -114,12 +112,12 @@ class CleanLease {
   #version: string | undefined;
   #renewedAt: number;
 
-  constructor({ options, signal }: CleanRun, lease: Held) {
+  constructor({ options, signal }: CleanRun, lease: Lease, held: KubeObject, deposedMs: number) {
     this.#options = options;
     this.#lease = lease;
-    this.deposedMs = lease.deposedMs;
-    this.#durationMs = durationOf(lease.held);
-    this.#version = lease.held.metadata?.resourceVersion;
+    this.deposedMs = deposedMs;
+    this.#durationMs = durationOf(held);
+    this.#version = held.metadata?.resourceVersion;
     this.#renewedAt = options.clock.monotonic();
     this.#stop = AbortSignal.any([signal, this.#ended.signal, this.#lost.signal]);
     this.#running = Promise.all([this.#keepRenewing(), this.#watchExpiry()]);

@@ -24,10 +24,10 @@ export const webhooksStep = 'webhook configuration';
 export async function removeWebhooks(run: CleanRun): Promise<void> {
   const { webhookConfiguration: named } = run.options.configuration;
   if (named !== undefined) {
-    if (await mayExist(run, named))
-      await run.change(webhooksStep, `MutatingWebhookConfiguration ${named}`, (client, signal) =>
-        client.delete(paths.mutatingWebhookConfigurations(named), { signal }),
-      );
+    const what = `MutatingWebhookConfiguration ${named}`;
+    const path = paths.mutatingWebhookConfigurations(named);
+    if (await mayExist(run, path))
+      await run.change(webhooksStep, what, (client, signal) => client.delete(path, { signal }));
     return;
   }
   for await (const found of run.list<WebhookConfiguration>(paths.mutatingWebhookConfigurations())) {
@@ -40,9 +40,9 @@ export async function removeWebhooks(run: CleanRun): Promise<void> {
 }
 
 /** The right to delete it by name may come without the right to read it. */
-async function mayExist(run: CleanRun, name: string): Promise<boolean> {
+async function mayExist(run: CleanRun, path: string): Promise<boolean> {
   try {
-    return (await run.read(paths.mutatingWebhookConfigurations(name))) !== undefined;
+    return (await run.read(path)) !== undefined;
   } catch (error) {
     if (isCode(error, 'forbidden')) return true;
     throw error;

@@ -39,10 +39,7 @@ export interface Leading {
   readonly metrics: Metrics;
   /** Counts a reconcile of this feature. */
   readonly reconciled?: (result: ReconcileOutcome) => void;
-  /**
-   * Called between the steps of an operation, with the step's name (`gates/opened`, `taints/pods-done`, …). Tests stop the
-   * process there; otherwise it does nothing.
-   */
+  /** Called between the steps of an operation, such as `gates/opened`. Tests stop the process there. */
   readonly step: (name: string) => Promise<void> | void;
 }
 

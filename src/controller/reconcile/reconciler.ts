@@ -19,10 +19,7 @@ export type ReconcileResult = WorkResult;
 
 interface ReconcilerOptions {
   readonly leading: Pick<Leading, 'signal' | 'clock' | 'log' | 'reconciled'>;
-  /**
-   * Must be safe to repeat. Its signal aborts when leadership is lost.
-   * @throws KubeError and any other error: tried again after the back-off
-   */
+  /** Must be safe to repeat. Its signal aborts when leadership is lost. Any error: tried again after the back-off. */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
   /** Number of keys that are reconciled at the same time. Default: 1. */
   readonly workers?: number;

@@ -6,6 +6,7 @@ import type { KubeClient } from '../../kube/api/client.ts';
 import type { Node, NodeSelectorRequirement, Taint, Toleration } from '../../kube/api/objects.ts';
 import { PageSize, objectsOf } from '../../kube/api/pages.ts';
 import { paths } from '../../kube/api/paths.ts';
+import { own } from '../../names/architecture.ts';
 import { isLabelKey, isLabelValue } from '../../names/labels.ts';
 import { covers } from '../../placement/pod/expressions.ts';
 import { isEmptyTerm } from '../../placement/pod/terms.ts';
@@ -40,8 +41,8 @@ export function selectorsOf(
   groups: readonly (readonly NodeSelectorRequirement[])[] = [[]],
 ): readonly string[] {
   const chosen = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
-  const own = terms?.filter((term) => !isEmptyTerm(term)) ?? [{}];
-  return own.flatMap(({ matchExpressions = [] }) =>
+  const chosenTerms = terms?.filter((term) => !isEmptyTerm(term)) ?? [{}];
+  return chosenTerms.flatMap(({ matchExpressions = [] }) =>
     groups.flatMap((group) => {
       const parts = [...matchExpressions, ...group].map(selectorOf);
       return parts.includes(undefined) ? [] : [[...chosen, ...parts].join(',')];
@@ -54,22 +55,16 @@ function selectorOf({ key, operator, values = [] }: NodeSelectorRequirement): st
   if (!isLabelKey(key) || !values.every(isLabelValue)) return undefined;
   const [value = ''] = values;
   const isBound = values.length === 1 && /^-?\d+$/.test(value);
-  switch (operator) {
-    case 'In':
-      return `${key} in (${values.join(',')})`;
-    case 'NotIn':
-      return `${key} notin (${values.join(',')})`;
-    case 'Exists':
-      return key;
-    case 'DoesNotExist':
-      return `!${key}`;
-    case 'Gt':
-      return isBound ? `${key}>${value}` : undefined;
-    case 'Lt':
-      return isBound ? `${key}<${value}` : undefined;
-    default:
-      return undefined;
-  }
+  const list = values.join(',');
+  const forms: Readonly<Record<string, string | undefined>> = {
+    In: `${key} in (${list})`,
+    NotIn: `${key} notin (${list})`,
+    Exists: key,
+    DoesNotExist: `!${key}`,
+    Gt: isBound ? `${key}>${value}` : undefined,
+    Lt: isBound ? `${key}<${value}` : undefined,
+  };
+  return own(forms, operator);
 }
 
 /** Nodes are large, up to 50 KB each, and the first one usually does. */

@@ -55,20 +55,17 @@ function createHistory(world: World) {
   }
   /** Pairs that can meet and do not get along. */
   function quarrels(lagMs: number): string[] {
-    return leafNames.flatMap((name) =>
-      (versions.get(name) ?? []).flatMap((shown, index) =>
-        shownTo[name].flatMap((other) =>
-          (versions.get(other) ?? []).flatMap((held, at) => {
+    const found: string[] = [];
+    for (const [name, certificates] of versions)
+      for (const other of shownTo[name])
+        for (const [index, shown] of certificates.entries())
+          for (const [at, held] of versions.get(other)?.entries() ?? []) {
             const meet = shown.from < held.to + lagMs && held.from < shown.to + lagMs;
             const { certificate } = shown.leaf;
-            if (!meet || certificate === undefined) return [];
-            return trusts(held.leaf.bundle ?? [], certificate)
-              ? []
-              : [`${name} ${index} is not trusted by ${other} ${at}`];
-          }),
-        ),
-      ),
-    );
+            if (meet && certificate !== undefined && !trusts(held.leaf.bundle ?? [], certificate))
+              found.push(`${name} ${index} is not trusted by ${other} ${at}`);
+          }
+    return found;
   }
   return { look, quarrels, count: () => [...versions.values()].map((list) => list.length) };
 }

@@ -10,11 +10,8 @@ function owned(kind: string, name: string, apiVersion = 'apps/v1') {
 }
 
 function running(metadata: object, spec: object = { tolerations: [ours] }, status: object = {}): object {
-  return {
-    metadata,
-    spec: { nodeName: 'n1', containers: [], ...spec },
-    status: { phase: 'Running', ...status },
-  };
+  const onNode = { nodeName: 'n1', containers: [], ...spec };
+  return { metadata, spec: onNode, status: { phase: 'Running', ...status } };
 }
 
 function evicted(store: KubeStore): string[] {
@@ -26,21 +23,12 @@ t.test('restarts the pods that carry our tolerations, and no others', async (t) 
   const web = owned('ReplicaSet', 'web');
   store.put(`${replicaSet}/web`, { spec: { replicas: 1 }, status: { readyReplicas: 1 } });
   store.put(podPath('ours'), running(web));
-  const recorded = {
-    v: 1,
-    imagesKey: 'x',
-    added: {
-      tolerations: [{ key: 'kubernetes.io/arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' }],
-    },
-  };
-  const annotations = { 'arch.example/decision': JSON.stringify(recorded) };
-  store.put(
-    podPath('recorded'),
-    running({ ...web, annotations }, { tolerations: recorded.added.tolerations }),
-  );
+  const added = { tolerations: [{ ...ours, key: 'kubernetes.io/arch', value: 'arm64' }] };
+  const annotations = { 'arch.example/decision': JSON.stringify({ v: 1, imagesKey: 'x', added }) };
+  store.put(podPath('recorded'), running({ ...web, annotations }, added));
   store.put(podPath('annotated-only'), running({ ...web, annotations }, { tolerations: [] }));
   store.put(podPath('none'), running(web, {}));
-  store.put(podPath('own'), running(web, { tolerations: recorded.added.tolerations }));
+  store.put(podPath('own'), running(web, added));
   store.put(podPath('waits'), running(web, { nodeName: '', tolerations: [ours] }));
   store.put(podPath('ended'), running(web, undefined, { phase: 'Succeeded' }));
   store.put(podPath('failed'), running(web, undefined, { phase: 'Failed' }));
