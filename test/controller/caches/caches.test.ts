@@ -1,9 +1,9 @@
 /** The watches against a server: what is asked for, and kinds that are not installed. */
 import t, { type Test } from 'tap';
-import { startCaches, type Caches } from '../../../src/controller/caches/caches.ts';
+import { startCaches } from '../../../src/controller/caches/caches.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
-import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createHastyClock } from '../../support/fake-clock.ts';
 import {
   events,
@@ -20,15 +20,7 @@ const podConfigs = `${custom}/podplacementconfigs`;
 
 const list = (...items: object[]): KubeAnswer => json({ metadata: { resourceVersion: '10' }, items });
 
-interface Setup {
-  readonly server: KubeServer;
-  readonly caches: Caches;
-  readonly metrics: Metrics;
-  /** Waits that the caches asked for; they do not really wait. */
-  readonly waits: readonly number[];
-}
-
-async function start(t: Test, prepare: (server: KubeServer) => void = () => undefined): Promise<Setup> {
+async function start(t: Test, prepare: (server: KubeServer) => void = () => undefined) {
   const server = await startKubeServer();
   for (const path of ['/api/v1/pods', '/api/v1/nodes', '/api/v1/namespaces']) {
     server.script(path, list());

@@ -2,10 +2,7 @@
 import type { Test } from 'tap';
 import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
 import { leafNames, readLeaf, type LeafName } from '../../../src/controller/certificates/leaves.ts';
-import {
-  CertificateReconciler,
-  type CertificatesOutcome,
-} from '../../../src/controller/certificates/reconcile.ts';
+import { CertificateReconciler } from '../../../src/controller/certificates/reconcile.ts';
 import type { Times } from '../../../src/controller/certificates/clock-agreement.ts';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { systemClock } from '../../../src/async/clock.ts';
@@ -15,7 +12,7 @@ import { defaultConfiguration } from '../../../src/policy/configuration/configur
 import type { Configuration } from '../../../src/policy/settings/all.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import { startKubeStore } from '../../support/kube-store.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 export const minute = 60_000;
@@ -37,27 +34,9 @@ export const secretNames: Readonly<Record<LeafName | 'ca', string>> = {
 
 export class Killed extends Error {}
 
-export interface World {
-  readonly store: KubeStore;
-  readonly log: readonly string[];
-  /** Wall clock and monotonic clock pass together. */
-  advance(ms: number): void;
-  /** Only the API server's wall clock moves. */
-  jump(ms: number): void;
-  /** Only the controller's own wall clock moves. */
-  jumpOwn(ms: number): void;
-  now(): number;
-  monotonic(): number;
-  /** Texts of a Secret; undefined where there is none. */
-  texts(name: LeafName | 'ca'): Readonly<Record<string, string>> | undefined;
-  /** Writes a Secret as somebody else would. */
-  put(name: LeafName | 'ca', texts: Readonly<Record<string, string>>): void;
-  remove(name: LeafName | 'ca'): void;
-  /** A new leader, which remembers nothing. */
-  leader(options?: LeaderOptions): () => Promise<CertificatesOutcome>;
-  leading(options?: LeaderOptions & { readonly configuration?: Partial<Configuration> }): Leading;
-  issued(): readonly string[];
-}
+export type World = Awaited<ReturnType<typeof createWorld>>;
+type Name = LeafName | 'ca';
+type Texts = Readonly<Record<string, string>>;
 
 export interface LeaderOptions {
   readonly step?: (name: string) => void | Promise<void>;
@@ -67,7 +46,7 @@ export interface LeaderOptions {
   readonly shortened?: (ms: number) => number;
 }
 
-export async function createWorld(t: Test): Promise<World> {
+export async function createWorld(t: Test) {
   let wall = Date.parse('2026-11-01T00:00:00Z');
   let own = wall;
   let monotonic = 7_000_000;
@@ -79,7 +58,7 @@ export async function createWorld(t: Test): Promise<World> {
   });
   const lines: string[] = [];
   const log = createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
-  const path = (name: LeafName | 'ca'): string => paths.secrets(namespace, secretNames[name]);
+  const path = (name: Name): string => paths.secrets(namespace, secretNames[name]);
   let told = 0;
   const never = new AbortController().signal;
 
@@ -109,50 +88,53 @@ export async function createWorld(t: Test): Promise<World> {
 
   return {
     store,
-    log: lines,
-    advance: (ms) => {
+    log: lines as readonly string[],
+    /** Wall clock and monotonic clock pass together. */
+    advance: (ms: number): void => {
       wall += ms;
       own += ms;
       monotonic += ms;
     },
-    jump: (ms) => {
+    /** Only the API server's wall clock moves. */
+    jump: (ms: number): void => {
       wall += ms;
     },
-    jumpOwn: (ms) => {
+    /** Only the controller's own wall clock moves. */
+    jumpOwn: (ms: number): void => {
       own += ms;
     },
     now: () => wall,
     monotonic: () => monotonic,
-    texts: (name) => {
-      const found = store.get(path(name)) as { data?: Record<string, string> } | undefined;
-      if (found === undefined) return undefined;
-      return Object.fromEntries(
-        Object.entries(found.data ?? {}).map(([key, value]) => [
-          key,
-          Buffer.from(value, 'base64').toString(),
-        ]),
-      );
+    /** Texts of a Secret; `undefined`: it does not exist. */
+    texts: (name: Name): Texts | undefined => {
+      const found = store.get(path(name)) as { data?: Texts } | undefined;
+      return found && recoded(found.data ?? {}, 'base64', 'utf8');
     },
-    put: (name, texts) => {
-      const data = Object.fromEntries(
-        Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]),
-      );
+    /** Writes a Secret as another writer would. */
+    put: (name: Name, texts: Texts): void => {
+      const data = recoded(texts, 'utf8', 'base64');
       store.put(path(name), { apiVersion: 'v1', kind: 'Secret', type: 'Opaque', data });
     },
-    remove: (name) => store.remove(path(name)),
-    leader: (options = {}) => {
+    remove: (name: Name): void => store.remove(path(name)),
+    /** A new leader, which remembers nothing. */
+    leader: (options: LeaderOptions = {}) => {
       const { webhookConfiguration } = options;
       const leads = leading({ ...options, configuration: { webhookConfiguration } });
       const work = new CertificateReconciler(leads, namespace, times);
       return () => work.reconcile();
     },
     leading,
-    issued: () => {
+    issued: (): readonly string[] => {
       const fresh = lines.slice(told).map((line) => JSON.parse(line) as Record<string, string>);
       told = lines.length;
       return fresh.flatMap(({ certificate = 'ca', reason }) => (reason ? [`${certificate} ${reason}`] : []));
     },
   };
+}
+
+function recoded(texts: Texts, from: BufferEncoding, to: BufferEncoding): Texts {
+  const entries = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text, from).toString(to)]);
+  return Object.fromEntries(entries) as Texts;
 }
 
 /** A world with its first authority and certificates. */

@@ -4,31 +4,17 @@ import { clean } from '../../../src/controller/clean/clean.ts';
 import type { CleanReport } from '../../../src/controller/clean/report.ts';
 import type { CleanOptions } from '../../../src/controller/clean/run.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
-import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { keys } from '../../../src/names/keys.ts';
-import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 
 export const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 export const webhooksPath = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
 
-export interface World {
-  readonly store: KubeStore;
-  readonly clock: FakeClock;
-  /** Milliseconds since the start. */
-  readonly elapsed: () => number;
-  readonly options: CleanOptions;
-  /** Runs it to its end. */
-  readonly clean: (
-    options?: Partial<CleanOptions>,
-    configuration?: Partial<Configuration>,
-    run?: (options: CleanOptions) => Promise<CleanReport>,
-  ) => Promise<CleanReport>;
-  readonly lines: string[];
-}
+export type World = Awaited<ReturnType<typeof world>>;
 
-export async function world(t: Test): Promise<World> {
+export async function world(t: Test) {
   const clock = createFakeClock();
   const start = clock.now();
   let inFlight = 0;
@@ -74,8 +60,14 @@ export async function world(t: Test): Promise<World> {
     clock,
     lines,
     options: defaults,
-    elapsed: () => clock.now() - start,
-    clean: async (options = {}, configuration = {}, run = clean) => {
+    /** Milliseconds since the start. */
+    elapsed: (): number => clock.now() - start,
+    /** Runs it to its end. */
+    clean: async (
+      options: Partial<CleanOptions> = {},
+      configuration: Partial<Configuration> = {},
+      run: (options: CleanOptions) => Promise<CleanReport> = clean,
+    ): Promise<CleanReport> => {
       const merged = { ...defaults, configuration: { ...defaults.configuration, ...configuration } };
       const ended = new AbortController();
       const running = run({ ...merged, ...options }).finally(() => ended.abort());
