@@ -40,11 +40,8 @@ test('what is said for other changes', async (t) => {
   t.equal(said(withDebug('debug'), withDebug('debug'), 'arm64'), 0, 'it is not new');
   t.equal(said(withDebug('debug', 'debug'), withDebug('debug'), 'arm64'), 1, 'a second one is');
   t.equal(said(withDebug('debug'), undefined, 'arm64'), 1, 'all of them are new');
-  t.equal(
-    said(podOf(['debug'], { nodeName: 'n1' }), podOf(['app'], { nodeName: 'n1' }), 'arm64'),
-    1,
-    'a new image',
-  );
+  const onNode = (image: string): Pod => podOf([image], { nodeName: 'n1' });
+  t.equal(said(onNode('debug'), onNode('app'), 'arm64'), 1, 'a new image');
 });
 
 test('the new images of a change', async (t) => {

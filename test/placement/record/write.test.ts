@@ -1,6 +1,5 @@
 import { test } from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
-import type { PlacementDecision } from '../../../src/placement/decision.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { patchGatedPod } from '../../../src/placement/patch/patch.ts';
 import {
@@ -30,9 +29,8 @@ function podWithRoom(bytes: number, images: readonly string[] = ['app'], letter 
   return podOf(images, {}, { annotations: { [key]: letter.repeat(length) } });
 }
 
-function placed(pod: Pod, facts: Known = known): { pod: Pod; decision: PlacementDecision } {
-  const { pod: after, decision } = place(inputOf(pod, facts));
-  return { pod: after, decision };
+function placed(pod: Pod) {
+  return place(inputOf(pod, known));
 }
 
 function record({ metadata }: Pod): string | undefined {

@@ -17,12 +17,8 @@ import {
 
 const template = { key: 'supported-arch', operator: 'Equal' as const, effect: 'NoSchedule' as const };
 const equal = (value: string): Toleration => ({ ...template, value });
-const gke: Toleration = {
-  key: 'kubernetes.io/arch',
-  operator: 'Equal',
-  value: 'arm64',
-  effect: 'NoSchedule',
-};
+const key = 'kubernetes.io/arch';
+const gke: Toleration = { key, operator: 'Equal', value: 'arm64', effect: 'NoSchedule' };
 function tolerationsFor(policy: Policy, required: readonly string[]): readonly Toleration[] {
   return addedTolerations(policy, { outcome: 'placed' }, required, ownFieldsOf({ containers: [] }, undefined))
     .added;
@@ -62,43 +58,30 @@ test('the fields have one order, and no field is invented', async (t) => {
   const taint: Toleration = { effect: 'NoExecute', tolerationSeconds: 0, operator: 'Exists', key: 'k' };
   const rules = { constructor: { taintsToTolerate: [taint], requireNodeLabels: {} } };
   const added = tolerationsFor({ ...defaultPolicy, architectures: rules }, ['constructor']);
-  t.equal(
-    JSON.stringify(added),
-    '[{"key":"k","operator":"Exists","effect":"NoExecute","tolerationSeconds":0}]',
-  );
+  const expected = '[{"key":"k","operator":"Exists","effect":"NoExecute","tolerationSeconds":0}]';
+  t.equal(JSON.stringify(added), expected);
   t.strictSame(tolerationsFor(defaultPolicy, ['constructor']), [], 'what every object inherits is no rule');
   const open = { ...defaultPolicy, tolerations: [{ key: 'k', operator: 'Equal' as const }] };
-  t.equal(
-    JSON.stringify(tolerationsFor(open, ['arm64'])),
-    '[{"key":"k","operator":"Equal","value":"arm64"}]',
-  );
+  const text = JSON.stringify(tolerationsFor(open, ['arm64']));
+  t.equal(text, '[{"key":"k","operator":"Equal","value":"arm64"}]');
 });
 
-const coverage: readonly (readonly [
-  name: string,
-  present: Toleration,
-  wanted: Toleration,
-  covered: boolean,
-])[] = [
+type Coverage = readonly [name: string, present: Toleration, wanted: Toleration, covered: boolean];
+const coverage: readonly Coverage[] = [
   ['the same', gke, gke, true],
   ['another value', { ...gke, value: 'amd64' }, gke, false],
   ['another key', { ...gke, key: 'x' }, gke, false],
   ['another effect', { ...gke, effect: 'NoExecute' }, gke, false],
-  ['every effect', { key: gke.key ?? '', operator: 'Equal', value: 'arm64' }, gke, true],
+  ['every effect', { key, operator: 'Equal', value: 'arm64' }, gke, true],
   ['an empty effect is every effect', { ...gke, effect: '' }, gke, true],
-  ['every effect is wanted', gke, { key: gke.key ?? '', operator: 'Equal', value: 'arm64' }, false],
-  ['no operator means Equal', { key: gke.key ?? '', value: 'arm64' }, gke, true],
-  [
-    'Equal is wanted without saying so',
-    gke,
-    { key: gke.key ?? '', value: 'arm64', effect: 'NoSchedule' },
-    true,
-  ],
-  ['Exists of the key', { key: gke.key ?? '', operator: 'Exists' }, gke, true],
+  ['every effect is wanted', gke, { key, operator: 'Equal', value: 'arm64' }, false],
+  ['no operator means Equal', { key, value: 'arm64' }, gke, true],
+  ['Equal is wanted without saying so', gke, { key, value: 'arm64', effect: 'NoSchedule' }, true],
+  ['Exists of the key', { key, operator: 'Exists' }, gke, true],
   ['Exists of another key', { key: 'x', operator: 'Exists' }, gke, false],
   ['Exists of everything', { operator: 'Exists' }, gke, true],
   ['Exists with one effect of everything', { operator: 'Exists', effect: 'NoExecute' }, gke, false],
-  ['Exists is wanted', gke, { key: gke.key ?? '', operator: 'Exists', effect: 'NoSchedule' }, false],
+  ['Exists is wanted', gke, { key, operator: 'Exists', effect: 'NoSchedule' }, false],
   ['Exists both', { key: 'k', operator: 'Exists' }, { key: 'k', operator: 'Exists' }, true],
   ['an empty value and none', { key: 'k', value: '' }, { key: 'k' }, true],
   [
