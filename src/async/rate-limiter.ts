@@ -12,18 +12,19 @@ export interface RateLimiter {
   pause(ms: number): void;
 }
 
-export interface RateLimiterOptions {
-  readonly perSecond: number;
-  readonly burst: number;
-  readonly clock: Clock;
-}
-
 /**
  * Makes a full bucket.
  * @throws RangeError for a rate that is not positive or a burst below 1: no caller could ever go on
  */
-export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
-  const { perSecond, burst, clock } = options;
+export function createRateLimiter({
+  perSecond,
+  burst,
+  clock,
+}: {
+  readonly perSecond: number;
+  readonly burst: number;
+  readonly clock: Clock;
+}): RateLimiter {
   if (!(perSecond > 0) || !(burst >= 1)) {
     throw new RangeError(
       `a limiter of ${perSecond} per second with a burst of ${burst} lets no request pass`,

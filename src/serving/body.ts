@@ -4,13 +4,11 @@
  */
 import type { IncomingMessage } from 'node:http';
 
-export type BodyErrorCode = 'too-large' | 'aborted' | 'timeout';
-
 export class BodyError extends Error {
-  readonly code: BodyErrorCode;
+  readonly code: 'too-large' | 'aborted' | 'timeout';
   readonly temporary: boolean;
   readonly where = 'request body';
-  constructor(code: BodyErrorCode, message: string) {
+  constructor(code: BodyError['code'], message: string) {
     super(message);
     this.name = 'BodyError';
     this.code = code;

@@ -1,4 +1,3 @@
-import { systemClock } from '../../src/async/clock.ts';
 import t from 'tap';
 import { createRateLimiter } from '../../src/async/rate-limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -67,7 +66,7 @@ void t.test('a pause holds everybody; the longest stands', async (t) => {
   t.equal(passed, 3);
 });
 
-void t.test('a limiter that lets nobody pass is refused; real time works', async (t) => {
+void t.test('a limiter that lets no caller pass is refused', async (t) => {
   const clock = createFakeClock();
   for (const [perSecond, burst] of [
     [0, 1],
@@ -77,12 +76,4 @@ void t.test('a limiter that lets nobody pass is refused; real time works', async
   ] as const) {
     t.throws(() => createRateLimiter({ perSecond, burst, clock }), RangeError);
   }
-  const started = performance.now();
-  const real = createRateLimiter({
-    perSecond: 1000,
-    burst: 1,
-    clock: systemClock,
-  });
-  for (let i = 0; i < 6; i++) await real.take(live);
-  t.ok(performance.now() - started >= 4);
 });

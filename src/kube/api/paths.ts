@@ -10,23 +10,18 @@ export type ClusterPath = (name?: string) => string;
  * @param resource plural, lower case
  */
 export function namespacedPath(apiVersion: string, resource: string): NamespacedPath {
+  const root = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
   return (namespace, name) => {
     const place = namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
-    return `${rootOf(apiVersion)}${place}/${resource}${nameIn(name)}`;
+    const object = name === undefined ? '' : `/${encodeURIComponent(name)}`;
+    return `${root}${place}/${resource}${object}`;
   };
 }
 
 /** The paths of a kind that belongs to no namespace. */
 export function clusterPath(apiVersion: string, resource: string): ClusterPath {
-  return (name) => `${rootOf(apiVersion)}/${resource}${nameIn(name)}`;
-}
-
-function rootOf(apiVersion: string): string {
-  return apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
-}
-
-function nameIn(name: string | undefined): string {
-  return name === undefined ? '' : `/${encodeURIComponent(name)}`;
+  const path = namespacedPath(apiVersion, resource);
+  return (name) => path(undefined, name);
 }
 
 /** Kinds of Kubernetes itself. */

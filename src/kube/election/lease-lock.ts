@@ -125,7 +125,11 @@ export class LeaseLock {
     const { identity, clock } = this.#options;
     const seen = await this.#read(signal);
     if (seen === undefined) {
-      await this.#create(signal);
+      const { client, namespace, name } = this.#options;
+      const metadata = { name, namespace };
+      const spec = this.#wanted(undefined);
+      const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
+      this.#observe(await client.create<KubeObject>(paths.leases(namespace), lease, { signal }));
       return true;
     }
     const { record, resourceVersion, at } = seen;
@@ -139,14 +143,6 @@ export class LeaseLock {
     const { client } = this.#options;
     const found = await ignoring('not-found', client.get<KubeObject>(this.#path, { signal }));
     return found && this.#observe(found);
-  }
-
-  async #create(signal: AbortSignal): Promise<void> {
-    const { client, namespace, name } = this.#options;
-    const metadata = { name, namespace };
-    const spec = this.#wanted(undefined);
-    const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
-    this.#observe(await client.create<KubeObject>(paths.leases(namespace), lease, { signal }));
   }
 
   async #write(spec: object, resourceVersion: string, signal: AbortSignal): Promise<void> {
