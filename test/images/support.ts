@@ -165,12 +165,7 @@ export function bench(options: Partial<FactsMemoryOptions> = {}): Bench {
   const inspector = handInspector();
   const time = clockOfFacts();
   const { log, lines } = recordedLog();
-  const memory = new FactsMemory({
-    source: inspector,
-    log,
-    clock: time,
-    ...options,
-  });
+  const memory = new FactsMemory({ source: inspector, log, clock: time, ...options });
   return {
     memory,
     inspector,

@@ -35,11 +35,7 @@ export const factsMetricSpecs = {
     type: 'gauge',
     help: 'Lookups of images that run.',
   },
-  entries: {
-    name: 'archwright_facts_entries',
-    type: 'gauge',
-    help: 'Images whose facts are in memory.',
-  },
+  entries: { name: 'archwright_facts_entries', type: 'gauge', help: 'Images whose facts are in memory.' },
   bytes: {
     name: 'archwright_facts_memory_bytes',
     type: 'gauge',

@@ -42,12 +42,7 @@ interface Keeper {
 function keeper(path: string, maxBytes?: number): Keeper {
   const time = clockOfFacts();
   const { log, lines } = recordedLog();
-  const file = new FactsFile({
-    path,
-    log,
-    clock: time,
-    ...(maxBytes !== undefined && { maxBytes }),
-  });
+  const file = new FactsFile({ path, log, clock: time, ...(maxBytes !== undefined && { maxBytes }) });
   return { path, time, lines, file };
 }
 

@@ -67,6 +67,7 @@ async function start(
   return node;
 }
 
+const app = 'corp.example/team/app:v1';
 const basic = { kind: 'basic', users: { pod: 'pods', node: 'nodes!' } } as const;
 const pods = credential('pod', 'pods', { source: 'pull-secret', origin: 'default/regcred' });
 const nodes = credential('node', 'nodes!');
@@ -78,8 +79,8 @@ t.test('facts of an image', async (t) => {
     attestations: true,
   });
   node.registry.push('team/app', 'v1', content);
-  t.strictSame(await node.inspect('corp.example/team/app:v1'), {
-    image: 'corp.example/team/app:v1',
+  t.strictSame(await node.inspect(app), {
+    image: app,
     digest: content.digest,
     mediaType: content.mediaType,
     platforms: [
@@ -122,7 +123,7 @@ t.test('the kubelet’s order of credentials, and whose they are said to be', as
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
   const inspect = (pullCredentials: MatchedCredential[], own: MatchedCredential[]): Promise<ImageFacts> => {
     node.own = own;
-    return node.inspect('corp.example/team/app:v1', { pullCredentials });
+    return node.inspect(app, { pullCredentials });
   };
   t.match(await inspect([pods], []), { credentialSource: 'pull-secret', error: undefined });
   t.match(await inspect([pods], [nodes]), { credentialSource: 'pull-secret' }, 'the pod’s first');
@@ -141,7 +142,7 @@ t.test('a private registry is not asked without credentials, and the error says 
   const asked: string[] = [];
   const node = await start(t, {}, { mayAskAnonymously: (repository) => asked.push(repository) === 0 });
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
-  t.match(await node.inspect('corp.example/team/app:v1'), {
+  t.match(await node.inspect(app), {
     platforms: [],
     endpoint: 'corp.example',
     error: {
@@ -151,28 +152,21 @@ t.test('a private registry is not asked without credentials, and the error says 
   });
   t.same(asked, ['corp.example/team/app']);
   t.equal(node.registry.requests.length, 0);
-  t.match(await node.inspect('corp.example/team/app:v1', { pullCredentials: [pods] }), { error: undefined });
+  t.match(await node.inspect(app, { pullCredentials: [pods] }), { error: undefined });
   t.equal(asked.length, 1, 'with credentials it is no question');
 });
 
 t.test('known facts are confirmed by one HEAD', async (t) => {
   const node = await start(t);
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
-  const known = await node.inspect('corp.example/team/app:v1');
+  const known = await node.inspect(app);
   node.registry.clearRequests();
   await node.time.advance(hour);
-  t.strictSame(
-    await node.inspect('corp.example/team/app:v1', {}, { ...known, source: 'memory', stale: true }),
-    {
-      ...known,
-      freshUntil: '2026-11-21T13:15:00.000Z',
-    },
-  );
+  const confirmed = await node.inspect(app, {}, { ...known, source: 'memory', stale: true });
+  t.strictSame(confirmed, { ...known, freshUntil: '2026-11-21T13:15:00.000Z' });
   t.same(node.registry.counts(), { 'HEAD manifests': 1 });
   node.registry.push('team/app', 'v1', multiArch(['linux/arm64']));
-  t.match(await node.inspect('corp.example/team/app:v1', {}, known), {
-    platforms: [{ os: 'linux', architecture: 'arm64' }],
-  });
+  t.match(await node.inspect(app, {}, known), { platforms: [{ os: 'linux', architecture: 'arm64' }] });
 });
 
 t.test('what no container can run is not an image, and stays so when it is confirmed', async (t) => {
@@ -180,16 +174,14 @@ t.test('what no container can run is not an image, and stays so when it is confi
   const nameless = index([{ content: image('linux/amd64'), platform: platformOf('linux/-') }]);
   for (const content of [helmChart(), artifact(), nameless]) {
     node.registry.push('team/app', 'v1', content);
-    const facts = await node.inspect('corp.example/team/app:v1');
+    const facts = await node.inspect(app);
     t.match(facts, { digest: content.digest, platforms: [], error: { code: 'not-an-image' } });
-    t.match(await node.inspect('corp.example/team/app:v1', {}, facts), {
-      digest: content.digest,
-      error: { code: 'not-an-image' },
-    });
+    const confirmed = await node.inspect(app, {}, facts);
+    t.match(confirmed, { digest: content.digest, error: { code: 'not-an-image' } });
   }
   node.registry.push('team/app', 'v1', index([attestation(image('linux/amd64'))]));
   t.match(
-    await node.inspect('corp.example/team/app:v1'),
+    await node.inspect(app),
     { platforms: [], error: { code: 'not-an-image' } },
     'nothing but attestations',
   );
@@ -200,10 +192,10 @@ t.test('a bundle of manifests constrains nothing, and stays so when it is confir
   const Labels = { 'operators.operatorframework.io.bundle.manifests.v1': 'manifests/' };
   const content = image('linux/amd64', { config: { config: { Labels } } });
   node.registry.push('team/app', 'v1', content);
-  const facts = await node.inspect('corp.example/team/app:v1');
+  const facts = await node.inspect(app);
   t.match(facts, { digest: content.digest, platforms: [] });
   t.equal(facts.error, undefined);
-  const confirmed = await node.inspect('corp.example/team/app:v1', {}, facts);
+  const confirmed = await node.inspect(app, {}, facts);
   t.match(confirmed, { digest: content.digest, platforms: [] });
   t.equal(confirmed.error, undefined);
 });
@@ -216,9 +208,9 @@ t.test('an index with more platforms than any image has', async (t) => {
     platform: { os: 'linux', architecture: 'amd64', variant: `v${number + 2}` },
   }));
   node.registry.push('team/app', 'v1', index(entries));
-  t.match(await node.inspect('corp.example/team/app:v1'), { platforms: [], error: { code: 'too-large' } });
+  t.match(await node.inspect(app), { platforms: [], error: { code: 'too-large' } });
   node.registry.push('team/app', 'v1', index(entries.slice(0, 256)));
-  t.equal((await node.inspect('corp.example/team/app:v1')).platforms.length, 256);
+  t.equal((await node.inspect(app)).platforms.length, 256);
 });
 
 t.test('failures are answers', async (t) => {
@@ -235,14 +227,10 @@ t.test('failures are answers', async (t) => {
     path: /manifests/,
     fault: { kind: 'status', status: 429, headers: { 'retry-after': '7' } },
   });
-  t.match(await node.inspect('corp.example/team/app:v1'), {
-    error: { code: 'rate-limited', retryAfterMs: 7000 },
-  });
+  t.match(await node.inspect(app), { error: { code: 'rate-limited', retryAfterMs: 7000 } });
   node.registry.faults.clear();
   node.endpoints = [];
-  t.match(await node.inspect('corp.example/team/app:v1'), {
-    error: { code: 'unavailable', message: /no endpoint/ },
-  });
+  t.match(await node.inspect(app), { error: { code: 'unavailable', message: /no endpoint/ } });
 });
 
 t.test('a source of credentials that makes the node refuse makes us refuse', async (t) => {
@@ -250,7 +238,7 @@ t.test('a source of credentials that makes the node refuse makes us refuse', asy
     throw new CredentialError('default/regcred', 'is no docker config');
   };
   const node = await start(t, {}, { credentials: { lookup } });
-  t.match(await node.inspect('corp.example/team/app:v1'), {
+  t.match(await node.inspect(app), {
     error: { code: 'unauthorized', message: 'default/regcred: is no docker config' },
   });
   t.equal(node.registry.requests.length, 0);
@@ -260,22 +248,15 @@ t.test('no time left', async (t) => {
   const node = await start(t);
   const controller = new AbortController();
   node.registry.faults.add({ path: /manifests/, fault: { kind: 'hold' } });
-  const held = node.inspector.lookup(node.asked('corp.example/team/app:v1'), { signal: controller.signal });
+  const held = node.inspector.lookup(node.asked(app), { signal: controller.signal });
   const request = await node.registry.waitFor(({ path }) => path.includes('manifests'));
   controller.abort();
   t.match(await held, { error: { code: 'timeout' } });
   t.equal(await request.ended, 'aborted', 'the socket was closed');
 
-  const slow = await start(
-    t,
-    {},
-    {
-      credentials: { lookup: (_, signal) => Promise.reject(signal?.reason as Error) },
-    },
-  );
-  const inspected = slow.inspector.lookup(slow.asked('corp.example/team/app:v1'), {
-    signal: controller.signal,
-  });
+  const lookup = (_: string, signal?: AbortSignal) => Promise.reject(signal?.reason as Error);
+  const slow = await start(t, {}, { credentials: { lookup } });
+  const inspected = slow.inspector.lookup(slow.asked(app), { signal: controller.signal });
   t.match(await inspected, { error: { code: 'timeout' } }, 'also while credentials are looked up');
 });
 
@@ -284,7 +265,7 @@ t.test('faults of ours are thrown, not dressed up as answers', async (t) => {
     throw new TypeError('a mistake');
   };
   const node = await start(t, {}, { credentials: { lookup } });
-  await t.rejects(node.inspect('corp.example/team/app:v1'), { message: 'a mistake' });
+  await t.rejects(node.inspect(app), { message: 'a mistake' });
 });
 
 t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async (t) => {
@@ -293,7 +274,7 @@ t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async 
   node.registry.push('team/app', 'v1', content);
   const memory = new FactsMemory({ source: node.inspector, log: recordedLog().log, clock: node.time });
   t.teardown(() => memory.close());
-  const asked = node.asked('corp.example/team/app:v1');
+  const asked = node.asked(app);
   const answers = await Promise.all(
     Array.from({ length: 50 }, () => memory.lookup(asked, { signal: patience })),
   );
