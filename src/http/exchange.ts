@@ -51,7 +51,6 @@ export interface ExchangeRequest {
   readonly limits: PhaseLimits;
   /** Whether the request may be sent again if a kept-alive connection proves closed. True only if it changes nothing. */
   readonly repeatable: boolean;
-  /** The proxy that `pool` leads to. */
   readonly proxy?: Proxy | undefined;
 }
 
@@ -85,7 +84,6 @@ export async function openExchange(request: ExchangeRequest, signal: AbortSignal
   }
 }
 
-/** One attempt on one connection, from the request to the end of the body. */
 class Attempt {
   readonly #request: ExchangeRequest;
   readonly #signal: AbortSignal;

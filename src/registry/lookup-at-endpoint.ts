@@ -32,7 +32,6 @@ type ObjectKind = keyof typeof objectKinds;
 interface EndpointVisit {
   readonly lookup: ManifestLookup;
   readonly endpoint: Endpoint;
-  /** The credential for this endpoint. */
   readonly credential: MatchedCredential | undefined;
 }
 

@@ -52,7 +52,6 @@ export interface ManifestResult {
    */
   readonly kind: 'image' | 'artifact' | 'bundle';
   readonly platforms: readonly WrittenPlatform[];
-  /** The endpoint of the response. */
   readonly endpoint: Endpoint;
   /** Absent if no credential was used. */
   readonly credential?: MatchedCredential;
@@ -97,10 +96,7 @@ export class RegistryError extends Error {
 }
 
 export interface RegistryClient {
-  /**
-   * Looks up a manifest. When `signal` aborts, the sockets of this lookup are closed.
-   * @throws RegistryError, `timeout` when `signal` aborts
-   */
+  /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
   lookup(lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult>;
   /** Closes idle connections and forgets tokens. */
   close(): void;

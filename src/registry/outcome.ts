@@ -11,7 +11,6 @@ import { TokenRefused, InvalidTokenResponse } from './auth/token.ts';
 import { CircuitOpen } from './net/circuit-breaker.ts';
 import { TransportError } from '../http/transport-error.ts';
 
-/** The request that failed. */
 export interface Circumstances {
   readonly host: string;
   readonly repository: string;
@@ -65,7 +64,6 @@ function adviceFor(code: RegistryErrorCode, { credential }: Circumstances): stri
   return advice.get(code) ?? 'the response cannot be used';
 }
 
-/** Maps any error of a lookup. */
 export function registryError(error: unknown, about: Circumstances, now: number): RegistryError {
   if (error instanceof RegistryError) return error;
   if (error instanceof TransportError) return transportFailed(error, about);

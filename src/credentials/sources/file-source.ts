@@ -11,7 +11,6 @@ import { contentFingerprint, contentId } from '../identity.ts';
 import { createKeyring, type Keyring } from '../keyring/keyring.ts';
 import { bindSourceMetrics, type LiveSourceName } from './metrics.ts';
 
-/** A source in files. */
 export interface LiveCredentialSource extends CredentialSource {
   /** The state of each part, in order of reading. */
   describe(): Promise<readonly SourcePart[]>;

@@ -24,7 +24,6 @@ export const sourceMetrics: readonly MetricSpec[] = [failedReadings, broken];
 
 export type SourceMeter = ReturnType<typeof bindSourceMetrics>;
 
-/** Binds the metrics of one source. */
 export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSourceName) {
   const failed = metrics?.counter(failedReadings, { source });
   const now = metrics?.gauge(broken, { source });

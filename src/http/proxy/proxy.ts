@@ -20,7 +20,6 @@ export class ProxyError extends Error {
   override readonly name = 'ProxyError';
   readonly code = 'malformed';
   readonly temporary = false;
-  /** Name of the variable. */
   readonly where: string;
   constructor(where: string, message: string) {
     super(message);

@@ -67,7 +67,6 @@ export class Lookups {
     this.#flights = new SingleFlight({ limit: { ms: options.timeoutMs, clock: options.clock } });
   }
 
-  /** Lookups that run. */
   get size(): number {
     return this.#flights.size;
   }

@@ -60,7 +60,6 @@ interface Ready extends Recalled {
 
 const miss: Recalled = { result: 'miss', facts: undefined };
 
-/** Close it in the end. */
 export class FactsMemory implements ImageFactsSource {
   readonly #clock: Clock;
   readonly #freshness: FreshnessSettings;

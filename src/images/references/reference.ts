@@ -21,7 +21,7 @@ export interface Reference {
 
 /** A reference as a registry is asked for it: a tag or a digest, never both and never neither. */
 interface PullReference extends Reference {
-  /** The tag or digest: what follows `/manifests/`. */
+  /** What follows `/manifests/`. */
   readonly object: string;
   /** The whole reference as one text, such as `docker.io/library/nginx:latest`. */
   readonly text: string;

@@ -55,7 +55,6 @@ export function readManifest(bytes: Uint8Array, contentType: string | undefined)
   return { kind, mediaType, architecture };
 }
 
-/** A text that is not empty. */
 function textOf(value: unknown): string | undefined {
   return asText(value) || undefined;
 }
@@ -176,7 +175,6 @@ export function bareMediaType(value: string | undefined): string {
   return (value ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** The kind of document; undefined for any other type. */
 export function documentKind(mediaType: string): DocumentKind | undefined {
   return documentKinds.get(mediaType);
 }

@@ -28,7 +28,6 @@ interface Content {
 
 /** Fetches documents by descriptor and verifies them by digest. */
 export interface ContentReader {
-  /** For messages. */
   readonly where: string;
   manifest(descriptor: Descriptor): Promise<ManifestDocument>;
   config(descriptor: Descriptor): Promise<ImageConfig>;
