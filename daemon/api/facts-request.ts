@@ -33,7 +33,6 @@ export interface FactsRequest {
   readonly deadlineMs: number;
   /** The pod's credentials, for this request only. */
   readonly pullSecrets: CredentialSource;
-  /** The pod's service account, if the client knows it. */
   readonly serviceAccount?: ServiceAccountName;
 }
 

@@ -19,13 +19,11 @@ import { certificatesIn, type TlsSettings } from '../../src/http/tls/trust.ts';
 export interface EndpointContext {
   readonly node: NodeConfig;
   readonly namespace: string;
-  /** In the order of requests. */
   readonly hosts: readonly EffectiveHost[];
   /** File with the hosts. */
   readonly origin: string;
   /** The hosts are for every namespace without a directory of its own. */
   readonly forAll: boolean;
-  /** Directory that stands for `/`. */
   readonly hostRoot: string;
   /** Mirrors receive the credentials of the registry that they mirror. */
   readonly mirrorCredentials: boolean;

@@ -17,7 +17,6 @@ import {
 import { rulesFor, type ContainerdRules } from './config/rules.ts';
 import { configFileError, fieldsOf, InvalidConfig } from './config/toml.ts';
 
-/** A problem in a file, for people. */
 export interface NodeProblem {
   readonly origin: string;
   readonly message: string;

@@ -35,7 +35,6 @@ export interface Registry {
   readonly configs: ReadonlyMap<string, { readonly auth?: Auth; readonly tls?: RegistryTls }>;
   /** By URL; `validateRegistry` moves them to `configs`. */
   readonly auths: ReadonlyMap<string, Auth>;
-  /** Sent to every registry. */
   readonly headers: readonly Header[];
 }
 

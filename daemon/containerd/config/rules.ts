@@ -37,7 +37,6 @@ export function rulesFor(version?: string) {
     hostsByHeader: from(2),
     /** A hosts.toml without hosts is valid. */
     hostsOptional: from(1, 7, 32),
-    /** The capability `referrers`. */
     referrers: from(2, 2),
     dialTimeout: from(2, 1),
     /** A host with `http://` and TLS settings is tried by https first, then by http. */

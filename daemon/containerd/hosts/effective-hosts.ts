@@ -10,7 +10,6 @@ import type { ContainerdRules } from '../config/rules.ts';
 import { ConfigFileError, InvalidConfig } from '../config/toml.ts';
 import { capabilitiesOf, noHost, type HostConfig } from './hosts-file.ts';
 
-/** A host with all defaults. */
 export interface EffectiveHost extends HostConfig {
   /** https first, then http if the host does not speak TLS. */
   readonly httpFallback: boolean;

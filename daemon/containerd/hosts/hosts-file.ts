@@ -26,13 +26,11 @@ export function capabilitiesOf({ referrers }: ContainerdRules): Capability[] {
   return capabilityNames.filter((name) => name !== 'referrers' || referrers);
 }
 
-/** Whether a host has all required capabilities. */
 export function hasCapabilities(held: readonly Capability[], required: readonly Capability[]): boolean {
   return required.every((capability) => held.includes(capability));
 }
 
 export interface Header {
-  /** As written. */
   readonly name: string;
   readonly value: Secret;
 }

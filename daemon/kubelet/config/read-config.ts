@@ -51,7 +51,6 @@ export interface PluginSetup extends Omit<ReadConfig, 'hash'> {
   readonly fingerprint: string;
 }
 
-/** Why a plugin does not run. */
 export interface LeftOut {
   readonly code: PluginErrorCode;
   readonly reason: string;
