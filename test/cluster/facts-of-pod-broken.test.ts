@@ -4,11 +4,13 @@ import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { brokenImagesOf } from '../../src/images/sources/broken-images.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { systemClock } from '../../src/async/clock.ts';
+import { facts } from '../support/placement-input.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
+const freshUntil = new Date(Date.now() + 60_000).toISOString();
 const platforms = [
   { os: 'linux', architecture: 'amd64' },
   { os: 'linux', architecture: 'arm64' },
@@ -21,16 +23,7 @@ t.test('facts leave out where an image is broken, for pods of the namespace', as
     log,
     source: {
       lookup: ({ image }) =>
-        Promise.resolve({
-          image,
-          digest,
-          platforms,
-          source: 'registry',
-          credentialSource: 'anonymous',
-          endpoint: 'registry.example',
-          freshUntil: new Date(Date.now() + 60_000).toISOString(),
-          stale: false,
-        }),
+        Promise.resolve(facts('amd64 arm64', { image, digest, source: 'registry', freshUntil })),
     },
   });
   t.teardown(() => memory.close());

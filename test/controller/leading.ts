@@ -7,7 +7,7 @@ import { startCaches, type Caches } from '../../src/controller/caches/caches.ts'
 import type { Leading } from '../../src/controller/leadership/leading.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
-import { createKubeClient } from '../../src/kube/api/client.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import type { EventText, ObjectReference } from '../../src/kube/events/event.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
@@ -165,4 +165,17 @@ function isSettled(store: KubeStore, { nodes, runningPods }: Caches): boolean {
           cache.get(namespace, name)?.resourceVersion === resourceVersion,
       ),
   );
+}
+
+/** A store and its client, for what needs no leader. */
+export async function startStore(
+  t: Test,
+): Promise<{ readonly store: KubeStore; readonly client: KubeClient }> {
+  const store = await startKubeStore();
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  t.teardown(async () => {
+    client.close();
+    await store.close();
+  });
+  return { store, client };
 }

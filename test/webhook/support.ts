@@ -7,7 +7,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { startWebhook, type WebhookOptions } from '../../src/webhook/webhook.ts';
 import { createCa } from '../support/certificates.ts';
-import { defaultPolicy as policy } from '../support/placement-input.ts';
+import { defaultPolicy as policy, facts } from '../support/placement-input.ts';
 import { keepAlive, recordingLog, send, tlsDirectory, type Answer } from '../serving/support.ts';
 
 export const ca = await createCa();
@@ -19,18 +19,14 @@ export function factsOf(
   architectures: readonly string[],
   more: Partial<ImageFacts> = {},
 ): ImageFacts {
-  return {
+  return facts(architectures.join(' '), {
     image,
     digest: `sha256:${'a'.repeat(64)}`,
-    mediaType: 'application/vnd.oci.image.index.v1+json',
-    platforms: architectures.map((architecture) => ({ os: 'linux', architecture })),
     source: 'registry',
-    credentialSource: 'anonymous',
     endpoint: 'registry.example',
     freshUntil: new Date(Date.now() + 3_600_000).toISOString(),
-    stale: false,
     ...more,
-  };
+  });
 }
 
 /** An inspector that knows images by name, and counts how often it is asked. */

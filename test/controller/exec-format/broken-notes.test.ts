@@ -7,8 +7,8 @@ import {
   parseBroken,
   type BrokenImage,
 } from '../../../src/images/sources/broken-images.ts';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
-import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import type { KubeStore } from '../../support/kube-store.ts';
+import { startStore } from '../leading.ts';
 
 const signal = AbortSignal.timeout(60_000);
 const path = '/api/v1/namespaces/archwright/configmaps/notes';
@@ -16,12 +16,7 @@ const until = Date.parse('2027-01-01T00:00:00Z');
 const seen = { digest: `sha256:${'a'.repeat(64)}`, architecture: 'arm64', image: 'shop/web:1', until };
 
 async function start(t: Test): Promise<{ store: KubeStore; notes: BrokenNotes }> {
-  const store = await startKubeStore();
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
-  t.teardown(async () => {
-    client.close();
-    await store.close();
-  });
+  const { store, client } = await startStore(t);
   return { store, notes: new BrokenNotes({ client, namespace: 'archwright', name: 'notes' }) };
 }
 

@@ -1,20 +1,15 @@
 /** The notes on moved workloads: what makes a cause, what survives a leader, and how many there can be. */
 import t, { type Test } from 'tap';
 import { Causes, type Cause } from '../../../src/controller/misplaced/causes.ts';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
-import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import type { KubeStore } from '../../support/kube-store.ts';
+import { startStore } from '../leading.ts';
 import { digest, notesPath, serverStart } from './setup.ts';
 
 const signal = AbortSignal.timeout(60_000);
 const cause: Cause = { uid: 'u', digests: [digest('a'), digest('b')], architecture: 'arm64' };
 
 async function start(t: Test): Promise<{ store: KubeStore; next: () => Causes }> {
-  const store = await startKubeStore();
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
-  t.teardown(async () => {
-    client.close();
-    await store.close();
-  });
+  const { store, client } = await startStore(t);
   return {
     store,
     next: () => new Causes({ client, namespace: 'archwright', name: 'archwright-moved-pods' }),

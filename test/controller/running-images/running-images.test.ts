@@ -2,35 +2,27 @@ import t from 'tap';
 import { countRunningImages } from '../../../src/controller/running-images/running-images.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import { facts } from '../../support/placement-input.ts';
 import { startLeading } from '../leading.ts';
 import { until } from '../../serving/support.ts';
 
-const digest = `sha256:${'a'.repeat(64)}`;
-
-function facts(image: string, ...platforms: ImageFacts['platforms']): ImageFacts {
-  return {
-    image,
-    digest,
-    platforms,
-    source: 'registry',
-    credentialSource: 'anonymous',
-    endpoint: 'registry.example',
-    freshUntil: new Date(Date.now() + 600_000).toISOString(),
-    stale: false,
-  };
+/** Facts of an image of Docker Hub. */
+function known(name: string, platforms: string): ImageFacts {
+  const freshUntil = new Date(Date.now() + 600_000).toISOString();
+  const image = `docker.io/library/${name}:latest`;
+  return facts(platforms, { image, digest: `sha256:${'a'.repeat(64)}`, source: 'registry', freshUntil });
 }
 
-const amd64 = { os: 'linux', architecture: 'amd64' };
 const remembered = [
-  facts('docker.io/library/both:latest', amd64, { os: 'linux', architecture: 'arm64', variant: 'v8' }),
-  facts('docker.io/library/twice:latest', amd64, amd64),
-  facts('docker.io/library/odd:latest', { os: 'plan9', architecture: 'z80', variant: 'turbo' }),
+  known('both', 'linux/amd64 linux/arm64/v8'),
+  known('twice', 'amd64 amd64'),
+  known('odd', 'plan9/z80/turbo'),
 ];
 
 /** What the agents know. */
 const fleet = {
   shared: async function* () {
-    yield facts('docker.io/library/told:latest', { os: 'linux', architecture: 's390x' });
+    yield known('told', 's390x');
   },
 } as unknown as Fleet;
 
@@ -75,4 +67,22 @@ t.test('images by platform, pods by architecture; of a leader only', async (t) =
   t.equal(await image('linux', 'amd64', 'none'), 0, 'the next leader shows them');
   t.equal(await pods('amd64'), 0);
   t.equal(await test.series('archwright_running_images_unknown'), 0);
+});
+
+t.test('what memory has is shown while the agents do not answer', async (t) => {
+  const first = await startLeading(t);
+  first.store.put('/api/v1/nodes/a', { status: { nodeInfo: { architecture: 'amd64' } } });
+  first.store.put(path('1'), pod('a', 'Running', 'both'));
+  const hanging = {
+    shared: () => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }) }),
+  };
+  const silent = hanging as unknown as Fleet;
+  const test = await startLeading(t, { over: first.store, remembered, fleet: silent });
+  void countRunningImages(test.leading);
+  await until(
+    'the pods',
+    async () => (await test.series('archwright_running_pods{architecture="amd64"}')) === 1,
+  );
+  t.equal(await test.series('archwright_running_images_unknown'), 0);
+  test.depose();
 });
