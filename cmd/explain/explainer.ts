@@ -36,19 +36,19 @@ export interface Explanation {
     | { readonly error: string };
 }
 
-export interface ExplainerOptions {
+/**
+ * Creates a function that explains an object. It rejects only when `stop` aborts.
+ * @param options.pullableNodes absent without agents
+ * @param options.budgetMs for the images of one object
+ */
+export function createExplainer(options: {
   readonly factsOfPod: FactsOfPod;
-  /** Absent without agents. */
-  readonly pullableNodes?: PullableNodes | undefined;
+  readonly pullableNodes: PullableNodes | undefined;
   readonly policies: Policies;
   readonly surroundings: PodContext;
-  /** Time limit for the images of one object, milliseconds. */
   readonly budgetMs: number;
   readonly stop: AbortSignal;
-}
-
-/** Creates a function that explains an object. It rejects only when `stop` aborts. */
-export function createExplainer(options: ExplainerOptions): (subject: Subject) => Promise<Explanation> {
+}): (subject: Subject) => Promise<Explanation> {
   const { factsOfPod, pullableNodes, policies, surroundings, budgetMs, stop } = options;
   const confirm = createConfirm(factsOfPod, systemClock);
 

@@ -1,8 +1,7 @@
 /** Image facts of pods for `explain` and `report`: looked up as by the webhook, with more time. */
-import { createFactsOfPod, type FactsOfPod } from '../../src/cluster/facts-of-pod.ts';
-import { createPullSecrets, type PullSecrets } from '../../src/cluster/pull-secrets.ts';
+import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
+import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import type { Fleet } from '../../src/fleet/fleet.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
 import {
   brokenImagesOf,
@@ -25,14 +24,6 @@ const keepSecretsMs = 600_000;
 /** Time to read the pull secrets before the images are inspected. */
 const readingSecretsMs = 6000;
 
-export interface PodFacts {
-  readonly factsOfPod: FactsOfPod;
-  readonly pullSecrets: PullSecrets;
-  readonly fleet: Fleet | undefined;
-  /** Time limit for the images of one pod, milliseconds. */
-  readonly budgetMs: number;
-}
-
 /** @param opened closes what this opens */
 export async function openPodFacts(
   {
@@ -47,7 +38,7 @@ export async function openPodFacts(
     readonly surroundings: PodContext;
   },
   opened: AsyncDisposableStack,
-): Promise<PodFacts> {
+) {
   const { configuration, dockerConfigs, log, metrics } = context;
   const { stop, io } = invocation;
   const { memory, fleet, ready } = await openImageFacts(
@@ -74,6 +65,7 @@ export async function openPodFacts(
     factsOfPod: createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log }),
     pullSecrets,
     fleet,
+    /** Time limit for the images of one pod. */
     budgetMs: configuration.inspectTimeout + readingSecretsMs,
   };
 }

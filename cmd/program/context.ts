@@ -4,7 +4,7 @@
  */
 import { aborted } from '../../src/async/wait.ts';
 import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
-import { liveConfiguration, type LiveConfiguration } from '../../src/policy/configuration/live.ts';
+import { liveConfiguration } from '../../src/policy/configuration/live.ts';
 import { ConfigurationError } from '../../src/policy/configuration/problem.ts';
 import { createLog, type Log, type LogLevel } from '../../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
@@ -15,17 +15,11 @@ import { stoppedCode } from './signals.ts';
 import type { Invocation, Streams } from './subcommand.ts';
 import { programVersion } from './version.ts';
 
-export interface Startup {
-  readonly configuration: LiveConfiguration;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
-
 /**
  * Reads the configuration and sets up telemetry. Close `configuration` at the end.
  * @throws ConfigurationError if the first configuration is broken
  */
-export async function startup({ sources, io }: Pick<Invocation, 'sources' | 'io'>): Promise<Startup> {
+export async function startup({ sources, io }: Pick<Invocation, 'sources' | 'io'>) {
   keepMemoryPrivate();
   const log = createLog({ destination: { write: (line) => io.err(line) } });
   const metrics = createMetrics();

@@ -8,7 +8,7 @@ import { forOptionalKind } from '../../src/kube/watch/optional-kind.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { startReflector, type Reflector } from '../../src/kube/watch/reflector.ts';
 import type { LiveConfiguration } from '../../src/policy/configuration/live.ts';
-import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
+import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { collectResources } from '../../src/policy/resources/collection.ts';
 import { followLogLevel } from '../../src/policy/resources/overlay.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
@@ -16,13 +16,6 @@ import { systemClock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { withOwnNamespace, type Kubernetes } from './kubernetes.ts';
-
-export interface ClusterPolicies {
-  readonly policies: Policies;
-  /** Resolves when custom resources and leader were read for the first time. */
-  ready(signal: AbortSignal): Promise<unknown>;
-  close(): void;
-}
 
 /**
  * Starts the watches.
@@ -33,13 +26,13 @@ export function followPolicies(options: {
   readonly kubernetes: Omit<Kubernetes, 'another'> | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
-}): ClusterPolicies {
+}) {
   const { configuration: live, kubernetes, log, metrics } = options;
   // If the Lease cannot be read, an explicit `onUnknownImage: gate` is honored.
   const isGateWanted = (): boolean => live.current().onUnknownImage === 'gate';
   if (kubernetes === undefined) {
     const policies = createPolicies({ configuration: () => live.current(), controllerLeads: isGateWanted });
-    return { policies, ready: () => Promise.resolve(), close: () => undefined };
+    return { policies, ready: () => Promise.resolve([]), close: () => undefined };
   }
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
   const { namespace, leaseName } = configuration();
@@ -62,7 +55,8 @@ export function followPolicies(options: {
   });
   return {
     policies,
-    ready: (signal) =>
+    /** Resolves when custom resources and leader were read for the first time. */
+    ready: (signal: AbortSignal) =>
       Promise.all([clusterConfigs.ready(signal), podConfigs.ready(signal), leader?.ready(signal)]),
     close: () => {
       clusterConfigs.stop();

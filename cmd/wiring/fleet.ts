@@ -3,7 +3,7 @@ import { openConnection } from '../../src/fleet/agents/connection.ts';
 import { dnsDiscovery, parseDnsName } from '../../src/fleet/discovery/dns.ts';
 import { endpointSliceDiscovery } from '../../src/fleet/discovery/endpointslices.ts';
 import { staticDiscovery, type Discovery } from '../../src/fleet/discovery/discovery.ts';
-import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
+import { createFleet } from '../../src/fleet/fleet.ts';
 import { lateConnection } from '../../src/fleet/agents/late-connection.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { EndpointSlice } from '../../src/kube/api/objects.ts';
@@ -25,18 +25,11 @@ export interface OpenFleetOptions {
   readonly mayWait?: boolean;
 }
 
-export interface OpenFleet {
-  readonly fleet: Fleet;
-  /** Resolves after the first discovery. */
-  ready(signal: AbortSignal): Promise<void>;
-  close(): Promise<void>;
-}
-
 /**
  * Connects to the agents.
  * @returns undefined if no agents are configured
  */
-export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | undefined> {
+export async function openFleet(options: OpenFleetOptions) {
   const { agents, agentTlsDir, log, metrics } = options;
   if (agents.length === 0) return undefined;
   if (agentTlsDir === undefined) {
@@ -50,7 +43,8 @@ export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | 
   const fleet = createFleet({ discovery, connection, clock: systemClock, log, metrics });
   return {
     fleet,
-    ready: (signal) => discovery.ready(signal),
+    /** Resolves after the first discovery. */
+    ready: (signal: AbortSignal) => discovery.ready(signal),
     close: async () => {
       fleet.close();
       discovery.close();

@@ -12,10 +12,9 @@ import type { Configuration } from '../../src/policy/configuration/configuration
 import { systemClock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { derived } from './derived.ts';
-import { openFleet, type OpenFleet } from './fleet.ts';
+import { openFleet } from './fleet.ts';
 import { liveFreshness, openInspection, type InspectionOptions } from './inspection.ts';
 
 export interface MemoryOptions {
@@ -63,18 +62,11 @@ export interface ImageFactsOptions extends InspectionOptions {
   readonly mayWait?: boolean;
 }
 
-export interface OpenImageFacts {
-  readonly memory: FactsMemory;
-  readonly fleet: Fleet | undefined;
-  /** Resolves after the first discovery of agents. */
-  readonly ready: OpenFleet['ready'];
-}
-
-/** @param opened closes what this opens */
-export async function openImageFacts(
-  options: ImageFactsOptions,
-  opened: AsyncDisposableStack,
-): Promise<OpenImageFacts> {
+/**
+ * @param opened closes what this opens
+ * @returns `ready` resolves after the first discovery of agents
+ */
+export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDisposableStack) {
   const { configuration, client, log, metrics, mayWait = false } = options;
   const { agents, agentTlsDir } = configuration();
   const open = await openFleet({ agents, agentTlsDir, client, log, metrics, mayWait });
@@ -83,5 +75,5 @@ export async function openImageFacts(
   const inspector = 'fleet' in source ? source.fleet : source.inspector;
   const memory = await openMemory({ configuration, inspector, log, metrics });
   opened.defer(() => memory.close());
-  return { memory, fleet: open?.fleet, ready: async (signal) => open?.ready(signal) };
+  return { memory, fleet: open?.fleet, ready: async (signal: AbortSignal) => open?.ready(signal) };
 }
