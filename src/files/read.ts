@@ -175,13 +175,21 @@ const maxLinks = 40;
  * one path component at a time, and a path that leaves the root is refused.
  * @param root directory that stands for `/`; the root itself is trusted and may be a link
  * @param path inside the root; a relative path starts at the root too
+ * @param visit called with the path inside the root of every directory, link and file on the way, and its own status
  * @returns the path of the file for this process, without symbolic links below the root
  * @throws FileError `missing`; `escapes-root` if `..` leads above the root; `unreadable` for a cycle of links
  */
-export async function resolveInRoot(root: string, path: string): Promise<string> {
+export async function resolveInRoot(
+  root: string,
+  path: string,
+  visit?: (path: string, stats: Stats) => void,
+): Promise<string> {
   const waiting = path.split('/').reverse();
   const done: string[] = [];
   let links = 0;
+  const fail = (error: unknown): never => {
+    throw fileError(path, error);
+  };
   for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
     if (name === '' || name === '.') continue;
     if (name === '..') {
@@ -189,7 +197,10 @@ export async function resolveInRoot(root: string, path: string): Promise<string>
       done.pop();
       continue;
     }
-    const target = await linkTarget(join(root, ...done, name), path);
+    const at = join(root, ...done, name);
+    const stats = await lstat(at).catch(fail);
+    visit?.(`/${[...done, name].join('/')}`, stats);
+    const target = stats.isSymbolicLink() ? await readlink(at).catch(fail) : undefined;
     if (target === undefined) {
       done.push(name);
       continue;
@@ -202,14 +213,4 @@ export async function resolveInRoot(root: string, path: string): Promise<string>
     waiting.push(...target.split('/').reverse());
   }
   return join(root, ...done);
-}
-
-/** The target of a link; `undefined` for any other file. */
-async function linkTarget(at: string, requested: string): Promise<string | undefined> {
-  try {
-    const stat = await lstat(at);
-    return stat.isSymbolicLink() ? await readlink(at) : undefined;
-  } catch (error) {
-    throw fileError(requested, error);
-  }
 }

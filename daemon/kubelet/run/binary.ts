@@ -1,7 +1,8 @@
 /**
  * The program of a provider, and whether it may run. It runs with the agent's rights, so only root, or the user of the agent, may be
- * able to write it or its directory.
+ * able to replace it. A file can be replaced by those who can write it, its directory, or any directory above up to the host root.
  */
+import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { FileError, resolveInRoot } from '../../../src/files/read.ts';
@@ -16,6 +17,8 @@ export interface PluginPath {
 
 /** Write permission of group and others. */
 const othersMayWrite = 0o022;
+/** In a directory with this bit, others can add entries, and remove only their own (inode(7), S_ISVTX). */
+const sticky = 0o1000;
 const mayExecute = 0o111;
 
 /**
@@ -30,16 +33,14 @@ export async function checkBinary(name: string, { hostRoot, binDir }: PluginPath
     throw new PluginError('unsafe', name, 'the name of a plugin must be a single part of a path');
   }
   const path = join('/', binDir, name);
+  const check = createStepCheck(name);
   try {
-    const resolved = await resolveInRoot(hostRoot, path);
+    check('/', await stat(hostRoot));
+    const resolved = await resolveInRoot(hostRoot, path, check);
     const file = await stat(resolved);
     if (!file.isFile()) throw new PluginError('not-executable', name, `${path} is not a regular file`);
     if ((file.mode & mayExecute) === 0) {
       throw new PluginError('not-executable', name, `${path} is not executable; chmod 0755 it`);
-    }
-    checkOwner(name, path, file);
-    for (const dir of [await resolveInRoot(hostRoot, dirname(path)), dirname(resolved)]) {
-      checkOwner(name, `the directory of ${path}`, await stat(dir));
     }
     return path;
   } catch (error) {
@@ -51,14 +52,31 @@ export async function checkBinary(name: string, { hostRoot, binDir }: PluginPath
   }
 }
 
-function checkOwner(name: string, what: string, { uid, mode }: { uid: number; mode: number }): void {
-  const self = process.getuid?.() ?? 0;
-  if (uid !== 0 && uid !== self) {
-    const message = `${what} belongs to user ${uid}; chown it to root, or it is not run`;
-    throw new PluginError('unsafe', name, message);
-  }
-  if ((mode & othersMayWrite) !== 0) {
-    const bits = (mode & 0o7777).toString(8).padStart(4, '0');
-    throw new PluginError('unsafe', name, `${what} can be written by others (mode ${bits}); chmod go-w it`);
-  }
+/**
+ * Checks the owner and the mode of each directory, link and file on the way to a program.
+ * @throws PluginError `unsafe`
+ */
+function createStepCheck(name: string): (path: string, stats: Stats) => void {
+  /** Directories to which others can add entries. */
+  const shared = new Map<string, Stats>();
+  return (path, stats) => {
+    const parent = shared.get(dirname(path));
+    // Others can give a file or a link of root a second name there, but not a directory.
+    if (parent && !stats.isDirectory()) throw writableByOthers(name, dirname(path), parent);
+    // A link is replaced through its directory; its own mode has no meaning.
+    if (stats.isSymbolicLink()) return;
+    const self = process.getuid?.() ?? 0;
+    if (stats.uid !== 0 && stats.uid !== self) {
+      const message = `${path} belongs to user ${stats.uid}; chown it to root, or the program is not run`;
+      throw new PluginError('unsafe', name, message);
+    }
+    if ((stats.mode & othersMayWrite) === 0) return;
+    if (!stats.isDirectory() || (stats.mode & sticky) === 0) throw writableByOthers(name, path, stats);
+    shared.set(path, stats);
+  };
+}
+
+function writableByOthers(name: string, path: string, { mode }: Stats): PluginError {
+  const bits = (mode & 0o7777).toString(8).padStart(4, '0');
+  return new PluginError('unsafe', name, `${path} can be written by others (mode ${bits}); chmod go-w it`);
 }

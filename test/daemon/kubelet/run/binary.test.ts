@@ -60,32 +60,66 @@ t.test('programs that others can write do not run', async (t) => {
   writePlugin(join(hostRoot, 'opt/real/tool'), '');
   symlinkSync('/opt/real/tool', join(bin, 'linked'));
   const paths: [string, string][] = [
-    [join(bin, 'p'), 'p'],
-    [bin, 'p'],
-    [join(hostRoot, 'opt/real'), 'linked'],
-    [join(hostRoot, 'opt/real/tool'), 'linked'],
+    ['/opt/bin/p', 'p'],
+    ['/opt/bin', 'p'],
+    ['/opt', 'p'],
+    ['/', 'p'],
+    ['/opt/real', 'linked'],
+    ['/opt/real/tool', 'linked'],
   ];
   for (const [path, name] of paths) {
     for (const mode of [0o757, 0o775, 0o777]) {
-      chmodSync(path, mode);
-      const message = /can be written by others \(mode 07[57]/;
+      chmodSync(join(hostRoot, path), mode);
+      const message = `${path} can be written by others (mode 0${mode.toString(8)}); chmod go-w it`;
       await t.rejects(check(name), { code: 'unsafe', message }, path);
     }
-    chmodSync(path, 0o755);
+    chmodSync(join(hostRoot, path), 0o755);
     t.ok(await check(name));
   }
 });
 
+t.test('every directory that a link passes counts', async (t) => {
+  const { hostRoot, bin, check } = node(t);
+  mkdirSync(join(hostRoot, 'srv/a/deep'), { recursive: true, mode: 0o755 });
+  writePlugin(join(hostRoot, 'opt/real/tool'), '');
+  symlinkSync('/opt/real', join(hostRoot, 'srv/a/to-real'));
+  symlinkSync('../../srv/a/deep/../to-real/tool', join(bin, 'far'));
+  t.equal(await check('far'), '/opt/bin/far');
+  for (const path of ['/srv', '/srv/a', '/srv/a/deep', '/opt/real']) {
+    chmodSync(join(hostRoot, path), 0o777);
+    await t.rejects(check('far'), { code: 'unsafe', message: new RegExp(`^${path} can be written`) }, path);
+    chmodSync(join(hostRoot, path), 0o755);
+  }
+  t.ok(await check('far'));
+});
+
+t.test('a directory of root in one with the sticky bit is safe; a file or a link is not', async (t) => {
+  const { hostRoot, bin, check } = node(t);
+  chmodSync(join(hostRoot, 'opt'), 0o1777);
+  t.equal(await check(), '/opt/bin/p');
+  writePlugin(join(hostRoot, 'opt/tool'), '');
+  symlinkSync('/opt/tool', join(bin, 'linked'));
+  symlinkSync('/opt/bin', join(hostRoot, 'opt/alias'));
+  const unsafe = { code: 'unsafe', message: '/opt can be written by others (mode 1777); chmod go-w it' };
+  await t.rejects(check('linked'), unsafe);
+  await t.rejects(check('p', '/opt/alias'), unsafe);
+  chmodSync(join(hostRoot, 'opt'), 0o755);
+  t.ok(await check('linked'));
+  t.ok(await check('p', '/opt/alias'));
+});
+
 t.test('programs of other users do not run', async (t) => {
-  const { bin, check } = node(t);
+  const { hostRoot, check } = node(t);
   // Only root can change an owner.
   if (process.getuid?.() !== 0) {
     t.equal(await check(), '/opt/bin/p', 'the agent’s own user is accepted');
     return;
   }
-  chownSync(join(bin, 'p'), 12_345, 0);
-  await t.rejects(check(), { code: 'unsafe', message: /belongs to user 12345; chown it to root/ });
-  chownSync(join(bin, 'p'), 0, 0);
-  chownSync(bin, 12_345, 0);
-  await t.rejects(check(), { code: 'unsafe', message: /the directory of .* belongs to user 12345/ });
+  for (const path of ['/opt/bin/p', '/opt/bin', '/opt', '/']) {
+    chownSync(join(hostRoot, path), 12_345, 0);
+    const message = `${path} belongs to user 12345; chown it to root, or the program is not run`;
+    await t.rejects(check(), { code: 'unsafe', message });
+    chownSync(join(hostRoot, path), 0, 0);
+  }
+  t.ok(await check());
 });
