@@ -2,8 +2,9 @@
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg COMMIT=$(git rev-parse HEAD) -t archwright .
 # The bundle holds no machine code, so it is made once on the machine that builds, without emulation: nothing
 # of another architecture is run.
-ARG NODE_VERSION=24.21.0
-FROM --platform=$BUILDPLATFORM node:${NODE_VERSION}-slim AS build
+# The digest is that of the index for amd64, arm64 and ppc64le; docs/internals/release.md says how to update it.
+ARG NODE_IMAGE=docker.io/library/node:24.21.0-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
+FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
@@ -15,7 +16,7 @@ RUN ARCHWRIGHT_COMMIT=${COMMIT} npm run bundle \
  && printf '#!/bin/sh\nexec node /opt/archwright/archwright.mjs "$@"\n' > /program/usr/local/bin/archwright \
  && chmod 0755 /program/usr/local/bin/archwright
 
-FROM node:${NODE_VERSION}-slim
+FROM ${NODE_IMAGE}
 ARG VERSION=0.1.0
 ARG COMMIT=unknown
 LABEL org.opencontainers.image.title="archwright" \

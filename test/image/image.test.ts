@@ -107,7 +107,7 @@ t.test('the Dockerfile and `npm run image` make the same of it', async (t) => {
   t.notMatch(containerfile?.text, /^RUN /m);
 
   const { version, license } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<string, string>;
-  t.match(dockerfile?.text, `ARG NODE_VERSION=${nodeVersion}\n`, 'the same Node');
+  t.match(dockerfile?.text, `ARG NODE_IMAGE=docker.io/library/node:${nodeVersion}-slim@`, 'the same Node');
   t.match(dockerfile?.text, `ARG VERSION=${version ?? ''}\n`);
   const labels = Object.fromEntries(
     [...(line(dockerfile, 'LABEL') ?? '').matchAll(/org\.opencontainers\.image\.(\w+)="([^"]*)"/g)].map(
@@ -123,3 +123,37 @@ t.test('the Dockerfile and `npm run image` make the same of it', async (t) => {
   t.equal(labels['licenses'], license);
   t.match(script, `description: '${labels['description'] ?? ''}'`);
 });
+
+t.test('every base image is pinned by digest', async (t) => {
+  t.same(unpinnedBases(readFileSync('Dockerfile', 'utf8')), []);
+  t.same(unpinnedBases(readFileSync('scripts/image/Containerfile', 'utf8')), []);
+  const digest = `sha256:${'a'.repeat(64)}`;
+  const unpinned = [
+    'FROM node:24',
+    'from --platform=$BUILDPLATFORM node AS build',
+    'FROM node@sha256:abc',
+    'FROM ${BASE}',
+    `ARG BASE=node:24\nFROM $BASE`,
+    `ARG BASE=node@${digest}\nFROM \${BASE}-slim`,
+    `FROM build\nFROM node@${digest} AS build`,
+  ];
+  for (const text of unpinned) t.equal(unpinnedBases(text).length, 1, text);
+  t.same(unpinnedBases(`ARG BASE=node:24@${digest}\nFROM \${BASE} AS a\nFROM a\nFROM scratch`), []);
+});
+
+/** The images of a Dockerfile's FROM lines that a registry can change: neither a digest, an earlier stage nor `scratch`. */
+function unpinnedBases(dockerfile: string): string[] {
+  const args = new Map<string, string>();
+  const stages = new Set(['scratch']);
+  const found: string[] = [];
+  for (const line of dockerfile.split('\n')) {
+    const [, name = '', value = ''] = /^ARG (\w+)=(\S+)$/.exec(line) ?? [];
+    args.set(name, value);
+    const [, image, stage = ''] = /^FROM (?:--platform=\S+ )?(\S+)(?: AS (\S+))?$/i.exec(line) ?? [];
+    if (image === undefined) continue;
+    const base = image.replaceAll(/\$\{?(\w+)\}?/g, (_, arg: string) => args.get(arg) ?? '');
+    if (!stages.has(base) && !/@sha256:[0-9a-f]{64}$/.test(base)) found.push(line);
+    stages.add(stage);
+  }
+  return found;
+}

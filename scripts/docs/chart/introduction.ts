@@ -58,8 +58,8 @@ All pods of the chart run on Linux nodes of \`image.architectures\`; this is AND
 agents elsewhere answer for the images of their pods. The pods tolerate taints with the key \`kubernetes.io/arch\` and \`taintKey\`; agents tolerate
 every taint.
 
-\`npm run image\` builds the image for amd64 and arm64. The Dockerfile builds it for every architecture of Docker's \`node\`, such as s390x and ppc64le,
-without emulation: \`docker buildx build --platform linux/amd64,linux/s390x …\`, and \`image.architectures: [amd64, s390x]\`.
+\`npm run image\` builds the image for amd64 and arm64. The Dockerfile builds it for every architecture of its base image, such as ppc64le,
+without emulation: \`docker buildx build --platform linux/amd64,linux/ppc64le …\`, and \`image.architectures: [amd64, ppc64le]\`.
 
 ### OpenShift and SELinux
 
