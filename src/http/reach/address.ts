@@ -35,7 +35,7 @@ const ranges6: readonly (readonly [
   kind: AddressKind | 'embedded',
   end?: number,
 ])[] = [
-  ['fd00:ec2::254', 128, 'metadata'], // Amazon
+  ['fd00:ec2::', 32, 'metadata'], // Amazon: instance metadata, DNS, time and task credentials are all here
   ['fd20:ce::254', 128, 'metadata'], // Google
   ['::', 128, 'unspecified'],
   ['::1', 128, 'loopback'],

@@ -1,11 +1,11 @@
 /** How an endpoint wants requests to be authenticated, remembered so that the next request needs no challenge. */
 import { BoundedMap } from '../../async/bounded-map.ts';
+import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import {
   InvalidChallenge,
   parseChallenges,
   repositoryScope,
-  sameScopes,
   tokenOptions,
   tokenScopes,
 } from './challenge.ts';
@@ -15,6 +15,7 @@ export interface ChallengedRequest {
   readonly url: URL;
   readonly endpoint: Endpoint;
   readonly repository: string;
+  readonly credential?: MatchedCredential | undefined;
 }
 
 export interface BearerScheme {
@@ -55,30 +56,29 @@ export function authSchemeOf(
   };
 }
 
-/** Image references choose endpoints and repositories, so there could be any number. */
-const maxSchemes = 1000;
+/** Image references choose endpoints and repositories, so there could be any number. About 0.5 KiB each. */
+const maxSchemes = 4096;
 
+/**
+ * Schemes by endpoint and repository. One path of a registry may belong to an attacker and name any realm. So a scheme serves
+ * another repository only if no credential can reach that realm: for anonymous requests, or if the realm is the registry itself.
+ */
 export class ChallengeCache {
   readonly #schemes = new BoundedMap<string, AuthScheme>(maxSchemes);
 
   recall(request: ChallengedRequest): AuthScheme | undefined {
-    const base = baseOf(request);
-    const exact = this.#schemes.get(`${base} ${request.repository}`);
+    const exact = this.#schemes.get(exactKey(request));
     if (exact) return exact;
-    const general = this.#schemes.get(base);
+    const general = this.#schemes.get(baseOf(request));
     if (general?.scheme !== 'bearer') return general;
+    if (request.credential && !isSameServer(request.url, general.realm)) return undefined;
+    // Some registries require another scope than the path's; that scope holds for one repository only.
     return { ...general, scopes: [repositoryScope(request.repository)] };
   }
 
   learn(request: ChallengedRequest, scheme: AuthScheme): void {
-    const base = baseOf(request);
-    const exact = `${base} ${request.repository}`;
-    this.#schemes.set(base, scheme);
-    // Some registries require another scope than the path's; that scope holds for one repository only.
-    const isUsual =
-      scheme.scheme === 'basic' || sameScopes(scheme.scopes, [repositoryScope(request.repository)]);
-    if (isUsual) this.#schemes.delete(exact);
-    else this.#schemes.set(exact, scheme);
+    this.#schemes.set(baseOf(request), scheme);
+    this.#schemes.set(exactKey(request), scheme);
   }
 
   clear(): void {
@@ -86,6 +86,15 @@ export class ChallengeCache {
   }
 }
 
+/** Whether a realm is on the server of the request: same scheme, host and port. */
+export function isSameServer(url: URL, realm: URL): boolean {
+  return realm.host === url.host && realm.protocol === url.protocol;
+}
+
 function baseOf({ endpoint, url }: ChallengedRequest): string {
   return `${url.protocol} ${endpoint.base} ${endpoint.namespace}`;
+}
+
+function exactKey(request: ChallengedRequest): string {
+  return `${baseOf(request)} ${request.repository}`;
 }

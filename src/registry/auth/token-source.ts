@@ -11,7 +11,7 @@ import type { Secret } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
 import type { EndpointRequest, GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects } from '../net/redirect.ts';
-import type { BearerScheme } from './auth-scheme.ts';
+import { isSameServer, type BearerScheme } from './auth-scheme.ts';
 import { fetchToken, maxTokenBytes, type BearerToken, type TokenExchange } from './token.ts';
 
 export interface AuthParts {
@@ -80,7 +80,7 @@ export class TokenSource {
   ): Promise<HttpResponse> {
     const { endpoint } = request;
     const { client } = this.#parts;
-    const isEndpoint = isSameServer(request, url);
+    const isEndpoint = isSameServer(request.url, url);
     const ownHeaders = {
       ...tokenHeadersOf(request, url),
       ...(authorization !== undefined && { authorization }),
@@ -106,12 +106,8 @@ export class TokenSource {
 /** Headers for the token server. A header that authenticates is sent only if the endpoint itself issues the tokens. */
 function tokenHeadersOf(request: EndpointRequest, realm: URL): Record<string, string> {
   const { tokenHeaders = [] } = request.endpoint;
-  const isEndpoint = isSameServer(request, realm);
+  const isEndpoint = isSameServer(request.url, realm);
   return headersOf(isEndpoint ? tokenHeaders : tokenHeaders.filter(({ name }) => !isLoginHeader(name)));
-}
-
-function isSameServer({ url }: EndpointRequest, realm: URL): boolean {
-  return realm.host === url.host && realm.protocol === url.protocol;
 }
 
 /** A token has one to four KiB: a few MiB at most. */

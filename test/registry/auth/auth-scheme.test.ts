@@ -6,6 +6,7 @@ import {
   type AuthScheme,
 } from '../../../src/registry/auth/auth-scheme.ts';
 import { originEndpoint } from '../../../src/registry/endpoints/default-endpoints.ts';
+import { credential } from '../../support/registry/client.ts';
 
 const endpoint = originEndpoint('registry.corp', { ca: [], client: [], skipVerify: false });
 const request = (repository: string, base = endpoint.base): ChallengedRequest => ({
@@ -64,9 +65,26 @@ t.test('an unusual scope is kept for one repository until it is usual again', as
   t.match(cache.recall(request('app')), { scopes: ['repository:app:pull'] });
 });
 
+t.test('with a credential, only a realm on the registry itself serves another repository', async (t) => {
+  const withCredential = { ...request('other'), credential: credential('ann', 'password-a') };
+  const recalled = (realm: string) => {
+    const cache = new ChallengeCache();
+    cache.learn(
+      request('app'),
+      authSchemeOf(request('app'), [`Bearer realm="${realm}"`], undefined) as AuthScheme,
+    );
+    return cache.recall(withCredential);
+  };
+  t.match(recalled('https://registry.corp/token'), { scopes: ['repository:other:pull'] });
+  t.match(recalled('https://registry.corp:443/token'), { scopes: ['repository:other:pull'] });
+  for (const host of ['auth.corp', 'registry.corp:5000', 'evil.registry.corp']) {
+    t.equal(recalled(`https://${host}/token`), undefined, host);
+  }
+});
+
 t.test('the least recently used entry is removed first', async (t) => {
   const cache = new ChallengeCache();
   cache.learn(request('app'), { scheme: 'basic' });
-  for (let n = 0; n < 1000; n += 1) cache.learn(request('app', `https://host-${n}/v2`), { scheme: 'basic' });
+  for (let n = 0; n < 4096; n += 1) cache.learn(request('app', `https://host-${n}/v2`), { scheme: 'basic' });
   t.equal(cache.recall(request('app')), undefined);
 });
