@@ -1,4 +1,5 @@
 /** What the leader does: every feature by the name that log and metrics call it. */
+import { agentNodes } from './agent-nodes/agent-nodes.ts';
 import { certificates } from './certificates/certificates.ts';
 import { watchExecFormatErrors } from './exec-format/exec-format.ts';
 import { decideGatedPods } from './gates/gates.ts';
@@ -14,6 +15,7 @@ export const features = {
   'webhook-configuration': webhookConfiguration(),
   'exec-format': watchExecFormatErrors,
   taints,
+  'agent-nodes': agentNodes,
   'misplaced-pods': misplacedPods,
   'custom-resources': customResources,
   'running-images': countRunningImages,

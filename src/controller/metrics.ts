@@ -1,5 +1,6 @@
 /** Metrics of the controller. A feature with metrics of its own has its part here. */
 import type { MetricSpec } from '../telemetry/metrics.ts';
+import { agentNodeMetrics } from './agent-nodes/metrics.ts';
 import { cachedObjects } from './caches/caches.ts';
 import { gateMetrics } from './gates/metrics.ts';
 import { certificateMetrics } from './certificates/metrics.ts';
@@ -26,6 +27,7 @@ export const controllerMetrics: readonly MetricSpec[] = [
   ...certificateMetrics,
   ...webhookConfigurationMetrics,
   ...taintMetrics,
+  ...agentNodeMetrics,
   ...misplacedMetrics,
   execFormatErrors,
   brokenImages,

@@ -10,6 +10,8 @@ export const keys = {
   preferredWeights: 'arch.example/preferred-weights',
   /** Pod annotation: the decision record, compact and versioned JSON. */
   decision: 'arch.example/decision',
+  /** Node label: `true` on the nodes that run an agent, if `agentNodes` is a number. Any other value keeps agents away. */
+  agentNode: 'arch.example/agent',
   architectureLabel: 'kubernetes.io/arch',
   betaArchitectureLabel: 'beta.kubernetes.io/arch',
   hostnameLabel: 'kubernetes.io/hostname',

@@ -65,7 +65,7 @@ export const alerts: readonly Alert[] = [
     summary: 'No archwright agent is ready.',
     meaning: 'Images that are not in memory stay unknown. Their pods are gated until `maxGateDuration`, then the fallback applies.',
     steps: [
-      '`kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide`',
+      '`kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide`. With [`agentNodes`](../agent-nodes.md), only nodes with the label `arch.example/agent=true` run one.',
       'Ready but unreachable: can the nodes of the webhook reach the agents’ port (`agent.port`, 9443) on every node? Often a cloud security group blocks it.',
       `${logs('webhook')}: it says why each agent is not used, for example an untrusted certificate.`,
     ],

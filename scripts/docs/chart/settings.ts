@@ -79,6 +79,7 @@ export function settingsFile(): string {
 
 /** Sound values that no rule gives. */
 const examples: Readonly<Record<string, TomlValue>> = {
+  agentNodes: 2,
   architectures: { arm64: { taintsToTolerate: [{ key: 'arch', value: 'arm64', effect: 'NoSchedule' }] } },
   brokenImagesName: 'broken-images',
   cacheSize: '128Mi',

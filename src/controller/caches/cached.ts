@@ -10,6 +10,8 @@ import type {
   Pod,
   PodSpec,
 } from '../../kube/api/objects.ts';
+import { keys } from '../../names/keys.ts';
+import { poolOf } from '../../names/node-pool.ts';
 import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
 import { controllerOf } from '../scope/workload.ts';
 import type { Share } from './sharing.ts';
@@ -41,7 +43,11 @@ export function timeOf(text: string | undefined): number {
 
 /** Of the status of a pod or a node. */
 export interface WithConditions {
-  readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  readonly conditions?: readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly lastTransitionTime?: string;
+  }[];
 }
 
 export function isReady(status: WithConditions | undefined): boolean {
@@ -66,6 +72,11 @@ export function trimNode(object: KubeObject, share: Share) {
     ),
     ownTaintKey: share(metadata.annotations?.[taintAnnotation]),
     ready: isReady(status),
+    readyChangedAt: timeOf(status?.conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime),
+    unschedulable: spec?.unschedulable ?? false,
+    deleting: metadata.deletionTimestamp !== undefined,
+    pool: share(poolOf(labels)),
+    agentLabel: share(labels[keys.agentNode]),
     createdAt: timeOf(metadata.creationTimestamp),
   };
 }

@@ -5,7 +5,7 @@
  * 2. `removals.ts` removes the webhook configuration; no pod gets a gate after that.
  * 3. Our gate is removed from every pod, until no new one appears: an API server may call the webhook a second or two longer,
  *    and a deposed leader may finish what it has begun.
- * 4. Our taints, our finalizers, and what the controller created.
+ * 4. Our taints, our labels of nodes, our finalizers, and what the controller created.
  * 5. `restart-pods.ts`, on request: evicts the pods that carry our tolerations.
  * 6. Deletes the Lease. Controllers that saw clean hold it take no new one (`../leadership/candidacy.ts`).
  *
@@ -20,6 +20,7 @@ import { keys } from '../../names/keys.ts';
 import { taintPatch } from '../taints/own-taint.ts';
 import { takeLease } from './lease.ts';
 import {
+  removeAgentLabels,
   removeFinalizers,
   removeGates,
   removeOwnObjects,
@@ -50,6 +51,7 @@ export async function clean(options: CleanOptions): Promise<CleanReport> {
   try {
     await stopGating(run, lease?.deposedMs ?? 0);
     await run.step('taints', () => removeTaints(run, (node) => taintPatch(node, undefined, [taintKey])));
+    await run.step('agent nodes', () => removeAgentLabels(run));
     await run.step('custom resources', () => removeFinalizers(run));
     await run.step('own objects', () => removeOwnObjects(run));
     if (options.restartPods) await run.step('restarted pods', () => restartPods(run));

@@ -4,7 +4,9 @@ import type { Patch } from '../../kube/api/client.ts';
 import { ignoring, isCode } from '../../kube/api/errors.ts';
 import type { KubeObject, Node, Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
+import { keys } from '../../names/keys.ts';
 import { clusterConfigsPath } from '../../policy/resources/placement.ts';
+import { agentLabelPatch, agentLabelValue } from '../agent-nodes/label.ts';
 import { ownLabels, ownSecrets, type OwnObject } from '../own-objects.ts';
 import { reasonOf, type CleanRun } from './run.ts';
 
@@ -100,6 +102,20 @@ export function removeTaints(run: CleanRun, patchOf: (node: Node) => Patch | und
       what: ({ name }) => `taint of node ${name}`,
     },
     patchOf,
+  );
+}
+
+/** Agents of a DaemonSet that selects the label end. A value of a person's own stays. */
+export function removeAgentLabels(run: CleanRun): Promise<number> {
+  return run.patchEach(
+    {
+      step: 'agent nodes',
+      objects: run.list<Node>(paths.nodes(), { labelSelector: `${keys.agentNode}=${agentLabelValue}` }),
+      pathOf: ({ name }) => paths.nodes(name),
+      what: ({ name }) => `label of node ${name}`,
+    },
+    ({ metadata }) =>
+      metadata?.labels?.[keys.agentNode] === agentLabelValue ? agentLabelPatch(false) : undefined,
   );
 }
 

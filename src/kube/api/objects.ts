@@ -116,7 +116,7 @@ export interface Taint {
 }
 
 export interface Node extends KubeObject {
-  readonly spec?: { readonly taints?: readonly Taint[] };
+  readonly spec?: { readonly taints?: readonly Taint[]; readonly unschedulable?: boolean };
   readonly status?: {
     readonly nodeInfo?: { readonly architecture?: string; readonly operatingSystem?: string };
   };

@@ -1,6 +1,6 @@
 /** Settings of the controller: what it does, how fast, and how its replicas agree on a leader. */
 import { checkArchitecture, labelKey } from '../value-kinds/architectures.ts';
-import { choice, duration, flag, integer, listOf, text } from '../value-kinds/plain.ts';
+import { choice, duration, flag, integer, integerOr, listOf, text } from '../value-kinds/plain.ts';
 import { settingsOf } from './setting.ts';
 
 const second = 1000;
@@ -49,6 +49,12 @@ export const controllerSettings = {
   kubeRequestsBurst: controllerAndClean.atStart(integer(1, 10_000), {
     default: 800,
     help: 'Write requests to the API server in a burst.',
+  }),
+  agentNodes: controller.live(integerOr('all', 1, 1000), {
+    default: 'all',
+    help:
+      'Nodes that run an agent: all of them, or this number in each node pool. With a number, the controller ' +
+      'labels the nodes `arch.example/agent=true`, and the DaemonSet must select that label.',
   }),
   taintArchitectures: placement.live(listOf(text('architecture or *', checkArchitectureOrAll)), {
     default: [],

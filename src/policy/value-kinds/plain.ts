@@ -73,6 +73,20 @@ export function integer(min: number, max: number): Kind<number> {
   };
 }
 
+/** A whole number, or a word in its place. */
+export function integerOr<const T extends string>(word: T, min: number, max: number): Kind<number | T> {
+  const number = integer(min, max);
+  return {
+    name: `\`${word}\` or ${number.name}`,
+    placeholder: `${word}|NUMBER`,
+    schema: { type: ['integer', 'string'], minimum: min, maximum: max, pattern: `^${word}$` },
+    fromText: (given, report) => (given === word ? word : number.fromText(given, report)),
+    read: (value, report) =>
+      value === word ? word : number.read(value, (message) => report(`must be ${word}, or ${message}`)),
+    write: (value) => value,
+  };
+}
+
 /** Units largest first. Go's validators have no look-ahead, so this accepts more than `parseDuration`. */
 const durationPattern = String.raw`^(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$`;
 

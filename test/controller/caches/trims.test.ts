@@ -245,6 +245,11 @@ void t.test('a node', async (t) => {
     taints: [taint, other],
     ownTaintKey: 'a',
     ready: true,
+    readyChangedAt: 0,
+    unschedulable: false,
+    deleting: false,
+    pool: 's390x/unknown',
+    agentLabel: undefined,
     createdAt: Date.parse(created),
   });
   const mute = { nodeInfo: { architecture: '', operatingSystem: '' } };

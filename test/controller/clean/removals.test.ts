@@ -48,6 +48,18 @@ t.test('webhook configurations', async (t) => {
   t.same(namesIn('all-ours'), ['x.other.example'], 'what others add meanwhile stays');
 });
 
+t.test('labels of nodes for agents', async (t) => {
+  const { store, clean } = await world(t);
+  const labels = { 'arch.example/agent': 'true', mine: 'yes' };
+  store.put('/api/v1/nodes/n1', { metadata: { labels } });
+  store.put('/api/v1/nodes/n2', { metadata: { labels: { 'arch.example/agent': 'false' } } });
+  store.put('/api/v1/nodes/n3', {});
+  t.equal(done(await clean({ dryRun: true }))['agent nodes'], 1);
+  t.equal(done(await clean())['agent nodes'], 1);
+  t.same(store.get('/api/v1/nodes/n1')?.metadata.labels, { mine: 'yes' });
+  t.same(store.get('/api/v1/nodes/n2')?.metadata.labels, { 'arch.example/agent': 'false' });
+});
+
 t.test('taints', async (t) => {
   const { store, clean } = await world(t);
   const spec = { taints: [taint('other.example/x'), taint('arch.example/architecture')] };
