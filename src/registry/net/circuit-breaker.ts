@@ -2,6 +2,9 @@
  * A circuit breaker. A circuit opens after several failures in a row, or for a pause that the host requested. After the pause
  * one request is the trial: success closes the circuit, failure doubles the pause. Only failures of the host itself count
  * (no connection, no HTTP, 5xx), never a response about one image.
+ *
+ * A failure can be charged to one repository. It then opens the circuit of that repository, and the circuit of the host only if
+ * several repositories failed without a success in between: one repository of a shared registry may belong to an attacker.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
@@ -16,8 +19,11 @@ export interface BreakerOptions {
 /** A few broken connections in a busy minute must not open a circuit. */
 const defaults: Required<BreakerOptions> = { threshold: 5, firstPauseMs: 5000, maxPauseMs: 2 * 60_000 };
 
-/** Image references choose hosts, so there could be any number. */
-const maxCircuits = 1000;
+/** Image references choose hosts and repositories, so there could be any number. Only failures take an entry of about 0.3 KiB. */
+const maxCircuits = 4096;
+
+/** One owner may have two broken repositories; three at the same time are the host's trouble. */
+const several = 3;
 
 /** The circuit of a host is open: the request was not sent. */
 export class CircuitOpen extends Error {
@@ -43,6 +49,8 @@ interface Circuit {
   openUntil: number;
   /** Whether a request is under way that decides whether the circuit closes. */
   trial: boolean;
+  /** Repositories that failed since the last success, at most `several`. */
+  readonly failing: Set<string>;
 }
 
 export class CircuitBreaker {
@@ -74,12 +82,15 @@ export class CircuitBreaker {
     if (circuit && circuit.openUntil <= this.#clock.monotonic()) this.#circuits.delete(key);
   }
 
-  failed(key: string): void {
+  /** @param repository charges the failure to one repository of the host */
+  failed(key: string, repository?: string): void {
     const { threshold, firstPauseMs, maxPauseMs } = this.#options;
     const circuit = this.#circuit(key);
     const now = this.#clock.monotonic();
     circuit.failures += 1;
-    if (circuit.openUntil > now || (!circuit.trial && circuit.failures < threshold)) return;
+    const isEnough = this.#isOfHost(circuit, repository) && circuit.failures >= threshold;
+    if (repository !== undefined) this.failed(partOf(key, repository));
+    if (circuit.openUntil > now || (!circuit.trial && !isEnough)) return;
     circuit.trial = false;
     circuit.pauseMs = Math.min(circuit.pauseMs * 2 || firstPauseMs, maxPauseMs);
     circuit.openUntil = now + circuit.pauseMs;
@@ -91,16 +102,31 @@ export class CircuitBreaker {
     if (circuit) circuit.trial = false;
   }
 
-  /** Opens a circuit for a pause that the host requested. */
-  pause(key: string, ms: number): void {
+  /** Opens a circuit for a pause that the host requested. @param repository charges it to one repository of the host */
+  pause(key: string, ms: number, repository?: string): void {
     const circuit = this.#circuit(key);
+    if (repository !== undefined) this.pause(partOf(key, repository), ms);
+    if (!circuit.trial && !this.#isOfHost(circuit, repository)) return;
     circuit.openUntil = Math.max(circuit.openUntil, this.#clock.monotonic() + ms);
     circuit.trial = false;
   }
 
+  /** Notes a failing repository. @returns whether the host itself is in trouble */
+  #isOfHost({ failing }: Circuit, repository: string | undefined): boolean {
+    if (repository === undefined) return true;
+    if (failing.size < several) failing.add(repository);
+    return failing.size >= several;
+  }
+
   #circuit(key: string): Circuit {
-    const circuit = this.#circuits.get(key) ?? { failures: 0, pauseMs: 0, openUntil: 0, trial: false };
+    const closed = { failures: 0, pauseMs: 0, openUntil: 0, trial: false, failing: new Set<string>() };
+    const circuit = this.#circuits.get(key) ?? closed;
     this.#circuits.set(key, circuit);
     return circuit;
   }
+}
+
+/** The key of one repository of a host. */
+export function partOf(key: string, repository: string): string {
+  return `${key} ${repository}`;
 }

@@ -8,7 +8,7 @@ import type { HttpClient, HttpRequest, HttpResponse } from '../../http/client.ts
 import { retryAfter } from '../../http/headers.ts';
 import { TransportError, transportError, type TransportFailure } from '../../http/transport-error.ts';
 import type { Attempt } from '../manifest-lookup.ts';
-import { CircuitOpen, type CircuitBreaker } from './circuit-breaker.ts';
+import { CircuitOpen, partOf, type CircuitBreaker } from './circuit-breaker.ts';
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { credentialLabel } from '../outcome.ts';
@@ -42,6 +42,10 @@ interface Circuits {
   readonly lane: string;
   /** The host with one credential. */
   readonly personal: string;
+  /** The responses of one repository say nothing about the others. */
+  readonly repository: string;
+  /** Whether another registry sent the client to this host, by a redirect or as its realm. */
+  readonly isForeign: boolean;
 }
 
 /** Failures that do not tell whether the host works: our own rules, our own limits, or the size of one response. */
@@ -70,18 +74,20 @@ export class GuardedClient {
   /** @throws TransportError, CircuitOpen */
   async send(request: HttpRequest, context: RequestContext, signal: AbortSignal): Promise<HttpResponse> {
     const circuits = circuitsOf(request.url.host, context);
-    const leave = await this.#enter(circuits, signal);
+    const leave = await this.#enter(request.url.host, context, signal);
     try {
-      this.#admit(circuits);
+      this.#admit(request.url.host, circuits);
       return await this.#sendTraced(request, context, circuits, signal);
     } finally {
       leave();
     }
   }
 
-  async #enter({ host, lane }: Circuits, signal: AbortSignal): Promise<() => void> {
+  /** The place is one of the registry's own: it could send any number of requests to a slow path of another host. */
+  async #enter(host: string, { request }: RequestContext, signal: AbortSignal): Promise<() => void> {
+    const origin = request.url.host;
     try {
-      return await this.#semaphore.enter(host, signal, lane);
+      return await this.#semaphore.enter(origin, signal, laneOf(origin, request.endpoint));
     } catch (error) {
       throw new TransportError('aborted', host, 'given up while waiting for other requests', error);
     }
@@ -107,7 +113,7 @@ export class GuardedClient {
       record({ status: response.status });
       return response;
     } catch (error) {
-      const failed = transportError(error, circuits.host);
+      const failed = transportError(error, url.host);
       this.#recordFailure(failed, circuits);
       record({ problem: failed.message });
       throw failed;
@@ -115,40 +121,52 @@ export class GuardedClient {
   }
 
   /** Passes each circuit once. A trial that another circuit stops ends without a result. */
-  #admit({ host, lane, personal }: Circuits): void {
+  #admit(where: string, circuits: Circuits): void {
+    const { personal, repository } = circuits;
     const passed: string[] = [];
-    for (const key of new Set([host, lane, personal])) {
+    for (const key of keysOf(circuits)) {
       const waitMs = this.#breaker.admit(key);
       if (waitMs === 0) {
         passed.push(key);
         continue;
       }
       for (const admitted of passed) this.#breaker.inconclusive(admitted);
-      throw new CircuitOpen(host, waitMs, key === personal);
+      throw new CircuitOpen(where, waitMs, key === personal || key === partOf(personal, repository));
     }
   }
 
-  #recordResponse({ status, headers }: HttpResponse, { host, lane, personal }: Circuits): void {
+  #recordResponse({ status, headers }: HttpResponse, circuits: Circuits): void {
+    const { host, lane, personal, repository } = circuits;
     const pauseMs = retryAfter(headers['retry-after']?.[0], this.#clock.now());
+    const succeeded = (key: string): void => {
+      this.#breaker.succeeded(key);
+      this.#breaker.succeeded(partOf(key, repository));
+    };
     if (status === 429) {
-      this.#breaker.succeeded(host);
-      this.#breaker.succeeded(lane);
-      if (pauseMs === undefined) this.#breaker.inconclusive(personal);
-      else this.#breaker.pause(personal, pauseMs);
+      succeeded(host);
+      succeeded(lane);
+      if (pauseMs === undefined) this.#inconclusive(personal, repository);
+      else this.#breaker.pause(personal, pauseMs, repository);
       return;
     }
-    this.#breaker.succeeded(personal);
-    if (lane !== host || status < 500) this.#breaker.succeeded(host);
-    if (status < 500) this.#breaker.succeeded(lane);
-    else this.#breaker.failed(lane);
-    if (status === 503 && pauseMs !== undefined) this.#breaker.pause(lane, pauseMs);
+    succeeded(personal);
+    if (lane !== host || status < 500) succeeded(host);
+    if (status < 500) succeeded(lane);
+    else this.#breaker.failed(lane, repository);
+    if (status === 503 && pauseMs !== undefined) this.#breaker.pause(lane, pauseMs, repository);
   }
 
-  #recordFailure({ failure }: TransportError, { host, lane, personal }: Circuits): void {
-    this.#breaker.inconclusive(personal);
-    this.#breaker.inconclusive(lane);
-    if (neutral.has(failure)) this.#breaker.inconclusive(host);
-    else this.#breaker.failed(host);
+  #recordFailure({ failure }: TransportError, circuits: Circuits): void {
+    const { host, lane, personal, repository, isForeign } = circuits;
+    this.#inconclusive(personal, repository);
+    this.#inconclusive(lane, repository);
+    if (neutral.has(failure)) this.#inconclusive(host, repository);
+    else this.#breaker.failed(host, isForeign ? repository : undefined);
+  }
+
+  #inconclusive(key: string, repository: string): void {
+    this.#breaker.inconclusive(key);
+    this.#breaker.inconclusive(partOf(key, repository));
   }
 }
 
@@ -156,11 +174,26 @@ function usedCredential({ request, credentialUsed }: RequestContext): MatchedCre
   return credentialUsed ? request.credential : undefined;
 }
 
-/** A rate limit holds for one credential. A failure behind a mirror may be of that registry; a token server is behind none. */
-function circuitsOf(host: string, context: RequestContext): Circuits {
-  const { namespace, namespaceParameter } = context.request.endpoint;
-  const lane = namespaceParameter && context.purpose !== 'token' ? `${host} for ${namespace}` : host;
-  return { host, lane, personal: `${host} ${usedCredential(context)?.id ?? 'anonymous'}` };
+/**
+ * A rate limit holds for one credential. A failure behind a mirror may be of that registry; a token server is behind none.
+ * If a registry leads to another host, its circuits are used: it may choose a path there that fails.
+ */
+function circuitsOf(target: string, context: RequestContext): Circuits {
+  const { endpoint, repository, url } = context.request;
+  const isForeign = target !== url.host;
+  const host = isForeign ? `${url.host} to ${target}` : target;
+  const lane = context.purpose === 'token' ? host : laneOf(host, endpoint);
+  const personal = `${host} as ${usedCredential(context)?.id ?? 'anonymous'}`;
+  return { host, lane, personal, repository, isForeign };
+}
+
+function laneOf(host: string, { namespace, namespaceParameter }: Endpoint): string {
+  return namespaceParameter ? `${host} for ${namespace}` : host;
+}
+
+function keysOf({ host, lane, personal, repository }: Circuits): Set<string> {
+  const keys = [host, lane, personal];
+  return new Set([...keys, ...keys.map((key) => partOf(key, repository))]);
 }
 
 /** Query keys that describe the request and cannot hold a secret; a pre-signed URL has others. */

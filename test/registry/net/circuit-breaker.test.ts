@@ -86,6 +86,29 @@ t.test('a pause that the host requested', async (t) => {
   t.equal(breaker.admit('host'), 0);
 });
 
+t.test(
+  'failures and pauses of one repository are of the host once three repositories have them',
+  async (t) => {
+    const { breaker, clock } = setUp();
+    for (let n = 0; n < 9; n += 1) breaker.failed('host', 'one');
+    t.equal(breaker.admit('host'), 0);
+    t.equal(breaker.admit('host one'), 100);
+    for (const repository of ['two', 'three']) breaker.failed('host', repository);
+    t.equal(breaker.admit('host'), 100);
+    clock.time += 100;
+    t.equal(breaker.admit('host'), 0, 'the trial');
+    breaker.pause('host', 500, 'one');
+    t.equal(breaker.admit('host'), 500, 'the trial is of the host');
+    clock.time += 500;
+    breaker.succeeded('host');
+    for (const repository of ['one', 'two']) breaker.pause('host', 1000, repository);
+    t.equal(breaker.admit('host'), 0);
+    t.equal(breaker.admit('host two'), 1000);
+    breaker.pause('host', 1000, 'three');
+    t.equal(breaker.admit('host'), 1000);
+  },
+);
+
 t.test('by default five failures and five seconds', async (t) => {
   const clock = { ...noTimers, now: () => 0, monotonic: () => 0 };
   const breaker = new CircuitBreaker(clock);
@@ -98,6 +121,6 @@ t.test('by default five failures and five seconds', async (t) => {
 t.test('any number of hosts takes bounded memory: the oldest are forgotten', async (t) => {
   const { breaker, fail } = setUp();
   fail(3);
-  for (let n = 0; n < 1000; n += 1) breaker.failed(`host-${n}`);
+  for (let n = 0; n < 4096; n += 1) breaker.failed(`host-${n}`);
   t.equal(breaker.admit('host'), 0);
 });

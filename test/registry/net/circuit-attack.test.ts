@@ -1,0 +1,98 @@
+/** The attack: a hostile registry, or one repository of a shared one, shuts another registry off for everyone. */
+import t, { type Test } from 'tap';
+import { clientFor, credential, lookUp, startRegistry } from '../../support/registry/client.ts';
+import { multiArch } from '../../support/registry/content.ts';
+import type { Fault } from '../../support/registry/faults.ts';
+import { createIssuer } from '../../support/registry/tokens.ts';
+
+async function setUp(t: Test) {
+  const [victim, attacker] = [await startRegistry(t), await startRegistry(t)];
+  for (const name of ['library/app', 'one/app', 'two/app', 'three/app', 'four/app']) {
+    for (const registry of [victim, attacker]) registry.push(name, 'v1', multiArch(['linux/amd64']));
+  }
+  return { victim, attacker, client: clientFor(t) };
+}
+
+const pause: Fault = { kind: 'status', status: 503, headers: { 'retry-after': '900' } };
+const failures: readonly (readonly [string, Fault])[] = [
+  ['503 with Retry-After', pause],
+  ['429 with Retry-After', { ...pause, status: 429 }],
+  ['500', { kind: 'status', status: 500 }],
+  ['closed connections', { kind: 'drop' }],
+];
+
+for (const [name, fault] of failures) {
+  t.test(`a redirect to a path of another registry that fails: ${name}`, async (t) => {
+    const { victim, attacker, client } = await setUp(t);
+    victim.faults.add({ path: /failing/, fault });
+    const to = `${victim.url}/v2/failing`;
+    attacker.faults.add({ path: /one|two|three/, fault: { kind: 'redirect', to } });
+    for (const repository of ['one/app', 'two/app', 'three/app']) {
+      for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, attacker, { repository }));
+    }
+    t.ok(victim.requests.length > 0, 'the redirect was followed');
+    t.equal((await lookUp(client, victim)).platforms.length, 1);
+    const sent = victim.requests.length;
+    await t.rejects(lookUp(client, attacker, { repository: 'one/app' }), { message: /gets no requests/ });
+    t.equal(victim.requests.length, sent, 'the attacker leads nowhere any more');
+    t.equal((await lookUp(client, attacker, { repository: 'four/app' })).platforms.length, 1);
+  });
+
+  t.test(`a realm at a path of another registry that fails: ${name}`, async (t) => {
+    const { victim, attacker, client } = await setUp(t);
+    victim.faults.add({ path: /failing/, fault });
+    const headers = { 'www-authenticate': `Bearer realm="${victim.url}/failing"` };
+    attacker.faults.add({ path: /manifests/, fault: { kind: 'status', status: 401, headers } });
+    for (const repository of ['one/app', 'two/app', 'three/app']) {
+      for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, attacker, { repository }));
+    }
+    t.ok(victim.requests.length > 0, 'the realm was used');
+    t.equal((await lookUp(client, victim)).platforms.length, 1);
+  });
+
+  if (fault.kind === 'drop') continue;
+  t.test(`one repository of a shared registry fails: ${name}`, async (t) => {
+    const { victim, client } = await setUp(t);
+    victim.faults.add({ path: /one/, fault });
+    for (let n = 0; n < 9; n += 1) await t.rejects(lookUp(client, victim, { repository: 'one/app' }));
+    t.ok(victim.requests.length < 9, 'this repository gets no more requests');
+    t.equal((await lookUp(client, victim)).platforms.length, 1);
+    victim.faults.add({ path: /two|three|four/, fault });
+    for (const repository of ['two/app', 'three/app', 'four/app', 'two/app', 'three/app']) {
+      await t.rejects(lookUp(client, victim, { repository }));
+    }
+    await t.rejects(lookUp(client, victim), { message: /gets no requests/ }, 'several repositories failed');
+  });
+}
+
+t.test('connections that a redirect holds open count for the registry that sent it', async (t) => {
+  const { victim, attacker } = await setUp(t);
+  const client = clientFor(t, { perHost: 2 });
+  victim.faults.add({ path: /tarpit/, fault: { kind: 'hold' } });
+  const to = `${victim.url}/v2/tarpit`;
+  attacker.faults.add({ path: /manifests/, fault: { kind: 'redirect', to } });
+  const stop = new AbortController();
+  const held = ['one/app', 'two/app', 'three/app'].map((repository) =>
+    lookUp(client, attacker, { repository }, stop.signal),
+  );
+  await victim.waitFor(() => victim.requests.length === 2);
+  t.equal((await lookUp(client, victim)).platforms.length, 1);
+  stop.abort();
+  for (const each of await Promise.allSettled(held)) t.equal(each.status, 'rejected');
+});
+
+t.test('a realm that fails for one credential holds no other registry up', async (t) => {
+  const issuer = createIssuer({ users: { ann: 'password-a' } });
+  const tokens = await startRegistry(t, { tokens: issuer });
+  const realm = `${tokens.url}/token`;
+  const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer, realm } });
+  const other = await startRegistry(t, { auth: { kind: 'bearer', issuer, realm } });
+  for (const each of [registry, other]) each.push('library/app', 'v1', multiArch(['linux/amd64']));
+  const credentials = [credential('ann', 'password-a')];
+  const client = clientFor(t);
+  const remove = tokens.faults.add({ path: /token/, fault: pause });
+  await t.rejects(lookUp(client, registry, { credentials }));
+  await t.rejects(lookUp(client, registry, { credentials }), { message: /gets no requests/ });
+  remove();
+  t.equal((await lookUp(client, other, { credentials })).platforms.length, 1);
+});
