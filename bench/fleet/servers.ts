@@ -1,4 +1,5 @@
 /** The servers of the cluster that starts. Each puts what closes it onto the end of a list. */
+import { defaultFreshness } from '../../src/images/memory/freshness.ts';
 import { openFleet } from '../../cmd/wiring/fleet.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
 import { openMemory } from '../../cmd/wiring/image-facts.ts';
@@ -69,6 +70,7 @@ export async function startOneWebhook(
     agents: urls,
     agentTlsDir,
     client: undefined,
+    freshness: defaultFreshness,
     log,
     metrics,
   });

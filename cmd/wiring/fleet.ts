@@ -4,6 +4,7 @@ import { dnsDiscovery, parseDnsName } from '../../src/fleet/discovery/dns.ts';
 import { endpointSliceDiscovery } from '../../src/fleet/discovery/endpointslices.ts';
 import { staticDiscovery, type Discovery } from '../../src/fleet/discovery/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
+import type { FreshnessSettings } from '../../src/images/memory/freshness.ts';
 import { lateConnection } from '../../src/fleet/agents/late-connection.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { EndpointSlice } from '../../src/kube/api/objects.ts';
@@ -19,6 +20,7 @@ export interface OpenFleetOptions {
   readonly agents: readonly string[];
   readonly agentTlsDir: string | undefined;
   readonly client: KubeClient | undefined;
+  readonly freshness: FreshnessSettings;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Whether the certificate may appear later. Otherwise a missing certificate is an error. */
@@ -30,7 +32,7 @@ export interface OpenFleetOptions {
  * @returns undefined if no agents are configured
  */
 export async function openFleet(options: OpenFleetOptions) {
-  const { agents, agentTlsDir, log, metrics } = options;
+  const { agents, agentTlsDir, freshness, log, metrics } = options;
   if (agents.length === 0) return undefined;
   if (agentTlsDir === undefined) {
     throw new UsageError(
@@ -40,7 +42,7 @@ export async function openFleet(options: OpenFleetOptions) {
   const discovery = discover(options);
   const open = () => openConnection({ dir: agentTlsDir, log, metrics });
   const connection = options.mayWait === true ? lateConnection(open, log) : await open();
-  const fleet = createFleet({ discovery, connection, clock: systemClock, log, metrics });
+  const fleet = createFleet({ discovery, connection, freshness, clock: systemClock, log, metrics });
   return {
     fleet,
     /** Resolves after the first discovery. */

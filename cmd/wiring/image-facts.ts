@@ -69,7 +69,15 @@ export interface ImageFactsOptions extends InspectionOptions {
 export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDisposableStack) {
   const { configuration, client, log, metrics, mayWait = false } = options;
   const { agents, agentTlsDir } = configuration();
-  const open = await openFleet({ agents, agentTlsDir, client, log, metrics, mayWait });
+  const open = await openFleet({
+    agents,
+    agentTlsDir,
+    client,
+    freshness: liveFreshness(configuration),
+    log,
+    metrics,
+    mayWait,
+  });
   const source = open ?? (await openInspection(options));
   opened.defer(() => source.close());
   const inspector = 'fleet' in source ? source.fleet : source.inspector;

@@ -2,6 +2,7 @@
  * What the agents know of an example's images, and what follows from it: the webhook answers with a patch alone, so the
  * demo asks the agents the same questions and decides the same way, to show why. Both then have to agree.
  */
+import { defaultFreshness } from '../../src/images/memory/freshness.ts';
 import { openFleet } from '../../cmd/wiring/fleet.ts';
 import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
@@ -50,6 +51,7 @@ export async function askAgents(options: {
     agents: urls,
     agentTlsDir,
     client: undefined,
+    freshness: defaultFreshness,
     log,
     metrics: createMetrics(),
   });

@@ -23,6 +23,7 @@ import {
   type ImageFactsSource,
   type LookupOptions,
 } from '../images/facts/facts.ts';
+import { defaultFreshness, type FreshnessSettings } from '../images/memory/freshness.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -75,6 +76,8 @@ export interface FleetOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Bounds how long facts of agents are fresh. */
+  readonly freshness?: FreshnessSettings;
   /** Limit of one lookup, milliseconds; the caller's signal may end it sooner. */
   readonly lookupTimeoutMs?: number;
   readonly responseTime?: ResponseTimeLimits;
@@ -88,7 +91,7 @@ const askElsewhere: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 
 
 /** Makes a fleet; it asks the agents for their credential groups until it is closed. */
 export function createFleet(options: FleetOptions): Fleet {
-  const { discovery, connection, clock, log } = options;
+  const { discovery, connection, clock, log, freshness = defaultFreshness } = options;
   const health = new AgentHealth(clock);
   const groups = new Groups({ discovery, connection, clock, log });
   const pullability = new Pullability(groups, clock);
@@ -107,6 +110,7 @@ export function createFleet(options: FleetOptions): Fleet {
     responseTime: new ResponseTime(options.responseTime),
     health,
     meters,
+    freshness,
     clock,
     log,
     timeoutMs: options.lookupTimeoutMs ?? defaultLookupTimeoutMs,
@@ -169,7 +173,7 @@ export function createFleet(options: FleetOptions): Fleet {
     grouped: (signal) => groups.ready(signal),
     shared: async function* (signal) {
       await discovery.ready(signal);
-      yield* sharedFacts({ agents: discovery.current(), connection, log, signal });
+      yield* sharedFacts({ ...context, agents: discovery.current(), signal });
       await groups.ready(signal);
     },
     close: () => {

@@ -17,6 +17,10 @@ const attemptOutcomes: readonly AttemptOutcome[] = [
   'bad-answer',
 ];
 
+/** Why facts of an agent are not used. */
+export const rejectReasons = ['invalid', 'not-owner'] as const;
+export type RejectReason = (typeof rejectReasons)[number];
+
 const specs = {
   lookups: {
     name: 'archwright_fleet_lookups_total',
@@ -45,6 +49,14 @@ const specs = {
     type: 'histogram',
     help: 'Time until an agent answered.',
     buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
+  },
+  rejected: {
+    name: 'archwright_fleet_rejected_facts_total',
+    type: 'counter',
+    help:
+      'Image facts of agents that were rejected, by reason: invalid, or of an image that another agent owns (not-owner; usual ' +
+      'while agents come and go).',
+    labels: { reason: rejectReasons },
   },
   agents: {
     name: 'archwright_fleet_agents',
@@ -104,6 +116,7 @@ export function bindFleetMetrics(
     hedge: () => hedges.inc(),
     passOn: () => passedOn.inc(),
     answered: (durationMs: number) => answerSeconds.observe(durationMs / 1000),
+    rejected: counts(metrics, specs.rejected, 'reason', rejectReasons),
     surveyed: counts(metrics, specs.surveyed, 'outcome', pullResults),
   };
 }

@@ -1,12 +1,17 @@
-/** The shared facts of all agents, for a webhook that starts. Each agent streams those of the repositories that it owns. */
+/**
+ * The shared facts of all agents, for a webhook that starts. An agent is believed only about the repositories that it owns: a
+ * compromised node cannot answer for the images of others.
+ */
 import { once, setMaxListeners } from 'node:events';
 import { PassThrough } from 'node:stream';
-import type { ImageFacts } from '../images/facts/facts.ts';
-import type { Log } from '../telemetry/log.ts';
 import { concurrently } from '../async/concurrently.ts';
-import type { AgentConnection } from './agents/connection.ts';
+import type { ImageFacts } from '../images/facts/facts.ts';
+import { InvalidReference, parseReference, type Reference } from '../images/references/reference.ts';
+import { withinFreshness } from './agents/accept.ts';
 import { factsOfLine } from './agents/requests.ts';
 import type { AgentAddress } from './discovery/discovery.ts';
+import { createOwnerOf } from './groups/rendezvous.ts';
+import type { FleetLookupContext } from './lookup/lookup.ts';
 
 /** Some hundred bytes for each of 100,000 images, twice because agents change their repositories when nodes come and go. */
 const defaultMaxBytes = 128 * 1024 * 1024;
@@ -15,46 +20,67 @@ const concurrency = 8;
 /** Facts that wait for the reader. */
 const maxWaiting = 64;
 
-/**
- * Yields facts as they come; facts of the same image again only if they are fresher. An agent that fails is logged. Ends
- * without an error when `signal` aborts.
- * @param options.maxBytes all agents together may send this many
- */
-export async function* sharedFacts({
-  agents,
-  connection,
-  log,
-  ...options
-}: {
+export interface SharedFactsOptions extends Pick<
+  FleetLookupContext,
+  'connection' | 'freshness' | 'meters' | 'clock' | 'log'
+> {
   readonly agents: readonly AgentAddress[];
-  readonly connection: AgentConnection;
-  readonly log: Log;
   readonly signal: AbortSignal;
+  /** All agents together may send this many. */
   readonly maxBytes?: number;
-}): AsyncIterable<ImageFacts> {
+}
+
+/**
+ * Yields facts as they come; facts of the same image again only if they are fresher. An agent that fails is logged, and so are
+ * the lines that were rejected. Ends without an error when `signal` aborts.
+ */
+export async function* sharedFacts(options: SharedFactsOptions): AsyncIterable<ImageFacts> {
+  const { agents, connection, freshness, meters, clock, log } = options;
   const stop = new AbortController();
   const signal = AbortSignal.any([options.signal, stop.signal]);
   setMaxListeners(0, signal);
-  const freshest = new Map<string, string>();
+  const ownerOf = createOwnerOf(agents);
+  const freshest = new Map<string, number>();
   const found = new PassThrough({ objectMode: true, highWaterMark: maxWaiting });
   found.setMaxListeners(0);
   let budget = options.maxBytes ?? defaultMaxBytes;
 
+  /** The facts in a line, or why they are rejected. */
+  function accept(line: string, agent: AgentAddress): ImageFacts | 'invalid' | 'not-owner' {
+    const facts = factsOfLine(line);
+    const reference = facts && referenceOf(facts.image);
+    if (!reference) return 'invalid';
+    if (ownerOf(reference.repository)?.url !== agent.url) return 'not-owner';
+    return withinFreshness(facts, reference, freshness, clock.now());
+  }
+
   async function read(agent: AgentAddress): Promise<void> {
     if (signal.aborted || budget <= 0) return;
-    let invalid = 0;
+    const rejected = { invalid: 0, 'not-owner': 0 };
     for await (const line of connection.lines(agent.url, '/v1/facts', { signal, maxBytes: budget })) {
       budget -= Buffer.byteLength(line) + 1;
-      if (budget <= 0) return;
-      const facts = factsOfLine(line);
-      if (!facts) invalid += 1;
-      else if ((freshest.get(facts.image) ?? '') < facts.freshUntil) {
-        freshest.set(facts.image, facts.freshUntil);
-        if (!found.write(facts)) await once(found, 'drain', { signal });
+      if (budget <= 0) break;
+      const facts = accept(line, agent);
+      if (typeof facts === 'string') {
+        rejected[facts] += 1;
+        meters.rejected(facts);
+        continue;
       }
+      const until = Date.parse(facts.freshUntil);
+      if ((freshest.get(facts.image) ?? 0) >= until) continue;
+      freshest.set(facts.image, until);
+      if (!found.write(facts)) await once(found, 'drain', { signal });
     }
-    if (invalid > 0)
-      log.warn({ agent: agent.url, lines: invalid }, 'an agent sent invalid image facts; they are ignored');
+    if (rejected.invalid > 0)
+      log.warn(
+        { agent: agent.url, lines: rejected.invalid },
+        'an agent sent invalid image facts; they are ignored',
+      );
+    if (rejected['not-owner'] > 0)
+      log.info(
+        { agent: agent.url, lines: rejected['not-owner'] },
+        'an agent sent facts of images that other agents own; they are ignored',
+      );
   }
 
   async function readAll(): Promise<void> {
@@ -79,5 +105,14 @@ export async function* sharedFacts({
     }
   } finally {
     stop.abort();
+  }
+}
+
+function referenceOf(image: string): Reference | undefined {
+  try {
+    return parseReference(image);
+  } catch (error) {
+    if (error instanceof InvalidReference) return undefined;
+    throw error;
   }
 }

@@ -1,38 +1,83 @@
 import type { ServerResponse } from 'node:http';
 import t, { type Test } from 'tap';
+import { systemClock } from '../../src/async/clock.ts';
+import { createOwnerOf } from '../../src/fleet/groups/rendezvous.ts';
+import { bindFleetMetrics } from '../../src/fleet/metrics.ts';
 import { sharedFacts } from '../../src/fleet/shared-facts.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import { defaultFreshness } from '../../src/images/memory/freshness.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { connect, createPki, factsOf, readableLog, startScripted } from './support.ts';
 
 const never = new AbortController().signal;
 
-function lines(...facts: ImageFacts[]): (response: ServerResponse) => void {
-  return (response) => void response.end(facts.map((one) => `${JSON.stringify(one)}\n`).join(''));
+/** An image by a name that is unique; the agent that writes it owns its repository. */
+type Owned = (name: string) => string;
+type Known = (response: ServerResponse, owned: Owned) => void;
+
+function lines(factsOfAgent: (owned: Owned) => readonly ImageFacts[]): Known {
+  return (response, owned) =>
+    void response.end(
+      factsOfAgent(owned)
+        .map((one) => `${JSON.stringify(one)}\n`)
+        .join(''),
+    );
+}
+
+/** Starts an agent for each of these, and reads what they share. */
+async function start(t: Test, known: readonly Known[]) {
+  const pki = await createPki(t);
+  const agents = await Promise.all(known.map(() => startScripted(t, pki)));
+  const ownerOf = createOwnerOf(agents);
+  for (const [index, write] of known.entries()) {
+    const agent = agents[index];
+    const owned: Owned = (name) => {
+      for (let count = 0; ; count += 1)
+        if (ownerOf(`r.example/r${count}/${name}`) === agent) return `r.example/r${count}/${name}:1`;
+    };
+    if (agent) agent.script.known = (response) => write(response, owned);
+  }
+  const { log, lines: logged } = readableLog();
+  const connection = await connect(t, pki);
+  const rejected: string[] = [];
+  const meters = bindFleetMetrics(createMetrics(), () => ({
+    ready: 0,
+    backedOff: 0,
+    groups: 0,
+    repositories: 0,
+  }));
+  const context = {
+    agents,
+    connection,
+    log,
+    clock: systemClock,
+    freshness: defaultFreshness,
+    meters: { ...meters, rejected: (reason: string) => rejected.push(reason) },
+  };
+  return { agents, context, logged, rejected };
 }
 
 async function read(
   t: Test,
-  known: ((response: ServerResponse) => void)[],
+  known: readonly Known[],
   options: { readonly maxBytes?: number; readonly signal?: AbortSignal } = {},
 ) {
-  const pki = await createPki(t);
-  const agents = await Promise.all(known.map((write) => startScripted(t, pki, { known: write })));
-  const { log, lines: logged } = readableLog();
+  const { context, ...started } = await start(t, known);
   const found: ImageFacts[] = [];
-  const connection = await connect(t, pki);
-  for await (const facts of sharedFacts({ agents, connection, log, signal: never, ...options })) {
-    found.push(facts);
-  }
-  return { found, images: found.map((facts) => facts.image).sort(), logged };
+  for await (const facts of sharedFacts({ ...context, signal: never, ...options })) found.push(facts);
+  return { ...started, found, names: found.map(({ image }) => nameOf(image)).sort() };
 }
 
+const nameOf = (image: string): string => /([^/]+):1$/u.exec(image)?.[1] ?? '';
+
 t.test('what all agents know', async (t) => {
-  const { images } = await read(t, [
-    lines(factsOf('r.example/a:1'), factsOf('r.example/b:1')),
-    lines(),
-    lines(factsOf('r.example/c:1')),
+  const { names, rejected } = await read(t, [
+    lines((owned) => [factsOf(owned('a')), factsOf(owned('b'))]),
+    lines(() => []),
+    lines((owned) => [factsOf(owned('c'))]),
   ]);
-  t.strictSame(images, ['r.example/a:1', 'r.example/b:1', 'r.example/c:1']);
+  t.strictSame(names, ['a', 'b', 'c']);
+  t.strictSame(rejected, []);
 });
 
 t.test('no agents', async (t) => {
@@ -41,44 +86,57 @@ t.test('no agents', async (t) => {
 
 t.test('more agents than are read at a time, more facts than wait', async (t) => {
   const known = Array.from({ length: 20 }, (_, agent) =>
-    lines(...Array.from({ length: 100 }, (_, index) => factsOf(`r.example/a${agent}:${index}`))),
+    lines((owned) => Array.from({ length: 100 }, (_, index) => factsOf(owned(`a${agent}-${index}`)))),
   );
-  t.equal(new Set((await read(t, known)).images).size, 2000);
+  t.equal(new Set((await read(t, known)).names).size, 2000);
 });
 
 t.test('an image comes again only where the facts are fresher', async (t) => {
-  const old = factsOf('r.example/a:1', { freshUntil: '2029-01-01T00:00:00.000Z' });
-  const fresh = factsOf('r.example/a:1', { freshUntil: '2031-01-01T00:00:00.000Z' });
-  t.strictSame((await read(t, [lines(old, fresh, fresh, old)])).found, [old, fresh]);
+  const { found } = await read(t, [
+    lines((owned) => {
+      const [old, fresh] = ['2024', '2025'].map((year) =>
+        factsOf(owned('a'), { freshUntil: `${year}-01-01T00:00:00.000Z` }),
+      ) as [ImageFacts, ImageFacts];
+      return [old, fresh, fresh, old];
+    }),
+  ]);
+  t.strictSame(
+    found.map(({ freshUntil }) => freshUntil.slice(0, 4)),
+    ['2024', '2025'],
+  );
 });
 
 t.test('wrong lines are left out, and counted in the log', async (t) => {
-  const { images, logged } = await read(t, [
-    (response) => void response.end(`{}\nno JSON\n${JSON.stringify(factsOf('r.example/a:1'))}\n`),
+  const { names, logged, rejected } = await read(t, [
+    (response, owned) =>
+      void response.end(
+        `{}\nno JSON\n${JSON.stringify(factsOf('R:::'))}\n${JSON.stringify(factsOf(owned('a')))}\n`,
+      ),
   ]);
-  t.strictSame(images, ['r.example/a:1']);
-  t.match(logged(), /"lines":2/);
+  t.strictSame(names, ['a']);
+  t.match(logged(), /"lines":3/);
+  t.strictSame(rejected, ['invalid', 'invalid', 'invalid']);
 });
 
 t.test('an agent that fails is left out, and what it told before is kept', async (t) => {
-  const { images, logged } = await read(t, [
-    (response) =>
-      void response.write(`${JSON.stringify(factsOf('r.example/a:1'))}\n`, () => {
+  const { names, logged } = await read(t, [
+    (response, owned) =>
+      void response.write(`${JSON.stringify(factsOf(owned('a')))}\n`, () => {
         setImmediate(() => response.destroy());
       }),
     (response) => void response.writeHead(503).end(),
-    lines(factsOf('r.example/b:1')),
+    lines((owned) => [factsOf(owned('b'))]),
   ]);
-  t.ok(images.includes('r.example/b:1'));
+  t.ok(names.includes('b'));
   t.match(logged(), /did not send all its image facts/);
 });
 
 t.test('an agent without end is cut', async (t) => {
   let count = 0;
-  const endless = (response: ServerResponse): void => {
-    const line = (): string => `${JSON.stringify(factsOf(`r.example/a:${(count += 1)}`))}\n`;
+  const endless: Known = (response, owned) => {
+    const line = (): string => `${JSON.stringify(factsOf(owned(`a${(count += 1)}`)))}\n`;
     while (!response.destroyed && response.write(line()));
-    if (!response.destroyed) response.once('drain', () => endless(response));
+    if (!response.destroyed) response.once('drain', () => endless(response, owned));
   };
   const { found, logged } = await read(t, [endless], { maxBytes: 50_000 });
   t.ok(found.length > 10 && found.length < 500, `${found.length}`);
@@ -87,7 +145,7 @@ t.test('an agent without end is cut', async (t) => {
 
 t.test('the limit is for all agents together', async (t) => {
   const many = (agent: string) =>
-    lines(...Array.from({ length: 60 }, (_, index) => factsOf(`r.example/${agent}:${index}`)));
+    lines((owned) => Array.from({ length: 60 }, (_, index) => factsOf(owned(`${agent}-${index}`))));
   const { found, logged } = await read(t, [many('a'), many('b'), many('c')], { maxBytes: 30_000 });
   const bytes = found.reduce((sum, facts) => sum + JSON.stringify(facts).length + 1, 0);
   t.ok(bytes > 10_000 && bytes <= 30_000, `${bytes}`);
@@ -99,8 +157,8 @@ t.test('ends without an error when its signal aborts', async (t) => {
   const { found, logged } = await read(
     t,
     [
-      (response) =>
-        void response.write(`${JSON.stringify(factsOf('r.example/a:1'))}\n`, () => {
+      (response, owned) =>
+        void response.write(`${JSON.stringify(factsOf(owned('a')))}\n`, () => {
           setImmediate(() => stop.abort());
         }),
     ],
@@ -111,18 +169,15 @@ t.test('ends without an error when its signal aborts', async (t) => {
 });
 
 t.test('a reader that leaves ends the streams', async (t) => {
-  const pki = await createPki(t);
   const gone = Promise.withResolvers<void>();
-  const agent = await startScripted(t, pki, {
-    known: (response) => {
+  const { context } = await start(t, [
+    (response, owned) => {
       response.once('close', gone.resolve);
-      response.write(`${JSON.stringify(factsOf('r.example/a:1'))}\n`);
+      response.write(`${JSON.stringify(factsOf(owned('a')))}\n`);
     },
-  });
-  const connection = await connect(t, pki);
-  const { log } = readableLog();
-  for await (const facts of sharedFacts({ agents: [agent], connection, log, signal: never })) {
-    t.equal(facts.image, 'r.example/a:1');
+  ]);
+  for await (const facts of sharedFacts({ ...context, signal: never })) {
+    t.equal(nameOf(facts.image), 'a');
     break;
   }
   await gone.promise;

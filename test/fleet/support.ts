@@ -153,7 +153,7 @@ export async function connect(
   return connection;
 }
 
-/** Good facts of an image. */
+/** Good facts of an image; the receiver would shorten a `freshUntil` in the future. */
 export function factsOf(image: string, change: Partial<ImageFacts> = {}): ImageFacts {
   return {
     image,
@@ -166,7 +166,7 @@ export function factsOf(image: string, change: Partial<ImageFacts> = {}): ImageF
     source: 'registry',
     credentialSource: 'anonymous',
     endpoint: 'registry.example',
-    freshUntil: '2030-01-01T00:00:00.000Z',
+    freshUntil: '2026-01-01T00:00:00.000Z',
     stale: false,
     ...change,
   };
@@ -184,7 +184,7 @@ export function failureOf(
     source: 'registry',
     credentialSource: 'anonymous',
     endpoint: '',
-    freshUntil: '2030-01-01T00:00:00.000Z',
+    freshUntil: '2026-01-01T00:00:00.000Z',
     stale: false,
     error: { code, message },
   };

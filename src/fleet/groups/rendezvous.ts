@@ -4,6 +4,7 @@
  * repository. Every webhook computes the same owner without talking to the others, and when an agent leaves only what it
  * owned moves.
  */
+import { BoundedMap } from '../../async/bounded-map.ts';
 import type { AgentAddress } from '../discovery/discovery.ts';
 
 /**
@@ -16,6 +17,38 @@ export function rank(repository: string, agents: readonly AgentAddress[]): Agent
     .map((agent) => ({ agent, id: identity(agent), score: mix(key ^ hash(identity(agent))) }))
     .sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1))
     .map((scored) => scored.agent);
+}
+
+/** Owners to remember: one for each repository of a large cluster, 1 MiB. */
+const maxOwners = 10_000;
+
+/** The owner of a repository among these agents: the first of `rank`. Each repository is computed once. */
+export function createOwnerOf(
+  agents: readonly AgentAddress[],
+): (repository: string) => AgentAddress | undefined {
+  const known = new BoundedMap<string, AgentAddress>(maxOwners);
+  const candidates = agents.map((agent) => ({ agent, id: identity(agent), hashed: hash(identity(agent)) }));
+
+  function find(repository: string): AgentAddress | undefined {
+    const key = hash(repository);
+    let [owner] = candidates;
+    let highest = -1;
+    for (const candidate of candidates) {
+      const score = mix(key ^ candidate.hashed);
+      if (score < highest || (score === highest && owner && owner.id < candidate.id)) continue;
+      owner = candidate;
+      highest = score;
+    }
+    return owner?.agent;
+  }
+
+  return (repository) => {
+    const owner = known.peek(repository);
+    if (owner) return owner;
+    const found = find(repository);
+    if (found) known.set(repository, found);
+    return found;
+  };
 }
 
 /** The node outlives its agent's address; the URL is used if discovery does not know the node. */

@@ -3,6 +3,8 @@ import { setMaxListeners } from 'node:events';
 import { failedFacts, type ImageFacts, type ImageRequest } from '../../images/facts/facts.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
+import type { FreshnessSettings } from '../../images/memory/freshness.ts';
+import { withinFreshness } from '../agents/accept.ts';
 import { AgentError, type AgentErrorCode, type AgentConnection } from '../agents/connection.ts';
 import { hedge, type ResponseTime } from './hedge.ts';
 import { requestFacts } from '../agents/requests.ts';
@@ -15,6 +17,7 @@ export interface FleetLookupContext {
   readonly responseTime: ResponseTime;
   readonly health: AgentHealth;
   readonly meters: FleetMeters;
+  readonly freshness: FreshnessSettings;
   readonly clock: Clock;
   readonly log: Log;
   readonly timeoutMs: number;
@@ -111,15 +114,16 @@ export class FleetLookup {
   }
 
   async #ask(agent: AgentAddress, stop: AbortSignal): Promise<ImageFacts> {
-    const { connection, clock, health, responseTime, meters, onAnswer } = this.#context;
+    const { connection, freshness, clock, health, responseTime, meters, onAnswer } = this.#context;
     const started = clock.monotonic();
     let facts: ImageFacts;
     this.#waitingFor.add(agent);
     try {
-      facts = await requestFacts(connection, agent.url, this.#request, {
+      const answer = await requestFacts(connection, agent.url, this.#request, {
         signal: AbortSignal.any([this.#ended, stop]),
         deadlineMs: this.#deadline - started - answerMarginMs,
       });
+      facts = withinFreshness(answer, this.#request.reference, freshness, clock.now());
     } catch (error) {
       this.#noteFailure(agent, error, stop);
       if (!(error instanceof AgentError) || error.temporary) throw error;

@@ -1,7 +1,7 @@
 import { assert, nat, property, stringMatching, uniqueArray } from 'fast-check';
 import t from 'tap';
 import type { AgentAddress } from '../../../src/fleet/discovery/discovery.ts';
-import { rank } from '../../../src/fleet/groups/rendezvous.ts';
+import { createOwnerOf, rank } from '../../../src/fleet/groups/rendezvous.ts';
 
 const agentSets = uniqueArray(stringMatching(/^[a-z0-9-]{1,20}$/), { minLength: 1, maxLength: 20 }).map(
   (nodes) => nodes.map((node): AgentAddress => ({ url: `https://${node}:9443`, node })),
@@ -30,6 +30,18 @@ t.test('every agent is ranked once, and the order they are listed in does not co
     }),
     { numRuns: 100 },
   );
+});
+
+t.test('the owner is the first in the order', async () => {
+  assert(
+    property(agentSets, repositories, (agents, repository) => {
+      const ownerOf = createOwnerOf(agents);
+      const [first] = rank(repository, agents);
+      return ownerOf(repository) === first && ownerOf(repository) === first;
+    }),
+    { numRuns: 100 },
+  );
+  t.equal(createOwnerOf([])('r.example/app'), undefined);
 });
 
 t.test('removing an agent leaves the order of all others as it was', async () => {
