@@ -18,8 +18,7 @@ const attemptOutcomes: readonly AttemptOutcome[] = [
 ];
 
 /** Why facts of an agent are not used. */
-export const rejectReasons = ['invalid', 'not-owner'] as const;
-export type RejectReason = (typeof rejectReasons)[number];
+const rejectReasons = ['invalid', 'not-owner'] as const;
 
 const specs = {
   lookups: {
