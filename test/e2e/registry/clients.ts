@@ -1,27 +1,13 @@
-/** Real clients: skopeo and crane push images and read them back. */
+/** Clients of registries: skopeo and crane push images and read them back, `archwright inspect` is compared with them. */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import { debianProgram } from '../programs/debian.ts';
+import { craneProgram } from '../programs/helm.ts';
 
 const execute = promisify(execFile);
-
-export interface Clients {
-  /** A docker configuration file with the credentials, as `docker login` writes it. */
-  readonly login: string;
-  /** Pushes an OCI layout by skopeo, all platforms; `v2s2` turns everything into Docker's media types. */
-  skopeo(layout: string, image: string, format?: 'oci' | 'v2s2'): Promise<void>;
-  /** Pushes an OCI layout by crane, which takes nested indexes and artifacts as they are. */
-  crane(layout: string, image: string): Promise<void>;
-  /** What crane reads back: digest, media type, and platforms as `os/architecture[/variant]`, sorted. */
-  said(image: string): Promise<Said>;
-}
-
-export interface Said {
-  readonly digest: string;
-  readonly mediaType: string;
-  readonly platforms: readonly string[];
-}
 
 interface Platform {
   readonly os?: string;
@@ -40,72 +26,74 @@ interface Manifest {
   }[];
 }
 
-/** Pushing a few kilobytes over loopback takes well under a second. */
-const timeoutMs = 60_000;
+/** Pushing a few kilobytes over loopback takes well under a second; images of programs take seconds. */
+const timeoutMs = 120_000;
 
+/** Copies all platforms by skopeo. @param from `oci:LAYOUT:TAG` @param flags for the login */
+export async function copyImage(
+  from: string,
+  to: string,
+  flags: readonly string[],
+  env = process.env,
+): Promise<void> {
+  const words = ['--insecure-policy', 'copy', '--quiet', '--all', ...flags, from, `docker://${to}`];
+  await execute(debianProgram('skopeo'), words, { env, timeout: timeoutMs });
+}
+
+export type Clients = ReturnType<typeof createClients>;
+
+/** @param login of the host */
 export function createClients(options: {
-  readonly skopeo: string;
-  readonly crane: string;
   readonly directory: string;
   readonly caFile: string;
-  /** Host → user and password. */
-  readonly logins: Readonly<Record<string, { readonly username: string; readonly password: string }>>;
-}): Clients {
-  mkdirSync(options.directory, { recursive: true });
-  const login = join(options.directory, 'config.json');
-  const auths: Record<string, { readonly auth: string }> = {};
-  for (const [host, { username, password }] of Object.entries(options.logins)) {
-    auths[host] = { auth: Buffer.from(`${username}:${password}`).toString('base64') };
-  }
-  writeFileSync(login, JSON.stringify({ auths }), { mode: 0o600 });
-  const env = { ...process.env, SSL_CERT_FILE: options.caFile, DOCKER_CONFIG: options.directory };
+  readonly host: string;
+  readonly login: { readonly username: string; readonly password: string };
+}) {
+  const { directory, caFile, host } = options;
+  mkdirSync(directory, { recursive: true });
+  const login = join(directory, 'config.json');
+  const auth = Buffer.from(`${options.login.username}:${options.login.password}`).toString('base64');
+  writeFileSync(login, JSON.stringify({ auths: { [host]: { auth } } }), { mode: 0o600 });
+  const env = { ...process.env, SSL_CERT_FILE: caFile, DOCKER_CONFIG: directory };
 
-  async function run(program: string, args: readonly string[]): Promise<string> {
-    const { stdout } = await execute(program, args, { env, timeout: timeoutMs, maxBuffer: 16 * 1024 * 1024 });
-    return stdout;
+  async function crane(...args: readonly string[]): Promise<string> {
+    return (await execute(craneProgram(), args, { env, timeout: timeoutMs })).stdout;
+  }
+
+  async function manifestOf(image: string): Promise<Manifest> {
+    return JSON.parse(await crane('manifest', image)) as Manifest;
   }
 
   async function platforms(image: string, manifest: Manifest): Promise<Platform[]> {
     if (manifest.manifests === undefined) {
       const isImage = /\.image(\.config)?\.v1\+json$/.test(manifest.config?.mediaType ?? '');
-      return isImage ? [JSON.parse(await run(options.crane, ['config', image])) as Platform] : [];
+      return isImage ? [JSON.parse(await crane('config', image)) as Platform] : [];
     }
     const lists = await Promise.all(
       manifest.manifests.map(async (child): Promise<Platform[]> => {
         if (child.annotations?.['vnd.docker.reference.type'] !== undefined) return [];
         if (child.platform !== undefined) return [child.platform];
-        const repository = image.replace(/(@[^/]*|:[^/:]*)$/, '');
-        const inner = `${repository}@${child.digest}`;
-        return platforms(inner, JSON.parse(await run(options.crane, ['manifest', inner])) as Manifest);
+        const inner = `${image.replace(/(@[^/]*|:[^/:]*)$/, '')}@${child.digest}`;
+        return platforms(inner, await manifestOf(inner));
       }),
     );
     return lists.flat();
   }
 
   return {
+    /** A docker configuration file with the credentials, as `docker login` writes it. */
     login,
-    skopeo: async (layout, image, format = 'oci') => {
-      const to = ['--format', format, `oci:${layout}:1`, `docker://${image}`];
-      await run(options.skopeo, [
-        '--insecure-policy',
-        'copy',
-        '--quiet',
-        '--all',
-        '--authfile',
-        login,
-        ...to,
-      ]);
+    /** Pushes an OCI layout by crane, which takes nested indexes and artifacts as they are, or by skopeo, which converts to a format. */
+    push: async (layout: string, image: string, how: 'crane' | 'oci' | 'v2s2'): Promise<void> => {
+      if (how === 'crane') await crane('push', layout, image);
+      else await copyImage(`oci:${layout}:1`, image, ['--authfile', login, '--format', how], env);
     },
-    crane: async (layout, image) => {
-      await run(options.crane, ['push', layout, image]);
-    },
-    said: async (image) => {
-      const manifest = JSON.parse(await run(options.crane, ['manifest', image])) as Manifest;
-      const found = (await platforms(image, manifest)).map((platform) =>
-        [platform.os, platform.architecture, platform.variant].filter(Boolean).join('/'),
-      );
-      const digest = (await run(options.crane, ['digest', image])).trim();
-      return { digest, mediaType: manifest.mediaType, platforms: [...new Set(found)].sort() };
+    /** What crane reads back; platforms as `written` gives them. */
+    said: async (image: string) => {
+      const manifest = await manifestOf(image);
+      const found = await platforms(image, manifest);
+      const digest = (await crane('digest', image)).trim();
+      return { digest, mediaType: manifest.mediaType, platforms: [...new Set(texts(found))] };
     },
   };
 }
@@ -114,4 +102,30 @@ export function createClients(options: {
 export function htpasswd(username: string, password: string): string {
   const script = 'print crypt($ARGV[0], q($2y$05$) . q(abcdefghijklmnopqrstuu))';
   return `${username}:${execFileSync('perl', ['-e', script, password], { encoding: 'utf8' })}`;
+}
+
+interface Answer {
+  readonly code: number;
+  readonly results: readonly ImageFacts[];
+  readonly text: string;
+}
+
+/** Runs `archwright inspect`. A cold start takes well under a second. */
+export function inspect(args: readonly string[]): Promise<Answer> {
+  return new Promise((resolve) => {
+    const words = ['cmd/archwright.ts', 'inspect', '--output', 'json', ...args];
+    const child = execFile(process.execPath, words, { timeout: 60_000 }, (_error, stdout, stderr) => {
+      const results = stdout === '' ? [] : (JSON.parse(stdout) as { results: ImageFacts[] }).results;
+      resolve({ code: child.exitCode ?? -1, results, text: stdout + stderr });
+    });
+  });
+}
+
+/** Platforms as `os/architecture[/variant]`, sorted. */
+export const written = (facts: ImageFacts | undefined): string[] => texts(facts?.platforms ?? []);
+
+function texts(platforms: readonly Platform[]): string[] {
+  return platforms
+    .map(({ os, architecture, variant }) => [os, architecture, variant].filter(Boolean).join('/'))
+    .sort();
 }

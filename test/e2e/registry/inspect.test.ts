@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { createCa, type TestCa } from '../../support/certificates.ts';
+import { createCa } from '../../support/certificates.ts';
 import { debianProgram } from '../programs/debian.ts';
-import { craneProgram, distributionProgram } from '../programs/helm.ts';
-import { createClients, htpasswd, type Clients } from './clients.ts';
+import { distributionProgram } from '../programs/helm.ts';
+import { createClients, htpasswd, inspect, written, type Clients } from './clients.ts';
 import {
   attestation,
   helmChart,
@@ -15,21 +15,12 @@ import {
   type IndexEntry,
 } from '../../support/registry/content.ts';
 import { unpackable, unpackableIndex, writeLayout } from '../layout.ts';
-import { inspect, written } from './program.ts';
-import { startRegistry, type Auth, type RunningRegistry } from './servers.ts';
+import { startRegistry, type Auth } from './servers.ts';
 import { startTokenServer } from './token-server.ts';
 
 const user = { username: 'pusher', password: 'pass:word-of-the-test' };
 const service = 'registry.test';
 const issuer = 'token.test';
-
-interface Pushed {
-  readonly name: string;
-  readonly how: 'skopeo' | 'skopeo v2s2' | 'crane';
-  /** As written into the image. The client must read the same. */
-  readonly platforms: readonly string[];
-  readonly content: Content;
-}
 
 const [amd64, arm64, ppc64le] = ['linux/amd64', 'linux/arm64', 'linux/ppc64le'].map((platform) => ({
   content: unpackable(platform),
@@ -38,30 +29,20 @@ const [amd64, arm64, ppc64le] = ['linux/amd64', 'linux/arm64', 'linux/ppc64le'].
 const three = ['linux/amd64', 'linux/arm/v7', 'linux/arm64'];
 const multi = unpackableIndex(three);
 
-const images: readonly Pushed[] = [
-  { name: 'multi', how: 'skopeo', platforms: three, content: multi },
-  { name: 'list', how: 'skopeo v2s2', platforms: three, content: multi },
-  { name: 'single-oci', how: 'skopeo', platforms: ['linux/arm64'], content: arm64.content },
-  {
-    name: 'single-docker',
-    how: 'skopeo v2s2',
-    platforms: ['linux/s390x'],
-    content: unpackable('linux/s390x'),
-  },
-  {
-    name: 'nested',
-    how: 'crane',
-    platforms: ['linux/amd64', 'linux/ppc64le'],
-    content: index([amd64, { content: index([ppc64le]) }]),
-  },
-  {
-    name: 'attested',
-    how: 'crane',
-    platforms: ['linux/amd64', 'linux/arm64'],
-    content: index([amd64, arm64, attestation(amd64.content), attestation(arm64.content)]),
-  },
-  { name: 'artifact', how: 'crane', platforms: [], content: helmChart() },
-];
+/** Name → how it is pushed, its platforms (the client must read the same), and its content. */
+const images: Readonly<Record<string, readonly ['oci' | 'v2s2' | 'crane', readonly string[], Content]>> = {
+  multi: ['oci', three, multi],
+  list: ['v2s2', three, multi],
+  'single-oci': ['oci', ['linux/arm64'], arm64.content],
+  'single-docker': ['v2s2', ['linux/s390x'], unpackable('linux/s390x')],
+  nested: ['crane', ['linux/amd64', 'linux/ppc64le'], index([amd64, { content: index([ppc64le]) }])],
+  attested: [
+    'crane',
+    ['linux/amd64', 'linux/arm64'],
+    index([amd64, arm64, attestation(amd64.content), attestation(arm64.content)]),
+  ],
+  artifact: ['crane', [], helmChart()],
+};
 
 /** Debian's registry 2.8, and version 3. */
 const programs = {
@@ -70,84 +51,77 @@ const programs = {
 };
 type RegistryProgram = keyof typeof programs;
 
-interface World {
-  readonly ca: TestCa;
-  readonly directory: string;
-  readonly config: string;
-  readonly start: (
-    name: string,
-    program: RegistryProgram,
-    auth: Auth,
-    upstream?: string,
-  ) => Promise<RunningRegistry>;
-  readonly clients: (name: string, host: string) => Clients;
-}
+type World = Awaited<ReturnType<typeof createWorld>>;
 
-async function createWorld(t: Test): Promise<World> {
+async function createWorld(t: Test) {
   const directory = t.testdir();
   const ca = await createCa('registry test CA');
   const tls = await ca.issue({ cn: 'registry', ip: ['127.0.0.1'] });
   const caFile = join(directory, 'ca.crt');
   writeFileSync(caFile, ca.cert);
-  const config = join(directory, 'archwright.toml');
-  writeFileSync(config, `caFiles = [${JSON.stringify(caFile)}]\n`);
+  const caFiles = `caFiles = [${JSON.stringify(caFile)}]\n`;
   return {
     ca,
     directory,
-    config,
-    start: async (name, program, auth, upstream) => {
+    start: async (name: string, program: RegistryProgram, auth: Auth, upstream?: string) => {
       const registry = await startRegistry({
         program: programs[program](),
         directory: join(directory, name),
         tls,
         ca: ca.cert,
         auth,
-        ...(upstream === undefined ? {} : { upstream: { url: upstream, ...user } }),
+        ...(upstream !== undefined && { upstream: { remoteurl: upstream, ...user } }),
       });
       t.teardown(() => registry.stop());
       return registry;
     },
-    clients: (name, host) =>
-      createClients({
-        skopeo: debianProgram('skopeo'),
-        crane: craneProgram(),
-        directory: join(directory, `login-${name}`),
-        caFile,
-        logins: { [host]: user },
-      }),
+    clients: (name: string, host: string): Clients =>
+      createClients({ directory: join(directory, `login-${name}`), caFile, host, login: user }),
+    inspect: (args: readonly string[], settings = '') => {
+      const config = join(directory, 'archwright.toml');
+      writeFileSync(config, `${caFiles}${settings}`);
+      return inspect(['--config', config, ...args]);
+    },
+    /** Flag of a docker configuration; without `auth` there is no such file. */
+    login: (auth?: object): string => {
+      const file = join(directory, auth === undefined ? 'no-login' : 'login.json');
+      if (auth !== undefined) writeFileSync(file, JSON.stringify({ auths: auth }));
+      return `--docker-config=${file}`;
+    },
   };
 }
 
 async function push(world: World, clients: Clients, host: string, repository: string): Promise<void> {
-  for (const image of images) {
-    const directory = join(world.directory, 'layouts', `${host.replace(':', '-')}-${repository}`, image.name);
-    writeLayout(directory, image.content);
-    const target = `${host}/${repository}/${image.name}:1`;
-    if (image.how === 'crane') await clients.crane(directory, target);
-    else await clients.skopeo(directory, target, image.how === 'skopeo v2s2' ? 'v2s2' : 'oci');
+  for (const [name, [how, , content]] of Object.entries(images)) {
+    const directory = join(world.directory, 'layouts', `${host.replace(':', '-')}-${repository}`, name);
+    writeLayout(directory, content);
+    await clients.push(directory, `${host}/${repository}/${name}:1`, how);
   }
 }
 
 /** Compares every image, by tag and by digest, with what the client reads back. */
-async function compare(t: Test, clients: Clients, prefix: string, args: readonly string[]): Promise<void> {
-  const names = images.map(({ name }) => `${prefix}/${name}:1`);
+async function compare(
+  t: Test,
+  world: World,
+  clients: Clients,
+  prefix: string,
+  args: readonly string[],
+): Promise<void> {
+  const names = Object.keys(images).map((name) => `${prefix}/${name}:1`);
   const said = await Promise.all(names.map((name) => clients.said(name)));
   const byDigest = names.map((name, index) => `${name.slice(0, -2)}@${said[index]?.digest ?? ''}`);
-  const byTag = await inspect([...args, ...names]);
-  const again = await inspect([...args, ...byDigest]);
+  const byTag = await world.inspect([...args, ...names]);
+  const again = await world.inspect([...args, ...byDigest]);
   t.equal(byTag.code, 1, 'an artifact is no image');
-  for (const [index, image] of images.entries()) {
+  for (const [index, [name, [, platforms]]] of Object.entries(images).entries()) {
     const client = said[index];
-    t.same(client?.platforms, image.platforms, `${image.name}: what was pushed is what the client reads`);
+    t.same(client?.platforms, platforms, `${name}: what was pushed is what the client reads`);
+    const wrong = name === 'artifact' ? 'not-an-image' : undefined;
     for (const facts of [byTag.results[index], again.results[index]]) {
-      t.same(written(facts), client?.platforms, `${image.name}: platforms`);
-      t.equal(facts?.digest, client?.digest, `${image.name}: digest`);
-      t.equal(facts?.mediaType, client?.mediaType, `${image.name}: media type`);
-      t.equal(
-        facts?.error?.code,
-        image.name === 'artifact' ? 'not-an-image' : undefined,
-        `${image.name}: error`,
-      );
+      t.same(written(facts), client?.platforms, `${name}: platforms`);
+      t.equal(facts?.digest, client?.digest, `${name}: digest`);
+      t.equal(facts?.mediaType, client?.mediaType, `${name}: media type`);
+      t.equal(facts?.error?.code, wrong, `${name}: error`);
     }
   }
 }
@@ -158,8 +132,8 @@ for (const program of Object.keys(programs) as RegistryProgram[]) {
     const { host } = await world.start('open', program, { kind: 'none' });
     const clients = world.clients('open', host);
     await push(world, clients, host, 'open');
-    await compare(t, clients, `${host}/open`, ['--config', world.config]);
-    const missing = await inspect(['--config', world.config, `${host}/open/multi:none`]);
+    await compare(t, world, clients, `${host}/open`, []);
+    const missing = await world.inspect([`${host}/open/multi:none`]);
     t.equal(missing.code, 1);
     t.equal(missing.results[0]?.error?.code, 'not-found');
     await throughMirror(t, world, program, host, 'open');
@@ -171,8 +145,7 @@ for (const program of Object.keys(programs) as RegistryProgram[]) {
     const { host } = await world.start('basic', program, auth);
     const clients = world.clients('basic', host);
     await push(world, clients, host, 'team');
-    const flags = ['--config', world.config];
-    await compare(t, clients, `${host}/team`, [...flags, '--docker-config', clients.login]);
+    await compare(t, world, clients, `${host}/team`, ['--docker-config', clients.login]);
     await refused(t, world, host, 'team');
 
     // docker-registry 2.8 cannot log in to a registry that wants Basic, so here the mirror is always the newer one.
@@ -196,14 +169,8 @@ for (const program of Object.keys(programs) as RegistryProgram[]) {
     const clients = world.clients('token', host);
     await push(world, clients, host, 'team');
     await push(world, clients, host, 'open');
-    const flags = ['--config', world.config];
-    await compare(t, clients, `${host}/team`, [...flags, '--docker-config', clients.login]);
-    const open = await inspect([
-      ...flags,
-      '--docker-config',
-      join(world.directory, 'no-login'),
-      `${host}/open/multi:1`,
-    ]);
+    await compare(t, world, clients, `${host}/team`, ['--docker-config', clients.login]);
+    const open = await world.inspect([world.login(), `${host}/open/multi:1`]);
     t.equal(open.code, 0, open.text);
     t.equal(open.results[0]?.credentialSource, 'anonymous');
     await refused(t, world, host, 'team');
@@ -219,15 +186,8 @@ async function throughMirror(
   repository: string,
 ): Promise<void> {
   const mirror = await world.start('mirror', program, { kind: 'none' }, `https://${host}`);
-  const config = join(world.directory, 'mirror.toml');
-  const caFiles = JSON.stringify([join(world.directory, 'ca.crt')]);
-  writeFileSync(config, `caFiles = ${caFiles}\nproxies = ["origin.example=${mirror.host}"]\n`);
-  const through = await inspect([
-    '--config',
-    config,
-    `origin.example/${repository}/multi:1`,
-    `origin.example/${repository}/single-oci:1`,
-  ]);
+  const names = ['multi', 'single-oci'].map((name) => `origin.example/${repository}/${name}:1`);
+  const through = await world.inspect(names, `proxies = ["origin.example=${mirror.host}"]\n`);
   t.equal(through.code, 0, through.text);
   t.same(written(through.results[0]), ['linux/amd64', 'linux/arm/v7', 'linux/arm64']);
   t.same(written(through.results[1]), ['linux/arm64']);
@@ -237,19 +197,11 @@ async function throughMirror(
 /** Without credentials and with wrong ones: exit code 1, `unauthorized`, and no password in anything that was printed. */
 async function refused(t: Test, world: World, host: string, repository: string): Promise<void> {
   const image = `${host}/${repository}/multi:1`;
-  const none = await inspect([
-    '--config',
-    world.config,
-    '--docker-config',
-    join(world.directory, 'no-login'),
-    image,
-  ]);
+  const none = await world.inspect([world.login(), image]);
   t.equal(none.code, 1, none.text);
   t.equal(none.results[0]?.error?.code, 'unauthorized', none.text);
-  const wrong = join(world.directory, 'wrong.json');
   const auth = Buffer.from(`${user.username}:not-the-password`).toString('base64');
-  writeFileSync(wrong, JSON.stringify({ auths: { [host]: { auth } } }));
-  const answer = await inspect(['--config', world.config, '--docker-config', wrong, '--verbose', image]);
+  const answer = await world.inspect([world.login({ [host]: { auth } }), '--verbose', image]);
   t.equal(answer.code, 1);
   t.equal(answer.results[0]?.error?.code, 'unauthorized', answer.text);
   t.notMatch(answer.text, /not-the-password/);

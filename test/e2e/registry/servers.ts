@@ -25,19 +25,14 @@ export interface RegistryOptions {
   readonly clients?: { readonly ca: string; readonly probe: PemPair };
   readonly auth: Auth;
   /** Pull-through cache of this registry. */
-  readonly upstream?: { readonly url: string; readonly username?: string; readonly password?: string };
-}
-
-export interface RunningRegistry {
-  /** `127.0.0.1:port` */
-  readonly host: string;
-  stop(): Promise<void>;
+  readonly upstream?: { readonly remoteurl: string; readonly username: string; readonly password: string };
 }
 
 /** Registries end at once on SIGTERM. */
 const stopTimeoutMs = 5_000;
 
-export async function startRegistry(options: RegistryOptions): Promise<RunningRegistry> {
+/** @returns `host`: `127.0.0.1:port` */
+export async function startRegistry(options: RegistryOptions) {
   const { directory } = options;
   mkdirSync(directory, { recursive: true });
   const port = await freePort();
@@ -60,16 +55,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
       },
     },
     ...authentication(options.auth, file),
-    ...(options.upstream === undefined
-      ? {}
-      : {
-          proxy: {
-            remoteurl: options.upstream.url,
-            ...(options.upstream.username === undefined
-              ? {}
-              : { username: options.upstream.username, password: options.upstream.password }),
-          },
-        }),
+    ...(options.upstream && { proxy: options.upstream }),
   };
   const path = file('config.yml', JSON.stringify(config));
   const registry = startProcess({
@@ -97,14 +83,9 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
 }
 
 function authentication(auth: Auth, file: (name: string, text: string) => string): object {
-  if (auth.kind === 'htpasswd') {
+  if (auth.kind === 'none') return {};
+  if (auth.kind === 'htpasswd')
     return { auth: { htpasswd: { realm: 'test', path: file('htpasswd', `${auth.line}\n`) } } };
-  }
-  if (auth.kind === 'token') {
-    const rootcertbundle = file('signer.crt', auth.signer.cert);
-    return {
-      auth: { token: { realm: auth.realm, service: auth.service, issuer: auth.issuer, rootcertbundle } },
-    };
-  }
-  return {};
+  const { kind: _kind, signer, ...token } = auth;
+  return { auth: { token: { ...token, rootcertbundle: file('signer.crt', signer.cert) } } };
 }

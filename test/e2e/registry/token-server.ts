@@ -1,19 +1,13 @@
 /**
- * A token server for the real registry's token authentication: checks Basic credentials (or none, for public
- * repositories) and signs a JWT that names the repositories it opens.
- *
- * Rules: distribution docs/content/spec/auth/{token,jwt,oauth}.md. The registry knows the signing certificate by
- * `rootcertbundle`; the token carries it in `x5c`.
+ * A token server for the real registry's token authentication: checks Basic credentials (or none, for public repositories) and signs a JWT
+ * that names the repositories. Rules: distribution docs/content/spec/auth/{token,jwt,oauth}.md. The registry knows the signing certificate
+ * by `rootcertbundle`; the token carries it in `x5c`.
  */
 import { createPrivateKey, sign, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { PemPair } from '../../support/certificates.ts';
-
-export interface TokenServer {
-  readonly realm: string;
-  close(): Promise<void>;
-}
 
 export async function startTokenServer(options: {
   readonly tls: PemPair;
@@ -23,7 +17,7 @@ export async function startTokenServer(options: {
   readonly users: Readonly<Record<string, string>>;
   /** Repositories below this path need no user. */
   readonly publicPrefix: string;
-}): Promise<TokenServer> {
+}) {
   const key = createPrivateKey(options.signer.key);
   const x5c = [new X509Certificate(options.signer.cert).raw.toString('base64')];
 
@@ -72,15 +66,12 @@ export async function startTokenServer(options: {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ token: token(access, user ?? ''), expires_in: 300 }));
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
     realm: `https://127.0.0.1:${(server.address() as AddressInfo).port}/token`,
-    close: () =>
-      new Promise((resolve) => {
-        server.closeAllConnections();
-        server.close(() => resolve());
-      }),
+    close: async () => {
+      server.closeAllConnections();
+      await once(server.close(), 'close');
+    },
   };
 }
