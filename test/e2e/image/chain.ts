@@ -1,5 +1,7 @@
 /** Agent and webhook of the image beside a registry of the test: TLS, HTTP and JSON of that architecture from end to end. */
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -8,13 +10,12 @@ import { createCa, type IssueOptions } from '../../support/certificates.ts';
 import { image as singleArch } from '../../support/registry/content.ts';
 import { startTestRegistry } from '../../support/registry/server.ts';
 import { freePorts } from '../cluster/ports.ts';
-import { ready, startProcess, type Running } from '../cluster/processes.ts';
+import { ready, startProcess } from '../cluster/processes.ts';
 import { command, sceneInside, type Unpacked } from './unpacked.ts';
 
 /** Emulated, a process takes a moment to end. */
 const politeMs = 30_000;
-/** Emulated, no answer comes within the default of 150 ms. */
-const inlineBudget = '10s';
+const entry = 'cmd/archwright.ts';
 
 /** @param scene folder of the image's own files */
 export async function chain(t: Test, image: Unpacked, scene: string): Promise<void> {
@@ -31,12 +32,16 @@ export async function chain(t: Test, image: Unpacked, scene: string): Promise<vo
   };
   writeFileSync(join(scene, 'registry.crt'), registry.ca ?? '');
   const logs = t.testdir();
-  const start = async (name: string, flags: Readonly<Record<string, string>>): Promise<Started> => {
+  const start = async (
+    name: string,
+    flags: Readonly<Record<string, string>>,
+    run = (words: readonly string[]) => command(image, scene, words),
+  ) => {
     const [port = 0, metrics = 0] = await freePorts(2);
     const all = { listen: `127.0.0.1:${port}`, 'metrics-listen': `127.0.0.1:${metrics}`, ...flags };
     const words = Object.entries(all).map(([flag, value]) => `--${flag}=${value}`);
-    const { program, args } = command(image, scene, [name, ...words]);
-    const process_ = startProcess({ name, program, args, env: { PATH: process.env['PATH'] ?? '' }, logs });
+    const env = { PATH: process.env['PATH'] ?? '' };
+    const process_ = startProcess({ name, ...run([name, ...words]), env, logs });
     t.teardown(() => process_.stop());
     await ready(process_, async () => {
       const answer = await fetch(`http://127.0.0.1:${metrics}/readyz`);
@@ -55,13 +60,37 @@ export async function chain(t: Test, image: Unpacked, scene: string): Promise<vo
     'tls-dir': await write('webhook', { cn: 'archwright-webhook', ip: ['127.0.0.1'] }),
     'agent-tls-dir': await write('webhook-client', { cn: 'archwright-webhook', client: true }),
     agents: agent.url,
-    'inline-budget': inlineBudget,
+    // Emulated, no answer comes within the default of 150 ms.
+    'inline-budget': '10s',
     'drain-time': '0s',
   });
-  const answer = await review(webhook.url, ca.cert, `${registry.host}/app:1`);
+  const object = {
+    metadata: { name: 'web' },
+    spec: { containers: [{ name: 'web', image: `${registry.host}/app:1` }] },
+  };
+  const [, , said] = await ask(webhook.url, ca.cert, 'POST', '/mutate?timeout=30s', reviewOf(object));
+  const answer = JSON.parse(said) as { readonly response: { readonly patch?: string } };
   t.match(answer, { response: { uid: 'u', allowed: true, patchType: 'JSONPatch' } });
   const patch = Buffer.from(answer.response.patch ?? '', 'base64').toString();
   t.match(patch, /"kubernetes\.io\/arch"[^}]*"s390x"/);
+
+  // The bundle has only a part of the table of media types.
+  const source = await start('webhook', { 'tls-dir': join(scene, 'webhook') }, (words) => ({
+    program: process.execPath,
+    args: [entry, ...words],
+  }));
+  for (const [method, path, body = ''] of [
+    ['GET', '/healthz'],
+    ['GET', '/readyz'],
+    ['GET', '/nowhere'],
+    ['POST', '/mutate', '{"kind":"Pod"}'],
+    ['POST', '/mutate', 'no JSON'],
+    ['POST', '/validate', reviewOf({})],
+  ] as const) {
+    const [bundled, plain] = [webhook, source].map(({ url }) => ask(url, ca.cert, method, path, body));
+    t.same(await bundled, await plain, `${method} ${path} ${body}`);
+    if (path === '/healthz') t.same(await bundled, [200, 'text/plain; charset=utf-8', 'ok\n']);
+  }
 
   for (const { process: running } of [webhook, agent]) {
     running.signal('SIGTERM');
@@ -71,40 +100,26 @@ export async function chain(t: Test, image: Unpacked, scene: string): Promise<vo
   }
 }
 
-interface Started {
-  readonly process: Running;
-  readonly url: string;
-}
-
-interface Answer {
-  readonly response: { readonly patch?: string };
-}
-
-async function review(url: string, ca: string, image: string): Promise<Answer> {
-  const object = {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: 'web' },
-    spec: { containers: [{ name: 'web', image }] },
-  };
-  const body = {
+function reviewOf(object: object): string {
+  const kind = { group: '', version: 'v1', kind: 'Pod' };
+  const resource = { group: '', version: 'v1', resource: 'pods' };
+  return JSON.stringify({
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
-    request: {
-      uid: 'u',
-      operation: 'CREATE',
-      namespace: 'default',
-      kind: { group: '', version: 'v1', kind: 'Pod' },
-      resource: { group: '', version: 'v1', resource: 'pods' },
-      object,
-    },
-  };
-  const signal = AbortSignal.timeout(60_000);
-  const sent = request(`${url}/mutate?timeout=30s`, { ca, method: 'POST', agent: false, signal });
-  sent.setHeader('content-type', 'application/json');
-  const answer = new Promise<string>((resolve, reject) => {
-    sent.on('error', reject).on('response', (response) => resolve(text(response)));
+    request: { uid: 'u', operation: 'CREATE', namespace: 'default', kind, resource, object },
   });
-  sent.end(JSON.stringify(body));
-  return JSON.parse(await answer) as Answer;
+}
+
+async function ask(
+  url: string,
+  ca: string,
+  method: string,
+  path: string,
+  body: string,
+): Promise<readonly [status: number | undefined, type: string | undefined, text: string]> {
+  const headers = { 'content-type': 'application/json' };
+  const options = { ca, method, headers, agent: false, signal: AbortSignal.timeout(60_000) };
+  const sent = request(`${url}${path}`, options).end(body);
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  return [answer.statusCode, answer.headers['content-type'], await text(answer)];
 }

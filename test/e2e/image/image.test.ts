@@ -48,6 +48,12 @@ const cases: readonly (readonly string[])[] = [
   ['probe', '--kubeconfig', at('kubeconfig'), '--timeout', '1s'],
   ['completion', 'bash'],
   ['nonsense'],
+  ...['webhook', 'agent', 'controller', 'clean'].map((name) => [name, '--help']),
+  ['--help'],
+  ['probe', '--timeout', 'soon'],
+  ['webhook', '--nonsense'],
+  ['webhook'],
+  ['agent', '--tls-dir', '/nowhere'],
 ];
 
 void t.test('the image', { timeout: 15 * 60_000 }, async (t) => {
