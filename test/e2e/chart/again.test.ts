@@ -2,15 +2,13 @@
  * The chart applied again changes nothing: a field that the API server fills in would be a difference for ever, for kubectl and for GitOps
  * tools. A release of Helm 3 continues with Helm 4. A second release is refused.
  */
-import { join } from 'node:path';
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import { kubernetes, kubernetesPrograms } from '../programs/kubernetes.ts';
+import { kubernetes } from '../programs/kubernetes.ts';
 import { define } from '../cluster/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { differencesFrom, listEverything } from '../cluster/listing.ts';
-import { changedIn, createKubectl } from '../helm/kubectl.ts';
-import { createHelm } from '../helm/release.ts';
+import { changedIn, createHelm, kubectlOf } from '../helm/release.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
 import { chart, render } from './helm.ts';
 import { applyWebhooks, webhooksOf } from './rendered.ts';
@@ -18,8 +16,7 @@ import { refusesSecond } from './second-release.ts';
 import { valueSets } from './value-sets.ts';
 
 void t.test('applied again', async (t) => {
-  const cluster = await startCluster({ apiServerOnly: kubernetes });
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({ apiServerOnly: kubernetes }, t);
   await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
 
   await t.test('a release of Helm 3 continues with Helm 4, by either way of applying', async (t) => {
@@ -50,11 +47,7 @@ void t.test('applied again', async (t) => {
 
   await t.test('by kubectl, everything that the chart renders stays as it is', async (t) => {
     for (const text of foreignDefinitions()) await define(cluster, text);
-    const kubectl = createKubectl(
-      kubernetesPrograms(['kubectl']).kubectl,
-      cluster.kubeconfig,
-      join(cluster.directory, 'kubectl'),
-    );
+    const kubectl = kubectlOf(cluster);
     const sets = valueSets();
     for (const name of ['everything', 'cert-manager']) {
       const text = render('helm4', sets[name], ['--no-hooks']);

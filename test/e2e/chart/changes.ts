@@ -2,10 +2,8 @@
 import { chartSections } from '../../../scripts/docs/chart/chart.ts';
 import type { Value } from '../../../scripts/docs/chart/value.ts';
 
-/** By the beginning of the key; the longest match counts. */
+/** By the beginning of the key; the longest match counts. A switch (`…enabled`) needs nothing. */
 const together: Readonly<Record<string, object>> = {
-  'agent.extraHostPaths': {},
-  'agent.serviceAccount.annotations': {},
   'agent.serviceAccountTokenAudiences': {
     serviceAccountTokens: true,
     agent: { serviceAccountTokenAudiences: ['other'] },
@@ -14,24 +12,18 @@ const together: Readonly<Record<string, object>> = {
   'issuer.annotations': { certificates: 'certManager' },
   'secret.annotations': { registryCredentials: { 'ghcr.io': { user: 'a', secret: 'b' } } },
   certManager: { certificates: 'certManager' },
-  'flowSchema.nominalConcurrencyShares': { flowSchema: { enabled: true } },
-  'flowSchema.matchingPrecedence': { flowSchema: { enabled: true } },
-  'kubeletConfig.config': {},
+  flowSchema: { flowSchema: { enabled: true } },
   'certificate.labels': { certificates: 'certManager' },
   'issuer.labels': { certificates: 'certManager' },
   'secret.labels': { registryCredentials: { 'ghcr.io': { user: 'a', secret: 'b' } } },
   'monitoring.interval': { monitoring: { mode: 'PodMonitor' } },
   'monitoring.labels': { monitoring: { mode: 'PodMonitor' } },
-  'monitoring.dashboard.annotations': { monitoring: { dashboard: { enabled: true } } },
-  'monitoring.dashboard.labels': { monitoring: { dashboard: { enabled: true } } },
-  'monitoring.rules.labels': { monitoring: { rules: { enabled: true } } },
-  'monitoring.rules.runbookURL': { monitoring: { rules: { enabled: true } } },
+  'monitoring.dashboard': { monitoring: { dashboard: { enabled: true } } },
+  'monitoring.rules': { monitoring: { rules: { enabled: true } } },
   'rbac.pullSecretNamespaces': { rbac: { pullSecrets: 'namespaces' } },
   serviceAccountTokens: { agent: { serviceAccountTokenAudiences: ['registry.example.com'] } },
-  'webhook.autoscaling.maxReplicas': { webhook: { autoscaling: { enabled: true } } },
-  'webhook.autoscaling.minReplicas': { webhook: { autoscaling: { enabled: true } } },
-  'webhook.autoscaling.targetCPUUtilizationPercentage': { webhook: { autoscaling: { enabled: true } } },
-  'webhook.verticalAutoscaling.updateMode': { webhook: { verticalAutoscaling: { enabled: true } } },
+  'webhook.autoscaling': { webhook: { autoscaling: { enabled: true } } },
+  'webhook.verticalAutoscaling': { webhook: { verticalAutoscaling: { enabled: true } } },
 };
 
 export interface Change {
@@ -49,7 +41,7 @@ export function changes(): readonly Change[] {
 
 function changeOf({ key, example }: Value): Change {
   const found = Object.keys(together)
-    .filter((prefix) => key === prefix || key.startsWith(`${prefix}.`))
+    .filter((prefix) => key === prefix || (key.startsWith(`${prefix}.`) && !key.endsWith('.enabled')))
     .sort((a, b) => b.length - a.length)[0];
   const before = found === undefined ? {} : (together[found] ?? {});
   return { key, before, after: merged(before, nested(key.split('.'), example)), example };

@@ -15,10 +15,9 @@ import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { startCluster, type Cluster } from '../cluster/harness.ts';
 import { takesPods, type NodeObject } from '../cluster/nodes.ts';
-import { waitFor, watch } from '../cluster/watch.ts';
+import { runningPod } from '../cluster/pods.ts';
+import { waitFor, type Condition } from '../cluster/watch.ts';
 import { callWebhook } from './called.ts';
-
-type PodNow = Pod & { readonly status?: { readonly phase?: string } };
 
 /** The zone of `own-affinity.yaml` is that of one node. */
 const nodes = [
@@ -37,8 +36,7 @@ const only: Readonly<Record<string, readonly string[]>> = {
 };
 
 void t.test('examples of pods', async (t) => {
-  const cluster = await startCluster({ nodes });
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({ nodes }, t);
   await cluster.createNamespace('shop');
   const workspace = await openWorkspace();
   t.teardown(() => workspace.close());
@@ -73,9 +71,7 @@ void t.test('examples of pods', async (t) => {
   }
 
   await t.test('the pods of deployment-no-common.yaml are denied', async (t) => {
-    interface Deployment extends KubeObject {
-      readonly status?: { readonly conditions?: readonly { type: string; message?: string }[] };
-    }
+    type Deployment = KubeObject & { readonly status?: { readonly conditions?: readonly Condition[] } };
     const failure = (now: Deployment | undefined): string =>
       now?.status?.conditions?.find(({ type }) => type === 'ReplicaFailure')?.message ?? '';
     const path = '/apis/apps/v1/namespaces/shop/deployments/impossible';
@@ -96,35 +92,22 @@ void t.test('examples of pods', async (t) => {
         await waitFor<NodeObject>(cluster.client, `/api/v1/nodes/${metadata?.name}`, takesPods);
       }
       await cluster.create(parse(readFileSync('examples/kind/pod.yaml', 'utf8')) as object);
-      const pod = await running(cluster, '/api/v1/namespaces/default/pods/web');
-      t.equal(pod?.spec.nodeName, 'fake-arm64');
+      t.equal((await runningPod(cluster, 'web')).spec.nodeName, 'fake-arm64');
     },
   );
 });
 
-async function running(cluster: Cluster, path: string): Promise<PodNow | undefined> {
-  return waitFor<PodNow>(cluster.client, path, (pod) => pod?.status?.phase === 'Running');
-}
-
 async function nodeOf(cluster: Cluster, { request }: Example): Promise<string> {
-  const { name = '', namespace = '' } = (request.object as KubeObject).metadata ?? {};
-  const pod = await running(cluster, `/api/v1/namespaces/${namespace}/pods/${name}`);
-  return pod?.spec.nodeName ?? '';
+  const { name = '', namespace } = (request.object as KubeObject).metadata ?? {};
+  return (await runningPod(cluster, name, namespace)).spec.nodeName ?? '';
 }
 
 /** The nodes of the DaemonSet's pods, when there are as many. */
 async function nodesOfDaemonSet(cluster: Cluster, count: number): Promise<readonly string[]> {
-  interface Status extends KubeObject {
-    readonly status?: { readonly numberReady?: number; readonly desiredNumberScheduled?: number };
-  }
+  type Status = KubeObject & { readonly status?: { readonly numberReady?: number } };
   const path = '/apis/apps/v1/namespaces/shop/daemonsets/node-watch';
   await waitFor<Status>(cluster.client, path, (now) => now?.status?.numberReady === count);
-  const pods = await watch<PodNow>(cluster.client, '/api/v1/namespaces/shop/pods', {
-    labelSelector: 'app=node-watch',
-  });
-  try {
-    return [...pods.objects.values()].map(({ spec }) => spec.nodeName ?? '').sort();
-  } finally {
-    pods.close();
-  }
+  const query = { labelSelector: 'app=node-watch' };
+  const pods = await cluster.list<Pod>('/api/v1/namespaces/shop/pods', query);
+  return pods.map(({ spec }) => spec.nodeName ?? '').sort();
 }

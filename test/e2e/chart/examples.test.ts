@@ -4,7 +4,7 @@
  */
 import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { parse, parseAllDocuments } from 'yaml';
+import { parseAllDocuments } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { startCluster, type Cluster } from '../cluster/harness.ts';
 import { takesPods, type FakeNode, type NodeObject } from '../cluster/nodes.ts';
@@ -13,7 +13,7 @@ import { differencesFrom, listEverything } from '../cluster/listing.ts';
 import { runningPod } from '../cluster/pods.ts';
 import { createHelm } from '../helm/release.ts';
 import { chart } from './helm.ts';
-import type { Rendered } from './rendered.ts';
+import { withWebhooks, type Rendered } from './rendered.ts';
 
 interface OwnPod extends KubeObject {
   readonly spec: Omit<Pod['spec'], 'volumes'> & {
@@ -58,24 +58,21 @@ const examples: Readonly<Record<string, Example>> = {
       for (const name of ['shop', 'billing']) await cluster.createNamespace(name);
     },
     check: async (t, cluster, agents) => {
-      const [webhook] = await webhooksOf(cluster);
-      t.match(webhook?.namespaceSelector, { matchLabels: { 'arch.example/enabled': 'true' } });
+      const [webhook] = withWebhooks(await configMap(cluster, 'archwright')).webhooks;
+      t.match(webhook, { namespaceSelector: { matchLabels: { 'arch.example/enabled': 'true' } } });
       for (const account of ['webhook', 'controller']) {
+        const user = `system:serviceaccount:archwright:archwright-${account}`;
         const may = (namespace: string, verb: string, resource: string): Promise<boolean> =>
-          isAllowed(cluster, `system:serviceaccount:archwright:archwright-${account}`, {
-            namespace,
-            verb,
-            resource,
-          });
+          isAllowed(cluster, user, { namespace, verb, resource });
         for (const namespace of ['shop', 'billing']) t.ok(await may(namespace, 'get', 'secrets'), account);
         t.notOk(await may('default', 'get', 'secrets'), `${account}: pull secrets of two namespaces`);
         t.notOk(await may('shop', 'create', 'pods/eviction'), `${account}: nothing evicted`);
       }
-      for (const { spec } of agents.values())
-        t.notOk(
-          spec.volumes?.some(({ hostPath }) => hostPath !== undefined),
-          'no files of the nodes',
-        );
+      const volumes = [...agents.values()].flatMap(({ spec }) => spec.volumes ?? []);
+      t.notOk(
+        volumes.some(({ hostPath }) => hostPath !== undefined),
+        'no files of the nodes',
+      );
     },
   },
   'examples/helm/node-pools.yaml': {
@@ -150,11 +147,8 @@ const examples: Readonly<Record<string, Example>> = {
       const pods = await cluster.list<OwnPod>(ownPods);
       const images = new Set(pods.flatMap(({ spec }) => spec.containers.map(({ image }) => image)));
       t.same([...images], ['localhost/archwright:dev'], 'the image of docker build');
-      t.same(
-        pods.filter(({ spec }) => !ownNodes.includes(spec.nodeName ?? '')),
-        [],
-        'the taint keeps other pods away',
-      );
+      const away = pods.filter(({ spec }) => !ownNodes.includes(spec.nodeName ?? ''));
+      t.same(away, [], 'the taint keeps other pods away');
       await cluster.applyYaml(readFileSync('examples/kind/pod.yaml', 'utf8'));
       const web = '/api/v1/namespaces/default/pods/web';
       const runs = await runningPod(cluster, 'web');
@@ -171,8 +165,7 @@ void t.test('examples of values', async (t) => {
     Object.keys(examples).sort(),
     'each example is tested',
   );
-  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } }, t);
   await cluster.createNodes([edge]);
   for (const node of fakeNodes) await cluster.create(node);
   for (const { metadata } of fakeNodes) {
@@ -203,11 +196,6 @@ async function agentsByNode(cluster: Cluster): Promise<ReadonlyMap<string, OwnPo
 
 async function configMap(cluster: Cluster, name: string): Promise<Rendered> {
   return cluster.get(`/api/v1/namespaces/archwright/configmaps/${name}`);
-}
-
-async function webhooksOf(cluster: Cluster): Promise<readonly { readonly namespaceSelector?: object }[]> {
-  const { data } = await configMap(cluster, 'archwright');
-  return (parse(data?.['webhooks.yaml'] ?? '') as { webhooks: readonly object[] }).webhooks;
 }
 
 /** Whether the API server allows a user an action. */

@@ -10,40 +10,34 @@ export const chart = 'charts/archwright';
 /** Version of Kubernetes to render for. Helm 3 built from source assumes 1.20 by default. */
 export const kubeVersion = '1.36.3';
 
-/** Rendering takes a tenth of a second; with `--wait` minutes may pass on a slow machine. */
+/** Rendering takes a tenth of a second. */
 const timeoutMs = 6 * 60_000;
 
-export interface HelmAnswer {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-/** Runs Helm with its own folders, independent of this user's. */
-export function runHelm(
-  name: HelmName,
-  args: readonly string[],
-  options: { readonly kubeconfig?: string } = {},
-): HelmAnswer {
+/** Runs Helm with its own folders, independent of this user's, and without a cluster. */
+export function runHelm(name: HelmName, args: readonly string[]) {
   const home = mkdtempSync(join(tmpdir(), 'archwright-helm-'));
   try {
     const { status, stdout, stderr } = spawnSync(helmProgram(name), args, {
       encoding: 'utf8',
       timeout: timeoutMs,
       maxBuffer: 64 * 1024 * 1024,
-      env: {
-        PATH: process.env['PATH'],
-        HOME: home,
-        HELM_CACHE_HOME: join(home, 'cache'),
-        HELM_CONFIG_HOME: join(home, 'config'),
-        HELM_DATA_HOME: join(home, 'data'),
-        KUBECONFIG: options.kubeconfig ?? join(home, 'none'),
-      },
+      env: helmEnvironment(home),
     });
     return { code: status, out: stdout, err: stderr };
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
+}
+
+export function helmEnvironment(home: string, kubeconfig = join(home, 'none')): Record<string, string> {
+  return {
+    PATH: '/usr/bin:/bin',
+    HOME: home,
+    HELM_CACHE_HOME: join(home, 'cache'),
+    HELM_CONFIG_HOME: join(home, 'config'),
+    HELM_DATA_HOME: join(home, 'data'),
+    KUBECONFIG: kubeconfig,
+  };
 }
 
 /**
@@ -60,19 +54,8 @@ export function render(
   try {
     const file = join(folder, 'values.json');
     writeFileSync(file, JSON.stringify(values));
-    const all = [
-      'template',
-      release,
-      chart,
-      '--namespace',
-      'archwright',
-      '--kube-version',
-      kubeVersion,
-      '--values',
-      file,
-      ...args,
-    ];
-    const { code, out, err } = runHelm(name, all);
+    const flags = ['--namespace', 'archwright', '--kube-version', kubeVersion, '--values', file];
+    const { code, out, err } = runHelm(name, ['template', release, chart, ...flags, ...args]);
     if (code !== 0) throw new Error(err);
     return out;
   } finally {

@@ -11,8 +11,7 @@ import { applyWebhooks, webhooksOf, type Rendered } from './rendered.ts';
 const wait = '--wait --timeout 3m';
 
 void t.test('the chart on a real API server', async (t) => {
-  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } }, t);
   await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
 
   for (const name of helms) {

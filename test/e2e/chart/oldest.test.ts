@@ -6,6 +6,7 @@ import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
+import { termsOf } from '../../support/placement-input.ts';
 import { clusterConfig } from '../../policy/resources/objects.ts';
 import { oldestKubernetes } from '../programs/kubernetes.ts';
 import {
@@ -18,14 +19,12 @@ import {
 import { withDefinitions } from '../cluster/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { startImages } from '../cluster/images.ts';
-import { waitFor } from '../cluster/watch.ts';
+import { isGated, podOf, podPath } from '../cluster/pods.ts';
+import { hasCondition, waitFor } from '../cluster/watch.ts';
 import { callWebhook } from './called.ts';
 
-const pods = '/api/v1/namespaces/default/pods';
-
 void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
-  const cluster = await startCluster({ apiServerOnly: oldestKubernetes });
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({ apiServerOnly: oldestKubernetes }, t);
   await withDefinitions(cluster);
   const images = await startImages(cluster);
   const tls = await prepareArchwright(cluster);
@@ -36,23 +35,12 @@ void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
   const both = images.push('both', ['amd64', 'arm64']);
   await callWebhook(cluster, { url: webhook.url, ca: tls.webhookCa }, both);
 
-  const create = (name: string, image: string): Promise<Pod> =>
-    cluster.create<Pod>({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name },
-      spec: { containers: [{ name: 'app', image }] },
-    });
+  const create = (name: string, image: string): Promise<Pod> => cluster.create<Pod>(podOf(name, image));
   const required = (pod: Pod | undefined): readonly string[] =>
-    (
-      pod?.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ??
-      []
-    ).flatMap(
+    ((pod && termsOf(pod)) ?? []).flatMap(
       ({ matchExpressions = [] }) =>
         matchExpressions.find(({ key }) => key === keys.architectureLabel)?.values ?? [],
     );
-  const isGated = (pod: Pod | undefined): boolean =>
-    pod?.spec.schedulingGates?.some(({ name }) => name === keys.gate) ?? false;
 
   await t.test('a pod is placed when it is created', async (t) => {
     const pod = await create('placed', both);
@@ -64,7 +52,7 @@ void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
     images.public.faults.add({ path: /\/late\//u, fault: { kind: 'delay', ms: 2000 } });
     const pod = await create('late', images.push('late', ['arm64']));
     t.ok(isGated(pod));
-    const open = await waitFor<Pod>(cluster.client, `${pods}/late`, (now) => !isGated(now));
+    const open = await waitFor<Pod>(cluster.client, podPath('late'), (now) => !isGated(now));
     t.same(required(open), ['arm64']);
   });
 
@@ -72,9 +60,7 @@ void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
     type Resource = KubeObject & { readonly status?: ResourceStatus };
     await cluster.create(clusterConfig({ preferredArchitecture: 'arm64' }));
     const path = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
-    const isAvailable = (now: Resource | undefined): boolean =>
-      now?.status?.conditions?.some(({ type, status }) => type === 'Available' && status === 'True') ?? false;
-    t.ok(await waitFor<Resource>(cluster.client, path, isAvailable));
+    t.ok(await waitFor<Resource>(cluster.client, path, (now) => hasCondition(now, 'Available')));
   });
 
   await t.test('clean', async (t) => {

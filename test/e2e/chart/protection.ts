@@ -1,8 +1,8 @@
 /** The admission policy of the chart: only archwright, and administrators who could delete the policy, change its annotation and its gate. */
 import type { Test } from 'tap';
-import { kubeconfigAccess } from '../../../src/kube/api/access.ts';
-import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
-import { patience, type Cluster } from '../cluster/harness.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
+import { podOf } from '../cluster/pods.ts';
 import { createHelm } from '../helm/release.ts';
 import { chart } from './helm.ts';
 
@@ -22,16 +22,9 @@ export async function protects(t: Test, cluster: Cluster): Promise<void> {
     dev.close();
     administrator.close();
   });
-  const metadata = { name: 'protected', annotations: { 'arch.example/decision': '{"v":1}' } };
-  await cluster.create({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata,
-    spec: {
-      schedulingGates: [{ name: 'arch.example/scheduling-gate' }],
-      containers: [{ name: 'app', image: 'registry.example/app:1' }],
-    },
-  });
+  const schedulingGates = [{ name: 'arch.example/scheduling-gate' }];
+  const annotations = { 'arch.example/decision': '{"v":1}' };
+  await cluster.create(podOf('protected', 'registry.example/app:1', { schedulingGates }, { annotations }));
   const path = '/api/v1/namespaces/default/pods/protected';
   const patch = (who: KubeClient, body: object): Promise<unknown> =>
     who.patch(path, { type: 'merge', body }, { signal: patience() });
@@ -62,10 +55,7 @@ async function userWith(cluster: Cluster, name: string, role: string): Promise<K
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
     subjects: [{ kind: 'User', name }],
   });
-  const kubeconfig = await cluster.identities.kubeconfig({ cn: name, group: 'devs' }, cluster.server);
-  const access = await kubeconfigAccess({ path: kubeconfig });
-  if (!access) throw new TypeError('the kubeconfig that was just written gives no access');
-  return createKubeClient({ access, userAgent: 'archwright-e2e' });
+  return clientOf(await cluster.identities.kubeconfig({ cn: name, group: 'devs' }, cluster.server));
 }
 
 /** @throws KubeError when the change is refused */

@@ -3,7 +3,6 @@ import { parse, parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import type { Cluster } from '../cluster/harness.ts';
-import { pathOf } from '../cluster/paths.ts';
 
 export interface Rendered extends KubeObject {
   readonly spec?: {
@@ -28,22 +27,26 @@ export function objectsOf(text: string): readonly Rendered[] {
  * @throws KubeError
  */
 export async function dryRun(cluster: Cluster, object: Rendered, path?: string): Promise<void> {
-  const collection = path ?? (await pathOf(cluster.client, object));
+  const collection = path ?? (await cluster.pathOf(object));
   const query = { dryRun: 'All', fieldValidation: 'Strict' };
   const patch = { type: 'apply', body: object, fieldManager: 'e2e', force: true } as const;
   await cluster.patch(`${collection}/${object.metadata?.name ?? ''}`, patch, query);
 }
 
+interface Called {
+  readonly clientConfig: { readonly service: { readonly path: string } };
+}
+
 /** The webhook configuration that a controller applies, from the ConfigMap with its webhooks. */
-export function withWebhooks(map: Rendered | undefined): Rendered {
+export function withWebhooks(map: Rendered | undefined): Rendered & { readonly webhooks: readonly Called[] } {
   const text = map?.data?.['webhooks.yaml'] ?? '';
-  const { webhooks } = parse(text, { version: '1.1' }) as { readonly webhooks: readonly object[] };
+  const { webhooks } = parse(text, { version: '1.1' }) as { readonly webhooks: readonly Called[] };
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'MutatingWebhookConfiguration',
     metadata: { name: 'archwright' },
     webhooks,
-  } as Rendered;
+  };
 }
 
 /** Pods are admitted only if their priority class exists. Its value cannot be changed. */
@@ -54,13 +57,8 @@ const configurationPath = paths.mutatingWebhookConfigurations('archwright');
 /** Applies the webhooks of the installed chart, as the controller does. */
 export async function applyWebhooks(cluster: Cluster): Promise<void> {
   const map = await cluster.get<Rendered>(paths.configMaps('archwright', 'archwright'));
-  const fieldManager = 'archwright-controller';
-  await cluster.patch(configurationPath, {
-    type: 'apply',
-    body: withWebhooks(map),
-    fieldManager,
-    force: true,
-  });
+  const patch = { type: 'apply', fieldManager: 'archwright-controller', force: true } as const;
+  await cluster.patch(configurationPath, { ...patch, body: withWebhooks(map) });
 }
 
 export async function webhooksOf(cluster: Cluster): Promise<readonly unknown[]> {

@@ -2,13 +2,10 @@
  * A second release would act on the same pods, and the admission policy of each would refuse the controller of the other. Helm refuses it
  * before it makes anything, and names the first one.
  */
-import { join } from 'node:path';
 import type { Test } from 'tap';
-import { kubernetesPrograms } from '../programs/kubernetes.ts';
 import type { Cluster } from '../cluster/harness.ts';
 import { differencesFrom, steadyListing } from '../cluster/listing.ts';
-import { createKubectl } from '../helm/kubectl.ts';
-import { createHelm } from '../helm/release.ts';
+import { createHelm, kubectlOf } from '../helm/release.ts';
 import { helms } from '../programs/helm.ts';
 import { chart, render } from './helm.ts';
 
@@ -67,11 +64,7 @@ export async function refusesSecond(t: Test, cluster: Cluster): Promise<void> {
     t.same(await differencesFrom(cluster, before), [], `${name}: nothing is left`);
   }
 
-  const kubectl = createKubectl(
-    kubernetesPrograms(['kubectl']).kubectl,
-    cluster.kubeconfig,
-    join(cluster.directory, 'kubectl'),
-  );
+  const kubectl = kubectlOf(cluster);
   const plain = render('helm4', {}, ['--no-hooks']);
   await kubectl(['apply', '-f', '-'], plain);
   for (const name of helms) {

@@ -3,7 +3,6 @@ import { globSync, readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { parse } from 'yaml';
 import { type Cluster } from '../cluster/harness.ts';
-import { pathOf } from '../cluster/paths.ts';
 import { render } from './helm.ts';
 import { dryRun, objectsOf, priorityClasses, withWebhooks, type Rendered } from './rendered.ts';
 import { valueSets } from './value-sets.ts';
@@ -35,27 +34,18 @@ export function everyObject(): readonly Wanted[] {
 }
 
 /** Kinds of other projects. */
-const foreign: readonly string[] = [
-  'cert-manager.io/v1 Certificate',
-  'cert-manager.io/v1 Issuer',
-  'monitoring.coreos.com/v1 PodMonitor',
-  'monitoring.coreos.com/v1 PrometheusRule',
-  'monitoring.coreos.com/v1 ServiceMonitor',
-  'autoscaling.k8s.io/v1 VerticalPodAutoscaler',
-];
+const foreign = 'Certificate Issuer PodMonitor PrometheusRule ServiceMonitor VerticalPodAutoscaler'.split(
+  ' ',
+);
 
 /** @param cluster with the definitions of foreign kinds and of the chart's own */
 export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wanted[]): Promise<void> {
-  const kinds = new Set(wanted.map(({ object }) => `${object.apiVersion} ${object.kind}`));
+  const kinds = new Set(wanted.map(({ object }) => object.kind));
   for (const kind of foreign) t.ok(kinds.has(kind), `the chart renders ${kind}`);
 
   for (const namespace of new Set(wanted.map(({ object }) => object.metadata?.namespace ?? 'default'))) {
-    const path = '/api/v1/namespaces';
-    const there = await cluster.get(`${path}/${namespace}`).then(
-      () => true,
-      () => false,
-    );
-    if (!there) await cluster.createNamespace(namespace);
+    const there = await cluster.get(`/api/v1/namespaces/${namespace}`).catch(() => undefined);
+    if (there === undefined) await cluster.createNamespace(namespace);
   }
   const isPod = ({ object }: Wanted): boolean => object.kind === 'Pod';
   const pods = wanted.filter(isPod);
@@ -63,7 +53,7 @@ export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wante
   const paths = new Map<string, Promise<string>>();
   const check = async ({ from, object }: Wanted): Promise<void> => {
     const key = [object.apiVersion, object.kind, object.metadata?.namespace].join(' ');
-    const path = paths.get(key) ?? pathOf(cluster.client, object);
+    const path = paths.get(key) ?? cluster.pathOf(object);
     paths.set(key, path);
     await t.resolves(
       path.then((collection) => dryRun(cluster, object, collection)),
@@ -78,17 +68,14 @@ export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wante
 /** A pod is admitted only if its service account and its priority class exist. */
 async function admitting(cluster: Cluster, pods: readonly Wanted[]): Promise<() => Promise<void>> {
   const made: string[] = [];
-  for (const name of new Set(pods.map(({ object }) => object.spec?.priorityClassName ?? ''))) {
-    if (name === '' || name.startsWith('system-')) continue;
-    await cluster.post(priorityClasses, { metadata: { name }, value: 1 });
-    made.push(`${priorityClasses}/${name}`);
-  }
-  for (const name of new Set(pods.map(({ object }) => object.spec?.serviceAccountName ?? 'default'))) {
-    const accounts = '/api/v1/namespaces/archwright/serviceaccounts';
-    if (name === 'default') continue;
-    await cluster.post(accounts, { metadata: { name } });
-    made.push(`${accounts}/${name}`);
-  }
+  const make = async (path: string, name: string, more: object): Promise<void> => {
+    await cluster.post(path, { metadata: { name }, ...more });
+    made.push(`${path}/${name}`);
+  };
+  for (const name of new Set(pods.map(({ object }) => object.spec?.priorityClassName ?? 'system-')))
+    if (!name.startsWith('system-')) await make(priorityClasses, name, { value: 1 });
+  for (const name of new Set(pods.map(({ object }) => object.spec?.serviceAccountName ?? 'default')))
+    if (name !== 'default') await make('/api/v1/namespaces/archwright/serviceaccounts', name, {});
   return async () => {
     for (const path of made) await cluster.delete(path);
   };

@@ -17,8 +17,7 @@ const wanted = everyObject();
 
 for (const version of [oldestKubernetes, kubernetes]) {
   void t.test(`Kubernetes ${version}`, async (t) => {
-    const cluster = await startCluster({ apiServerOnly: version });
-    t.teardown(() => cluster.stop());
+    const cluster = await startCluster({ apiServerOnly: version }, t);
     t.match(await cluster.get('/version'), { gitVersion: version });
     await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
 

@@ -7,6 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createCa, type IssueOptions } from '../../support/certificates.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
 import type { Cluster } from './harness.ts';
 import { freePorts } from './ports.ts';
 import { ready, startProcess, type Running } from './processes.ts';
@@ -53,7 +54,7 @@ export interface WithAgents extends StartOptions {
   readonly agents?: readonly Pick<Server, 'url'>[];
 }
 
-export const programEntry = fileURLToPath(new URL('../../../cmd/archwright.ts', import.meta.url));
+const programEntry = fileURLToPath(new URL('../../../cmd/archwright.ts', import.meta.url));
 
 /** Writes certificates for all components, and creates archwright's namespace. */
 export async function prepareArchwright(cluster: Cluster): Promise<TlsDirs> {
@@ -62,9 +63,8 @@ export async function prepareArchwright(cluster: Cluster): Promise<TlsDirs> {
     const { cert, key } = await ca.issue(options);
     const directory = join(cluster.directory, 'tls', name);
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    await writeFile(join(directory, 'tls.crt'), cert);
-    await writeFile(join(directory, 'tls.key'), key, { mode: 0o600 });
-    await writeFile(join(directory, 'ca.crt'), ca.cert);
+    for (const [file, pem] of Object.entries({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert }))
+      await writeFile(join(directory, file), pem, { mode: 0o600 });
     return directory;
   };
   await cluster.createNamespace(ownNamespace);
@@ -110,6 +110,7 @@ export async function startController(cluster: Cluster, options: WithAgents): Pr
 export async function runArchwright(
   cluster: Cluster,
   args: readonly string[],
+  onLine: (line: string, running: Running) => void = () => undefined,
 ): Promise<{ readonly code: number | string; readonly output: string }> {
   const running = startProcess({
     name: `archwright-${args[0] ?? ''}-${performance.now().toFixed(0)}`,
@@ -119,50 +120,37 @@ export async function runArchwright(
     logs: cluster.logs,
   });
   const lines: string[] = [];
-  running.onLine((line) => lines.push(line));
+  running.onLine((line) => {
+    lines.push(line);
+    onLine(line, running);
+  });
   return { code: await running.ended, output: lines.join('\n') };
-}
-
-export interface WebhookConfigurationOptions {
-  readonly tls: TlsDirs;
-  readonly webhook: Server;
-  /** Default: `Ignore`. */
-  readonly failurePolicy?: 'Ignore' | 'Fail';
-  readonly timeoutSeconds?: number;
-  readonly name?: string;
 }
 
 /** Makes the API server call the webhook for new pods, and waits until it does. */
 export async function configureWebhook(
   cluster: Cluster,
-  options: WebhookConfigurationOptions,
+  options: { readonly tls: TlsDirs; readonly webhook: Server; readonly failurePolicy?: 'Ignore' | 'Fail' },
 ): Promise<void> {
-  const { tls, webhook, failurePolicy = 'Ignore', timeoutSeconds = 10, name = 'archwright' } = options;
+  const { tls, webhook, failurePolicy = 'Ignore' } = options;
+  const key = 'kubernetes.io/metadata.name';
+  const caBundle = Buffer.from(tls.webhookCa).toString('base64');
   await cluster.create({
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'MutatingWebhookConfiguration',
-    metadata: { name },
+    metadata: { name: 'archwright' },
     webhooks: [
       {
         name: 'pods.arch.example',
         admissionReviewVersions: ['v1'],
         sideEffects: 'None',
         failurePolicy,
-        timeoutSeconds,
+        timeoutSeconds: 10,
         reinvocationPolicy: 'IfNeeded',
-        clientConfig: {
-          url: `${webhook.url}/mutate`,
-          caBundle: Buffer.from(tls.webhookCa).toString('base64'),
-        },
+        clientConfig: { url: `${webhook.url}/mutate`, caBundle },
         rules: [{ apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], operations: ['CREATE'] }],
         namespaceSelector: {
-          matchExpressions: [
-            {
-              key: 'kubernetes.io/metadata.name',
-              operator: 'NotIn',
-              values: [ownNamespace, 'kube-system'],
-            },
-          ],
+          matchExpressions: [{ key, operator: 'NotIn', values: [ownNamespace, 'kube-system'] }],
         },
       },
     ],
@@ -171,21 +159,21 @@ export async function configureWebhook(
 }
 
 /** Waits until the webhook counts admissions: a dry run calls it as a creation does. */
-async function inForce(cluster: Cluster, webhook: Pick<Server, 'health'>): Promise<void> {
+async function inForce(cluster: Cluster, webhook: Server): Promise<void> {
   const before = await metricOf(webhook, 'archwright_admissions_total');
   const until = performance.now() + 30_000;
   while (performance.now() < until) {
-    await cluster.post(
-      '/api/v1/namespaces/default/pods',
-      {
-        metadata: { generateName: 'probe-' },
-        spec: { containers: [{ name: 'app', image: 'probe.invalid/probe:1', imagePullPolicy: 'Never' }] },
-      },
-      { dryRun: 'All' },
-    );
+    await tryPod(cluster);
     if ((await metricOf(webhook, 'archwright_admissions_total')) > before) return;
   }
   throw new Error('the API server does not call the webhook');
+}
+
+/** Creates a pod in `default` in a dry run. @throws KubeError */
+export async function tryPod(cluster: Cluster, image = 'probe.invalid/probe:1'): Promise<Pod> {
+  const spec = { containers: [{ name: 'app', image, imagePullPolicy: 'Never' }] };
+  const pod = { metadata: { generateName: 'probe-' }, spec };
+  return cluster.post<Pod>('/api/v1/namespaces/default/pods', pod, { dryRun: 'All' });
 }
 
 async function start(
@@ -231,13 +219,8 @@ function environment(cluster: Cluster): Record<string, string> {
   return { PATH: process.env['PATH'] ?? '', HOME: cluster.directory };
 }
 
-async function kubeconfigSetting(
-  cluster: Cluster,
-  cn: string,
-  server: string | undefined,
-): Promise<Settings> {
-  const user = { cn, group: 'system:masters' };
-  return { kubeconfig: await cluster.identities.kubeconfig(user, server ?? cluster.server) };
+async function kubeconfigSetting(cluster: Cluster, cn: string, server = cluster.server): Promise<Settings> {
+  return { kubeconfig: await cluster.identities.kubeconfig({ cn, group: 'system:masters' }, server) };
 }
 
 function agentSettings(agents: WithAgents['agents'], tlsDir: string): Settings {
@@ -245,9 +228,7 @@ function agentSettings(agents: WithAgents['agents'], tlsDir: string): Settings {
   return { agents: agents.map(({ url }) => url).join(','), 'agent-tls-dir': tlsDir };
 }
 
-/**
- * The sum of a metric's samples that have these labels; 0 without any.
- */
+/** The sum of a metric's samples that have these labels; 0 without any. */
 export async function metricOf(
   server: Pick<Server, 'health'>,
   name: string,

@@ -26,35 +26,24 @@ import { paths } from '../../../src/kube/api/paths.ts';
 const server = '1.3.6.1.5.5.7.3.1';
 const client = '1.3.6.1.5.5.7.3.2';
 
-/** The certificates of docs/operate/certificates.md. */
+/** Subject, names and usage of the certificates of docs/operate/certificates.md. */
 const promised: Readonly<
-  Record<
-    LeafSecret,
-    {
-      readonly subject: string | undefined;
-      readonly names: string | undefined;
-      readonly usages: readonly string[];
-    }
-  >
+  Record<LeafSecret, readonly [string | undefined, string | undefined, readonly string[]]>
 > = {
-  'archwright-webhook-tls': {
-    subject: undefined,
-    names: 'DNS:archwright-webhook.archwright.svc, DNS:archwright-webhook.archwright.svc.cluster.local',
-    usages: [server],
-  },
-  'archwright-agent-tls': { subject: undefined, names: 'DNS:archwright-agent', usages: [server] },
-  'archwright-webhook-client-tls': { subject: 'CN=archwright-webhook', names: undefined, usages: [client] },
-  'archwright-controller-client-tls': {
-    subject: 'CN=archwright-controller',
-    names: undefined,
-    usages: [client],
-  },
+  'archwright-webhook-tls': [
+    undefined,
+    'DNS:archwright-webhook.archwright.svc, DNS:archwright-webhook.archwright.svc.cluster.local',
+    [server],
+  ],
+  'archwright-agent-tls': [undefined, 'DNS:archwright-agent', [server]],
+  'archwright-webhook-client-tls': ['CN=archwright-webhook', undefined, [client]],
+  'archwright-controller-client-tls': ['CN=archwright-controller', undefined, [client]],
 };
 
 const skip = ownAddress === undefined && 'this machine has no address that a Service could have';
 
 void t.test('archwright runs with certificates of cert-manager', { skip }, async (t) => {
-  const installed = await install(t, { settings: { 'webhook-absence-time': '2s' } });
+  const installed = await install(t, { 'webhook-absence-time': '2s' });
   const { cluster, issued } = installed;
 
   const ca = await issued('archwright-ca');
@@ -63,11 +52,8 @@ void t.test('archwright runs with certificates of cert-manager', { skip }, async
   for (const name of leafSecrets) {
     const { certificate, intermediates, bundle } = await issued(name);
     const { x509 } = certificate;
-    t.match(
-      { subject: x509.subject, names: x509.subjectAltName, usages: x509.keyUsage, ca: x509.ca },
-      { ...promised[name], ca: false },
-      name,
-    );
+    const { subject, subjectAltName, keyUsage, ca: isCa } = x509;
+    t.match([subject, subjectAltName, keyUsage, isCa], [...promised[name], false], name);
     t.equal(x509.publicKey.asymmetricKeyDetails?.namedCurve, 'prime256v1');
     t.ok(isIssuedBy(certificate, ca.certificate));
     t.same(intermediates, []);
@@ -142,16 +128,8 @@ async function policy({ cluster }: Installed, wanted: string): Promise<void> {
   );
 }
 
-interface Requests {
-  failed(): readonly string[];
-  count(): number;
-  /** Waits until each client has sent this many more requests. */
-  more(each: number): Promise<void>;
-  end(): Promise<void>;
-}
-
 /** Both clients send requests to the agent until the end. */
-function startRequests(t: Test, { dirs, askAgent }: Installed): Requests {
+function startRequests(t: Test, { dirs, askAgent }: Installed) {
   const ending = new AbortController();
   t.teardown(() => ending.abort());
   const failed: string[] = [];
@@ -165,13 +143,14 @@ function startRequests(t: Test, { dirs, askAgent }: Installed): Requests {
   };
   const asking = clientSecrets.map((name) => ask(name));
   return {
-    failed: () => failed,
-    count: () => [...counts.values()].reduce((sum, count) => sum + count, 0),
-    more: async (each) => {
+    failed: (): readonly string[] => failed,
+    count: (): number => [...counts.values()].reduce((sum, count) => sum + count, 0),
+    /** Waits until each client has sent this many more requests. */
+    more: async (each: number): Promise<void> => {
       const before = new Map(counts);
       while ([...counts].some(([name, count]) => count < (before.get(name) ?? 0) + each)) await pause(50);
     },
-    end: async () => {
+    end: async (): Promise<void> => {
       ending.abort();
       await Promise.all(asking);
     },

@@ -6,7 +6,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import { apiServerProgram, kubernetesPrograms, kwokStages } from '../programs/kubernetes.ts';
-import { createIdentities, type Identities } from './identities.ts';
+import { createIdentities } from './identities.ts';
 import { freePorts } from './ports.ts';
 import { httpsStatus, ready, startProcess, type Running } from './processes.ts';
 
@@ -27,19 +27,10 @@ export interface ControlPlaneOptions {
   readonly playsPods?: boolean;
 }
 
-export interface ControlPlane {
-  readonly server: string;
-  readonly identities: Identities;
-  readonly parts: ReadonlyMap<PartName, Running>;
-  /** Kills the API server, as a crash does. */
-  stopApiServer(): Promise<void>;
-  /** Starts it again on the same address; resolves when it is ready. */
-  startApiServer(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type ControlPlane = Awaited<ReturnType<typeof startControlPlane>>;
 
 const names = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kwok'] as const;
-export type PartName = (typeof names)[number];
+type PartName = (typeof names)[number];
 
 /** Without the user's environment. */
 const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/nonexistent' };
@@ -48,7 +39,7 @@ const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/nonexistent' };
  * Starts it, in some ten seconds on two cores. Programs that are missing are built, which takes minutes.
  * @throws Error if a component does not become ready; the message has the end of its log
  */
-export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
+export async function startControlPlane(options: ControlPlaneOptions) {
   const { directory, schedulerQps, nodeAddress, apiServerOnly, playsPods = true } = options;
   const programs: Readonly<Partial<Record<PartName, string>>> =
     apiServerOnly === undefined
@@ -67,8 +58,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     parts.set(name, running);
     return running;
   };
+  /** Nothing in here is worth a graceful end. */
   const stop = async (): Promise<void> => {
-    // Nothing in here is worth a graceful end.
     await Promise.all([...parts.values()].map((part) => part.stop()));
   };
 
@@ -110,46 +101,35 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ];
     const startApiServer = async (): Promise<void> => {
       const running = start('kube-apiserver', apiServerFlags);
-      await ready(
-        running,
-        async () => (await httpsStatus(`${server}/readyz`, { ca: identities.ca.cert })) === 200,
-      );
+      const { cert: ca } = identities.ca;
+      await ready(running, async () => (await httpsStatus(`${server}/readyz`, { ca })) === 200);
     };
     await startApiServer();
-    const plane: ControlPlane = {
-      server,
-      identities,
-      parts,
-      stopApiServer: async () => parts.get('kube-apiserver')?.stop(),
-      startApiServer,
-      stop,
-    };
+    const plane = { server, identities, parts, startApiServer, stop };
     if (apiServerOnly !== undefined) return plane;
 
-    const kubeconfigOf = (part: string): Promise<string> =>
-      identities.kubeconfig({ cn: `system:${part}` }, server);
-    const manager = await kubeconfigOf('kube-controller-manager');
+    /** Flags of a component with its own kubeconfig. */
+    const ownFlags = async (part: string, port: number): Promise<readonly string[]> => {
+      const kubeconfig = await identities.kubeconfig({ cn: `system:${part}` }, server);
+      return [
+        ...['kubeconfig', 'authentication-kubeconfig', 'authorization-kubeconfig'].map(
+          (flag) => `--${flag}=${kubeconfig}`,
+        ),
+        '--bind-address=127.0.0.1',
+        `--secure-port=${port}`,
+        '--leader-elect=false',
+      ];
+    };
     start('kube-controller-manager', [
-      `--kubeconfig=${manager}`,
-      `--authentication-kubeconfig=${manager}`,
-      `--authorization-kubeconfig=${manager}`,
-      '--bind-address=127.0.0.1',
-      `--secure-port=${managerPort}`,
-      '--leader-elect=false',
+      ...(await ownFlags('kube-controller-manager', managerPort)),
       '--use-service-account-credentials=true',
       `--service-account-private-key-file=${identities.accountKey}`,
       `--root-ca-file=${identities.caFile}`,
       `--cluster-signing-cert-file=${identities.caFile}`,
       `--cluster-signing-key-file=${identities.caKeyFile}`,
     ]);
-    const schedulerConfig = await kubeconfigOf('kube-scheduler');
     const scheduler = start('kube-scheduler', [
-      `--kubeconfig=${schedulerConfig}`,
-      `--authentication-kubeconfig=${schedulerConfig}`,
-      `--authorization-kubeconfig=${schedulerConfig}`,
-      '--bind-address=127.0.0.1',
-      `--secure-port=${schedulerPort}`,
-      '--leader-elect=false',
+      ...(await ownFlags('kube-scheduler', schedulerPort)),
       ...(schedulerQps === undefined
         ? []
         : [`--kube-api-qps=${schedulerQps}`, `--kube-api-burst=${2 * schedulerQps}`]),
@@ -174,14 +154,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 /** @returns the path of the stages that are about nodes */
 async function withoutPods(stages: string, directory: string): Promise<string> {
   const path = join(directory, 'node-stages.yaml');
-  const all = parseAllDocuments(await readFile(stages, 'utf8')).map(
-    (document) => document.toJS() as Stage | null,
+  const all = parseAllDocuments(await readFile(stages, 'utf8'));
+  const kept = all.filter(
+    (stage) => stage.contents !== null && stage.getIn(['spec', 'resourceRef', 'kind']) !== 'Pod',
   );
-  const kept = all.filter((stage) => stage !== null && stage.spec?.resourceRef?.kind !== 'Pod');
   await writeFile(path, kept.map((stage) => stringify(stage)).join('---\n'));
   return path;
-}
-
-interface Stage {
-  readonly spec?: { readonly resourceRef?: { readonly kind?: string } };
 }

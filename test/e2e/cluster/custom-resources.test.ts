@@ -1,17 +1,17 @@
 /**
- * The custom resources in a real cluster: their definitions accept and refuse objects, their settings are in force, their status is
- * reported, and the cluster's one is deleted after the last gate.
+ * The custom resources in a real cluster: their settings are in force, their status is reported, and the cluster's one is deleted after the
+ * last gate. (`e2e:chart` tests their definitions.)
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
-import { acceptedAndRefused, withDefinitions } from './definitions.ts';
+import { withDefinitions } from './definitions.ts';
 import { startCluster } from './harness.ts';
 import { isGated, podOf } from './pods.ts';
 import { startArchwright } from './start-archwright.ts';
-import { waitFor } from './watch.ts';
+import { hasCondition, waitFor } from './watch.ts';
 
 type Resource = KubeObject & { readonly spec?: unknown; readonly status?: ResourceStatus };
 
@@ -19,20 +19,8 @@ const group = '/apis/arch.example/v1alpha1';
 const clusterPath = `${group}/clusterpodplacementconfigs/cluster`;
 const podsPath = '/api/v1/namespaces/shop/pods';
 
-function condition(object: Resource | undefined, type: string): string | undefined {
-  return object?.status?.conditions?.find((each) => each.type === type)?.status;
-}
-
-void t.test('the definitions accept and refuse objects', async (t) => {
-  const cluster = await startCluster();
-  t.teardown(() => cluster.stop());
-  await withDefinitions(cluster);
-  await acceptedAndRefused(t, cluster);
-});
-
 void t.test('in force, with a status, and deleted after the last gate', async (t) => {
-  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } }, t);
   // Webhook and controller start without the definitions, and find them later.
   const settings = { 'schedulable-architectures': 'amd64,arm64' };
   const { images, controller } = await startArchwright(cluster, { settings }, { 'max-gate-duration': '1h' });
@@ -47,22 +35,18 @@ void t.test('in force, with a status, and deleted after the last gate', async (t
       namespaceSelector: { matchExpressions: [{ key: 'team', operator: 'DoesNotExist' }] },
     }),
   );
-  const config = await waitFor<Resource>(
-    cluster.client,
-    clusterPath,
-    (now) => condition(now, 'Available') === 'True',
-    // Kinds that were absent are looked for every 30 s.
-    60_000,
-  );
-  t.equal(condition(config, 'Degraded'), 'True', 's390x is left out');
+  const isAvailable = (now: Resource | undefined): boolean => hasCondition(now, 'Available');
+  // Kinds that were absent are looked for every 30 s.
+  const config = await waitFor<Resource>(cluster.client, clusterPath, isAvailable, 60_000);
+  t.ok(hasCondition(config, 'Degraded'), 's390x is left out');
   t.same(config?.metadata?.finalizers, ['arch.example/gates']);
   t.equal(config?.status?.observedGeneration, 1);
   await cluster.create(podConfig({ priority: 1, onUnknownImage: 'deny' }, 'older'));
   await cluster.create(podConfig({ priority: 1, labelSelector: { matchLabels: { app: 'web' } } }, 'younger'));
   const younger = `${group}/namespaces/shop/podplacementconfigs/younger`;
-  await waitFor<Resource>(cluster.client, younger, (now) => condition(now, 'Conflict') === 'True');
+  await waitFor<Resource>(cluster.client, younger, (now) => hasCondition(now, 'Conflict'));
   await cluster.delete(`${group}/namespaces/shop/podplacementconfigs/older`);
-  await waitFor<Resource>(cluster.client, younger, (now) => condition(now, 'Conflict') === 'False');
+  await waitFor<Resource>(cluster.client, younger, (now) => hasCondition(now, 'Conflict', 'False'));
 
   const image = images.push('both', ['amd64', 'arm64']);
   /** Retries until admission changes a pod as expected: the webhook learns of changes by a watch. */
@@ -87,18 +71,12 @@ void t.test('in force, with a status, and deleted after the last gate', async (t
   t.ok(isGated(gated), 'a pod with an unknown image is gated while a controller leads');
 
   await cluster.delete(clusterPath);
-  const leaving = await waitFor<Resource>(
-    cluster.client,
-    clusterPath,
-    (now) => now?.status?.gatedPods !== undefined,
-  );
-  t.equal(condition(leaving, 'Progressing'), 'True');
+  const isLeaving = (now: Resource | undefined): boolean => now?.status?.gatedPods !== undefined;
+  const leaving = await waitFor<Resource>(cluster.client, clusterPath, isLeaving);
+  t.ok(hasCondition(leaving, 'Progressing'));
   await admitted('shop', missing, (pod) => !isGated(pod));
   await cluster.delete(`${podsPath}/gated`);
-  t.ok(
-    await waitFor<Resource>(cluster.client, clusterPath, (now) => now === undefined).then(() => true),
-    'it is gone',
-  );
+  await waitFor<Resource>(cluster.client, clusterPath, (now) => now === undefined);
   await admitted('shop', missing, isGated);
   t.notOk(controller.process.hasEnded());
 });

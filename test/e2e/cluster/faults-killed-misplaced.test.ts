@@ -11,20 +11,14 @@ import { clusterConfig } from '../../policy/resources/objects.ts';
 import { ownNamespace, type Settings } from './archwright.ts';
 import { withDefinitions } from './definitions.ts';
 import { type Ground } from './faults/crowd.ts';
-import { isGated, podOf, type PodNow } from './pods.ts';
+import { isGated, podOf, told, workload, type EventNow, type PodNow } from './pods.ts';
 import { startScene, type Scene } from './faults/scene.ts';
-import { killedAt } from './faults/steps.ts';
 import { createVictims } from './faults/victims.ts';
-import { cordon, crash, deployment, isGoing, podsOf, settledOn } from './misplaced.ts';
+import { cordon, crash, isGoing, podsOf, settledOn } from './misplaced.ts';
 import { waitFor, watch, type Watched } from './watch.ts';
 
 type Resource = KubeObject & { readonly status?: ResourceStatus };
 type Notes = KubeObject & { readonly data?: Readonly<Record<string, string>> };
-
-interface EventNow extends KubeObject {
-  readonly reason: string;
-  readonly involvedObject: { readonly kind: string; readonly name: string };
-}
 
 /** The webhook skips this namespace, so successors land on the nodes of their predecessors. */
 const unseen = 'aside';
@@ -47,9 +41,11 @@ async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched
   );
   await cordon(cluster, elsewhere, true);
   await cluster.createNamespace(unseen);
-  await cluster.create(deployment('stubborn', image, replicas.stubborn, { namespace: unseen, cpu: '30' }));
-  await cluster.create(deployment('web', image, replicas.web));
-  await cluster.create(deployment('kept', image, replicas.kept));
+  const large = { image, resources: { requests: { cpu: '30' } } };
+  const stubborn = { namespace: unseen, replicas: replicas.stubborn };
+  await cluster.create(workload('Deployment', 'stubborn', large, stubborn));
+  for (const app of ['web', 'kept'] as const)
+    await cluster.create(workload('Deployment', app, { image }, { replicas: replicas[app] }));
   await cluster.create({
     apiVersion: 'policy/v1',
     kind: 'PodDisruptionBudget',
@@ -74,8 +70,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
   let everywhere: Watched<PodNow> | undefined;
   const scene = await startScene(t, {
     before: async (ground) => {
-      const watched = await watch<PodNow>(ground.cluster.client, '/api/v1/pods');
-      t.teardown(() => watched.close());
+      const watched = await watch<PodNow>(ground.cluster.client, '/api/v1/pods', {}, t);
       everywhere = watched;
       await misplace(ground, watched);
       await withDefinitions(ground.cluster);
@@ -86,8 +81,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
   const { cluster } = scene;
   const { client } = cluster;
   await lookAside(scene);
-  const events = await watch<EventNow>(client, '/api/v1/events');
-  t.teardown(() => events.close());
+  const events = await watch<EventNow>(client, '/api/v1/events', {}, t);
   const first = new Set([...pods.objects.values()].map(({ metadata }) => metadata?.uid));
   const isFirst = ({ metadata }: PodNow): boolean => first.has(metadata?.uid);
   /** Uids of each workload's pods, and of those that went. */
@@ -114,18 +108,6 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
     const path = `/api/v1/namespaces/${ownNamespace}/configmaps/archwright-moved-pods`;
     return Object.keys((await cluster.get<Notes>(path)).data ?? {}).length;
   };
-  const told = (reason: string, kind: string, name: RegExp): Promise<true> =>
-    events.until(
-      `${reason} of ${kind} ${name}`,
-      (objects) =>
-        [...objects.values()].some(
-          (each) =>
-            each.reason === reason &&
-            each.involvedObject.kind === kind &&
-            name.test(each.involvedObject.name),
-        ),
-      90_000,
-    );
   const crowd = async (name: string, leader: string): Promise<void> => {
     await scene.leader((now) => now === leader);
     const created = await scene.crowd({ name, count: 20 });
@@ -154,11 +136,8 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
     },
   });
   t.equal(await notes(), 1, 'noted before anything is moved');
-  t.same(
-    [...gone.values()].flatMap((each) => [...each]),
-    [],
-    'and nothing is moved yet',
-  );
+  const moved = [...gone.values()].flatMap((each) => [...each]);
+  t.same(moved, [], 'and nothing is moved yet');
 
   await victims.kill('misplaced/evicted', { settings, meanwhile: (name) => crowd('evicted', name) });
   await pods.until('one is on its way', () => gone.get('stubborn')?.size === 1);
@@ -168,10 +147,10 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
     settings,
     meanwhile: async (name) => {
       await settledOn(pods, 'web', 'amd64', replicas.web);
-      await told('MisplacedPodEvicted', 'Pod', /^web-/);
-      await told('MisplacedPodEvicted', 'Deployment', /^web$/);
-      await told('MisplacedPodHeld', 'Pod', /^kept-/);
-      await told('MisplacedPodAgain', 'Deployment', /^stubborn$/);
+      await told(events, 'MisplacedPodEvicted', ['Pod', /^web-/], 90_000);
+      await told(events, 'MisplacedPodEvicted', ['Deployment', /^web$/], 90_000);
+      await told(events, 'MisplacedPodHeld', ['Pod', /^kept-/], 90_000);
+      await told(events, 'MisplacedPodAgain', ['Deployment', /^stubborn$/], 90_000);
       await scene.leader((now) => now === name);
       const waiting = await scene.crowd({ name: 'waiting', count: 20 });
       await waiting.gated();
@@ -189,28 +168,15 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
   const last = await victims.live('last', settings);
   await resource((now) => now === undefined);
   await crowd('last', 'last');
-  for (const [app, moved] of [
-    ['stubborn', replicas.stubborn],
-    ['web', replicas.web],
-    ['kept', 0],
-  ] as const) {
-    t.equal(gone.get(app)?.size, moved, `${app}: so many were evicted`);
-    t.equal(seen.get(app)?.size, replicas[app] + moved, `${app}: and so many came for them`);
-    t.ok(
-      [...(gone.get(app) ?? [])].every((uid) => first.has(uid)),
-      `${app}: no successor was evicted`,
-    );
-    t.equal(podsOf(pods.objects.values(), app).length, replicas[app], `${app}: none is lost`);
+  for (const [app, count] of Object.entries(replicas)) {
+    const evicted = app === 'kept' ? 0 : count;
+    t.equal(gone.get(app)?.size, evicted, `${app}: so many were evicted`);
+    t.equal(seen.get(app)?.size, count + evicted, `${app}: and so many came for them`);
+    const successors = [...(gone.get(app) ?? [])].filter((uid) => !first.has(uid));
+    t.same(successors, [], `${app}: no successor was evicted`);
+    t.equal(podsOf(pods.objects.values(), app).length, count, `${app}: none is lost`);
   }
-  const all = [...killedAt.resources, ...killedAt.misplaced];
-  t.same(
-    victims
-      .passed()
-      .filter((step) => /^(?:resources|misplaced)\//.test(step))
-      .sort(),
-    all.sort(),
-    'a leader was killed at each step that there is',
-  );
+  victims.killedAtEach('resources', 'misplaced');
   await last.process.stop();
   await scene.clean();
 });

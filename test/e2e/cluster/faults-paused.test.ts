@@ -1,47 +1,28 @@
 /** A leader that is paused for longer than its Lease, and clocks that jump. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { libfaketime } from '../programs/debian.ts';
 import type { Server } from './archwright.ts';
+import { auditLog, type AuditEvent } from './audit.ts';
 import { isGated } from './pods.ts';
 import { startScene } from './faults/scene.ts';
 
 /** Whether a write is under way just when a leader is stopped is a matter of luck. */
 const rounds = 3;
 
-interface AuditEvent {
-  readonly user: { readonly username: string };
-  readonly verb: string;
-  readonly requestReceivedTimestamp: string;
-  readonly objectRef?: { readonly resource: string; readonly name?: string };
-}
-
 void t.test('a leader that was paused writes nothing when it goes on; clocks may jump', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'archwright-e2e-audit-'));
   t.teardown(() => rm(directory, { recursive: true }));
-  const log = join(directory, 'audit.log');
-  const policy = join(directory, 'policy.yaml');
-  const omitStages = ['RequestReceived', 'ResponseStarted'];
-  const rules = [{ level: 'Metadata', users: ['one', 'other'] }, { level: 'None' }];
-  await writeFile(
-    policy,
-    JSON.stringify({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages, rules }),
-  );
-  const scene = await startScene(t, {
-    apiServerFlags: [`--audit-policy-file=${policy}`, `--audit-log-path=${log}`],
-  });
+  const audit = auditLog(directory, { users: ['one', 'other'] });
+  const scene = await startScene(t, { apiServerFlags: audit.flags });
   /** Requests of a controller that change something, but for the Lease. */
-  const writes = async (name: string): Promise<readonly AuditEvent[]> =>
-    (await readFile(log, 'utf8'))
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as AuditEvent)
-      .filter(({ user }) => user.username === name)
-      .filter(
-        ({ verb, objectRef }) => !['get', 'list', 'watch'].includes(verb) && objectRef?.resource !== 'leases',
-      );
+  const writes = (name: string): readonly AuditEvent[] =>
+    audit
+      .events()
+      .filter(({ user, verb }) => user.username === name && !['get', 'list', 'watch'].includes(verb))
+      .filter(({ objectRef }) => objectRef?.resource !== 'leases');
 
   // So slow that a leader is stopped with most of its writes before it.
   const slow = { 'kube-requests-per-second': '40', 'kube-requests-burst': '1' };
@@ -60,11 +41,11 @@ void t.test('a leader that was paused writes nothing when it goes on; clocks may
     const leader = controllers.get(name)?.process;
     leader?.signal('SIGSTOP');
     const next = await scene.leader((other) => other !== name && other !== '');
-    const before = (await writes(name)).length;
+    const before = writes(name).length;
     const resumed = new Date().toISOString();
     leader?.signal('SIGCONT');
     await crowd.end();
-    const after = (await writes(name)).filter((event) => event.requestReceivedTimestamp > resumed);
+    const after = writes(name).filter((event) => event.requestReceivedTimestamp > resumed);
     t.ok(before >= 5, `${name} wrote while it led`);
     t.same(after, [], `${name} wrote nothing after it went on, when ${next} led`);
   }

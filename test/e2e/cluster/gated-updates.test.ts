@@ -19,7 +19,7 @@ import type { PlacementInput } from '../../../src/placement/decision.ts';
 import { patchGatedPod, ungatedPod } from '../../../src/placement/patch/patch.ts';
 import { inputs, knownImages } from '../../support/arbitrary-pods.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
-import { factsFrom, inputOf, place } from '../../support/placement-input.ts';
+import { factsFrom, inputOf, place, requiring } from '../../support/placement-input.ts';
 import { seedOfRun } from '../random.ts';
 import { startCluster, type Cluster } from './harness.ts';
 
@@ -37,11 +37,8 @@ const both = isIn('kubernetes.io/arch', 'amd64', 'arm64');
 const term = (...matchExpressions: NodeSelectorRequirement[]): NodeSelectorTerm => ({ matchExpressions });
 const field = { key: 'metadata.name', operator: 'NotIn', values: ['n'] };
 
-function required(...nodeSelectorTerms: NodeSelectorTerm[]): Partial<PodSpec> {
-  return {
-    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
-  };
-}
+const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(terms);
+
 function preferred(...weights: number[]): Partial<PodSpec> {
   const terms = weights.map((weight) => ({ weight, preference: term(zone) }));
   return { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: terms } } };
@@ -166,8 +163,7 @@ function valid({ metadata, spec }: Pod): Pod {
 }
 
 void t.test('updates of gated pods', async (t) => {
-  const cluster = await startCluster();
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({}, t);
 
   await t.test('the API server accepts and refuses what the model does', async (t) => {
     for (const [index, [name, before, after]] of [...accepted, ...refused].entries()) {

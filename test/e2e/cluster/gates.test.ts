@@ -1,22 +1,16 @@
 /** Gates in a real cluster: pods wait for a registry, are ungated, and keep the gates of other controllers. */
 import t from 'tap';
-import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
+import { requiring } from '../../support/placement-input.ts';
 import { metricOf } from './archwright.ts';
 import { startCluster } from './harness.ts';
-import { nodeOf, podOf, podPath } from './pods.ts';
+import { nodeOf, podOf, podPath, told, type EventNow } from './pods.ts';
 import { startArchwright } from './start-archwright.ts';
 import { waitFor, watch } from './watch.ts';
 
-interface Event extends KubeObject {
-  readonly reason?: string;
-  readonly message?: string;
-  readonly involvedObject?: { readonly name?: string };
-}
-
 void t.test('gates in a real cluster', async (t) => {
-  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1, s390x: 1 } });
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1, s390x: 1 } }, t);
   const settings = { 'fallback-architecture': 's390x', 'on-unknown-image': 'gate' };
   const { images, controller } = await startArchwright(cluster, { settings }, { 'max-gate-duration': '20s' });
   const create = (name: string, image: string, more: object = {}): Promise<Pod> =>
@@ -26,13 +20,8 @@ void t.test('gates in a real cluster', async (t) => {
 
   await t.test('a slow registry: the pod waits, and runs on a node that can run it', async (t) => {
     images.public.faults.add({ path: /\/late\//u, fault: { kind: 'delay', ms: 2000 } });
-    const linux = { key: 'kubernetes.io/os', operator: 'In', values: ['linux'] };
-    const terms = [{ matchExpressions: [linux] }, { matchExpressions: [linux] }];
-    const pod = await create('late', images.push('late', ['arm64']), {
-      affinity: {
-        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
-      },
-    });
+    const linux = { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['linux'] }] };
+    const pod = await create('late', images.push('late', ['arm64']), requiring([linux, linux]));
     t.same(gatesOf(pod), [keys.gate]);
     t.equal(await nodeOf(cluster, 'late'), 'arm64-0');
   });
@@ -43,11 +32,8 @@ void t.test('gates in a real cluster', async (t) => {
       schedulingGates: [{ name: 'x.example/theirs' }],
     });
     t.same(gatesOf(pod), ['x.example/theirs', keys.gate]);
-    const left = await waitFor<Pod>(
-      cluster.client,
-      podPath('held'),
-      (now) => !gatesOf(now).includes(keys.gate),
-    );
+    const isOpen = (now: Pod | undefined): boolean => !gatesOf(now).includes(keys.gate);
+    const left = await waitFor<Pod>(cluster.client, podPath('held'), isOpen);
     t.same(gatesOf(left), ['x.example/theirs']);
   });
 
@@ -57,14 +43,8 @@ void t.test('gates in a real cluster', async (t) => {
       const image = images.push('there', ['arm64']).replace('/there:', '/never:');
       await create('never', image);
       t.equal(await nodeOf(cluster, 'never'), 's390x-0');
-      const events = await watch<Event>(cluster.client, '/api/v1/namespaces/default/events');
-      t.teardown(() => events.close());
-      await events.until('an event with the reason', (found) =>
-        [...found.values()].some(
-          ({ reason, message = '', involvedObject }) =>
-            reason === 'ImageUnknown' && involvedObject?.name === 'never' && message.includes('not-found'),
-        ),
-      );
+      const events = await watch<EventNow>(cluster.client, '/api/v1/namespaces/default/events', {}, t);
+      t.match((await told(events, 'ImageUnknown', ['Pod', /^never$/])).message, 'not-found');
       t.ok((await metricOf(controller, 'archwright_gate_decisions_total', { outcome: 'fallback' })) >= 1);
     },
   );

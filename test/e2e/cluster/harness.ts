@@ -3,8 +3,7 @@
  * Tests wait for changes by watches (`watch.ts`). archwright runs beside it as child processes (`archwright.ts`), and asks registries
  * with scripted images (`images.ts`). A cluster starts in some ten seconds and leaves nothing behind:
  *
- *   const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 } });
- *   t.teardown(() => cluster.stop());
+ *   const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 } }, t);
  *   await cluster.create(podOf('web', image));
  *   await nodeOf(cluster, 'web');
  *
@@ -13,6 +12,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Test } from 'tap';
 import { parseAllDocuments } from 'yaml';
 import { kubeconfigAccess } from '../../../src/kube/api/access.ts';
 import { createKubeClient, type KubeClient, type Patch } from '../../../src/kube/api/client.ts';
@@ -20,8 +20,8 @@ import type { Query } from '../../../src/kube/api/transport.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { say } from '../programs/cache.ts';
 import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from './control-plane.ts';
-import { createNode, plainNodes, takesPods, type FakeNode, type NodeObject } from './nodes.ts';
-import { pathOf } from './paths.ts';
+import type { Identities } from './identities.ts';
+import { nodeToCreate, plainNodes, takesPods, type FakeNode, type NodeObject } from './nodes.ts';
 import { waitFor, watch } from './watch.ts';
 
 export interface ClusterOptions extends Omit<ControlPlaneOptions, 'directory'> {
@@ -29,135 +29,182 @@ export interface ClusterOptions extends Omit<ControlPlaneOptions, 'directory'> {
   readonly nodes?: Readonly<Record<string, number>> | readonly FakeNode[];
 }
 
-export interface Cluster extends Pick<
-  ControlPlane,
-  'server' | 'identities' | 'stopApiServer' | 'startApiServer'
-> {
-  /** Files of this cluster, removed when it stops. */
-  readonly directory: string;
-  readonly logs: string;
-  /** An administrator's. */
-  readonly kubeconfig: string;
-  /** An administrator's, for the program's functions. Tests use the methods below, which have a deadline and throw KubeError. */
-  readonly client: KubeClient;
-  /** Of each part of the control plane, as it runs now. */
-  pids(): ReadonlyMap<string, number>;
-  get<T = KubeObject>(path: string, query?: Query): Promise<T>;
-  /** The items of a collection. */
-  list<T = KubeObject>(path: string, query?: Query): Promise<readonly T[]>;
-  /** Creates an object in a collection. */
-  post<T = KubeObject>(path: string, object: object, query?: Query): Promise<T>;
-  /** Creates an object of any kind. Default namespace: `default`. */
-  create<T extends KubeObject = KubeObject>(object: object): Promise<T>;
-  patch<T = KubeObject>(path: string, patch: Patch, query?: Query): Promise<T>;
-  /** A merge patch. */
-  merge<T = KubeObject>(path: string, body: object): Promise<T>;
-  delete(path: string, query?: Query): Promise<void>;
-  /** Server-side apply of each document of a YAML text. */
-  applyYaml(text: string): Promise<void>;
-  /** Creates a namespace and waits until it takes pods. */
-  createNamespace(name: string, labels?: Readonly<Record<string, string>>): Promise<void>;
-  createNodes(nodes: readonly FakeNode[]): Promise<void>;
-  /** Registers a function that is called before the cluster stops, in reverse order. */
-  onStop(close: () => Promise<void>): void;
-  stop(): Promise<void>;
-}
-
 /** Deadline for an answer of the API server. */
 export const patience = (): AbortSignal => AbortSignal.timeout(30_000);
 
-/**
- * Starts a cluster.
- * @throws Error if it does not become ready; the message has the end of a log
- */
-export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
-  const { nodes = {}, ...more } = options;
-  const directory = await mkdtemp(join(tmpdir(), 'archwright-e2e-'));
-  const remove = async (): Promise<void> => {
-    if (process.env['ARCHWRIGHT_E2E_KEEP'] === undefined) await rm(directory, { recursive: true });
-    else say(`kept: ${directory}`);
-  };
-  const plane = await startControlPlane({ directory, ...more }).catch(async (error: unknown) => {
-    await remove();
-    throw error;
-  });
-  const kubeconfig = await plane.identities.kubeconfig(
-    { cn: 'admin', group: 'system:masters' },
-    plane.server,
-  );
-  const access = await kubeconfigAccess({ path: kubeconfig });
-  if (access === undefined) throw new TypeError('the kubeconfig that was just written gives no access');
-  const client = createKubeClient({ access, userAgent: 'archwright-e2e' });
+interface Resources {
+  readonly resources: readonly {
+    readonly name: string;
+    readonly kind: string;
+    readonly namespaced: boolean;
+  }[];
+}
+
+/** Requests are an administrator's, with a deadline, and throw KubeError. */
+export class Cluster {
+  /** Files of this cluster, removed when it stops. */
+  readonly directory: string;
+  readonly logs: string;
+  readonly server: string;
+  readonly identities: Identities;
+  readonly kubeconfig: string;
+  /** For the program's functions. */
+  readonly client: KubeClient;
+  readonly #plane: ControlPlane;
+  readonly #closers: (() => Promise<void>)[] = [];
+
+  constructor(directory: string, plane: ControlPlane, kubeconfig: string, client: KubeClient) {
+    this.directory = directory;
+    this.logs = join(directory, 'logs');
+    this.server = plane.server;
+    this.identities = plane.identities;
+    this.kubeconfig = kubeconfig;
+    this.client = client;
+    this.#plane = plane;
+  }
+
+  /** Of each part of the control plane, as it runs now. */
+  pids(): ReadonlyMap<string, number> {
+    return new Map([...this.#plane.parts].map(([name, { pid }]) => [name, pid]));
+  }
+
+  /** Kills the API server, as a crash does. */
+  async stopApiServer(): Promise<void> {
+    await this.#plane.parts.get('kube-apiserver')?.stop();
+  }
+
+  /** Starts it again on the same address; resolves when it is ready. */
+  async startApiServer(): Promise<void> {
+    await this.#plane.startApiServer();
+  }
+
+  get<T = KubeObject>(path: string, query: Query = {}): Promise<T> {
+    return this.client.get(path, { signal: patience(), query });
+  }
+
+  async list<T = KubeObject>(path: string, query: Query = {}): Promise<readonly T[]> {
+    return (await this.get<{ readonly items: readonly T[] }>(path, query)).items;
+  }
+
+  /** Creates an object in a collection. */
+  post<T = KubeObject>(path: string, object: object, query: Query = {}): Promise<T> {
+    return this.client.create(path, object, { signal: patience(), query });
+  }
+
+  /** Creates an object of any kind. Default namespace: `default`. */
+  async create<T extends KubeObject = KubeObject>(object: object): Promise<T> {
+    return this.post(await this.pathOf(object), object);
+  }
+
+  patch<T = KubeObject>(path: string, patch: Patch, query: Query = {}): Promise<T> {
+    return this.client.patch(path, patch, { signal: patience(), query });
+  }
+
+  /** A merge patch. */
+  merge<T = KubeObject>(path: string, body: object): Promise<T> {
+    return this.patch(path, { type: 'merge', body });
+  }
+
+  delete(path: string, query: Query = {}): Promise<void> {
+    return this.client.delete(path, { signal: patience(), query });
+  }
+
+  /** Server-side apply of each document of a YAML text. */
+  async applyYaml(text: string): Promise<void> {
+    for (const body of parseAllDocuments(text).map((document) => document.toJS() as KubeObject | null)) {
+      if (body === null) continue;
+      const path = `${await this.pathOf(body)}/${body.metadata?.name ?? ''}`;
+      await this.patch(path, { type: 'apply', body, fieldManager: 'e2e', force: true });
+    }
+  }
+
+  /**
+   * The collection of an object, by discovery. Definitions of custom resources come and go, so nothing is cached.
+   * @throws Error if the API server does not have its kind
+   */
+  async pathOf(object: KubeObject): Promise<string> {
+    const { apiVersion = '', kind = '', metadata } = object;
+    const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+    const { resources } = await this.get<Resources>(base);
+    const resource = resources.find((each) => each.kind === kind && !each.name.includes('/'));
+    if (resource === undefined) throw new Error(`the API server has no ${kind} in ${apiVersion}`);
+    if (!resource.namespaced) return `${base}/${resource.name}`;
+    return `${base}/namespaces/${metadata?.namespace ?? 'default'}/${resource.name}`;
+  }
+
+  /** Creates a namespace and waits until it takes pods. */
+  async createNamespace(name: string, labels: Readonly<Record<string, string>> = {}): Promise<void> {
+    await this.post('/api/v1/namespaces', { metadata: { name, labels } });
+    await this.accountIn(name);
+  }
 
   /** A namespace takes no pods until it has its default service account. */
-  const accountIn = async (namespace: string): Promise<void> => {
+  async accountIn(namespace: string): Promise<void> {
     const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
-    if (options.apiServerOnly === undefined) {
-      await waitFor(client, `${accounts}/default`, (account) => account !== undefined);
+    if (this.#plane.parts.has('kube-controller-manager')) {
+      await waitFor(this.client, `${accounts}/default`, (account) => account !== undefined);
       return;
     }
     // The API server makes the namespace `default`; its accounts are made by a controller, which does not run.
-    await waitFor(client, `/api/v1/namespaces/${namespace}`, (found) => found !== undefined);
-    await client.create(accounts, { metadata: { name: 'default' } }, { signal: patience() });
-  };
-  const closers: (() => Promise<void>)[] = [];
+    await waitFor(this.client, `/api/v1/namespaces/${namespace}`, (found) => found !== undefined);
+    await this.post(accounts, { metadata: { name: 'default' } });
+  }
 
-  const cluster: Cluster = {
-    server: plane.server,
-    identities: plane.identities,
-    directory,
-    logs: join(directory, 'logs'),
-    kubeconfig,
-    client,
-    pids: () => new Map([...plane.parts].map(([name, { pid }]) => [name, pid])),
-    stopApiServer: () => plane.stopApiServer(),
-    startApiServer: () => plane.startApiServer(),
-    get: (path, query = {}) => client.get(path, { signal: patience(), query }),
-    list: async <T>(path: string, query: Query = {}) =>
-      (await client.get<{ readonly items: readonly T[] }>(path, { signal: patience(), query })).items,
-    post: (path, object, query = {}) => client.create(path, object, { signal: patience(), query }),
-    create: async (object) => cluster.post(await pathOf(client, object), object),
-    patch: (path, patch, query = {}) => client.patch(path, patch, { signal: patience(), query }),
-    merge: (path, body) => cluster.patch(path, { type: 'merge', body }),
-    delete: (path, query = {}) => client.delete(path, { signal: patience(), query }),
-    applyYaml: async (text) => {
-      for (const body of parseAllDocuments(text).map((document) => document.toJS() as KubeObject | null)) {
-        if (body === null) continue;
-        const path = `${await pathOf(client, body)}/${body.metadata?.name ?? ''}`;
-        await cluster.patch(path, { type: 'apply', body, fieldManager: 'e2e', force: true });
-      }
-    },
-    createNamespace: async (name, labels = {}) => {
-      await cluster.post('/api/v1/namespaces', { metadata: { name, labels } });
-      await accountIn(name);
-    },
-    createNodes: async (wanted) => {
-      for (const node of wanted) await createNode(client, node);
-      const watched = await watch<NodeObject>(client, '/api/v1/nodes');
-      try {
-        await watched.until('nodes are ready', (found) =>
-          wanted.every(({ name }) => takesPods(found.get(name))),
-        );
-      } finally {
-        watched.close();
-      }
-    },
-    onStop: (close) => void closers.push(close),
-    stop: async () => {
-      for (const close of closers.splice(0).reverse()) await close();
-      client.close();
-      await plane.stop();
-      await remove();
-    },
-  };
+  async createNodes(wanted: readonly FakeNode[]): Promise<void> {
+    for (const node of wanted) await this.post('/api/v1/nodes', nodeToCreate(node));
+    const watched = await watch<NodeObject>(this.client, '/api/v1/nodes');
+    const areReady = (found: ReadonlyMap<string, NodeObject>): boolean =>
+      wanted.every(({ name }) => takesPods(found.get(name)));
+    await watched.until('nodes are ready', areReady).finally(() => watched.close());
+  }
+
+  /** Registers a function that is called before the cluster stops, in reverse order. */
+  onStop(close: () => Promise<void>): void {
+    this.#closers.push(close);
+  }
+
+  async stop(): Promise<void> {
+    for (const close of this.#closers.splice(0).reverse()) await close();
+    this.client.close();
+    await this.#plane.stop();
+    await remove(this.directory);
+  }
+}
+
+async function remove(directory: string): Promise<void> {
+  if (process.env['ARCHWRIGHT_E2E_KEEP'] === undefined) await rm(directory, { recursive: true });
+  else say(`kept: ${directory}`);
+}
+
+/**
+ * Starts a cluster. @param t the test with which it stops
+ * @throws Error if it does not become ready; the message has the end of a log
+ */
+export async function startCluster({ nodes = {}, ...more }: ClusterOptions = {}, t?: Test): Promise<Cluster> {
+  const directory = await mkdtemp(join(tmpdir(), 'archwright-e2e-'));
+  const plane = await startControlPlane({ directory, ...more }).catch(async (error: unknown) => {
+    await remove(directory);
+    throw error;
+  });
+  const admin = { cn: 'admin', group: 'system:masters' };
+  const kubeconfig = await plane.identities.kubeconfig(admin, plane.server);
+  const cluster = new Cluster(directory, plane, kubeconfig, await clientOf(kubeconfig));
   try {
-    await accountIn('default');
+    await cluster.accountIn('default');
     await cluster.createNodes(isList(nodes) ? nodes : plainNodes(nodes));
   } catch (error) {
     await cluster.stop();
     throw error;
   }
+  t?.teardown(() => cluster.stop());
   return cluster;
+}
+
+/** A client with the rights of a kubeconfig. */
+export async function clientOf(kubeconfig: string, userAgent = 'archwright-e2e'): Promise<KubeClient> {
+  const access = await kubeconfigAccess({ path: kubeconfig });
+  if (access === undefined) throw new TypeError('the kubeconfig that was just written gives no access');
+  return createKubeClient({ access, userAgent });
 }
 
 function isList(nodes: NonNullable<ClusterOptions['nodes']>): nodes is readonly FakeNode[] {

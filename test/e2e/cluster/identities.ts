@@ -2,26 +2,11 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createCa, type IssueOptions, type TestCa } from '../../support/certificates.ts';
+import { createCa, type IssueOptions } from '../../support/certificates.ts';
 
-export interface Identities {
-  readonly ca: TestCa;
-  readonly caFile: string;
-  readonly caKeyFile: string;
-  /** Files that prove service accounts. */
-  readonly accountKey: string;
-  readonly accountPublicKey: string;
-  /** Writes `<name>.crt` and `<name>.key`. */
-  issue(name: string, options: IssueOptions): Promise<{ readonly cert: string; readonly key: string }>;
-  /**
-   * Writes a kubeconfig for a user.
-   * @param server `https://…`
-   * @returns its path
-   */
-  kubeconfig(user: { readonly cn: string; readonly group?: string }, server: string): Promise<string>;
-}
+export type Identities = Awaited<ReturnType<typeof createIdentities>>;
 
-export async function createIdentities(directory: string): Promise<Identities> {
+export async function createIdentities(directory: string) {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const write = async (name: string, text: string): Promise<string> => {
     const path = join(directory, name);
@@ -37,42 +22,31 @@ export async function createIdentities(directory: string): Promise<Identities> {
     ca,
     caFile: await write('ca.crt', ca.cert),
     caKeyFile: await write('ca.key', ca.key),
-    accountKey: await write(
-      'sa.key',
-      accounts.privateKey.export({ type: 'pkcs1', format: 'pem' }).toString(),
-    ),
-    accountPublicKey: await write(
-      'sa.pub',
-      accounts.publicKey.export({ type: 'spki', format: 'pem' }).toString(),
-    ),
-    issue: async (name, options) => {
+    /** Files that prove service accounts. */
+    accountKey: await write('sa.key', `${accounts.privateKey.export({ type: 'pkcs1', format: 'pem' })}`),
+    accountPublicKey: await write('sa.pub', `${accounts.publicKey.export({ type: 'spki', format: 'pem' })}`),
+    /** Writes `<name>.crt` and `<name>.key`. */
+    issue: async (name: string, options: IssueOptions) => {
       const pair = await ca.issue(options);
       return { cert: await write(`${name}.crt`, pair.cert), key: await write(`${name}.key`, pair.key) };
     },
-    kubeconfig: async ({ cn, group }, server) => {
-      const pair = await ca.issue({
-        cn,
-        client: true,
-        ...(group !== undefined && { organizations: [group] }),
-      });
+    /** Writes a kubeconfig for a user, and returns its path. @param server `https://…` */
+    kubeconfig: async ({ cn, group }: { readonly cn: string; readonly group?: string }, server: string) => {
+      const organizations = group === undefined ? [] : [group];
+      const pair = await ca.issue({ cn, client: true, organizations });
       const base64 = (text: string): string => Buffer.from(text).toString('base64');
+      const cluster = { server, 'certificate-authority-data': base64(ca.cert) };
+      const user = { 'client-certificate-data': base64(pair.cert), 'client-key-data': base64(pair.key) };
       kubeconfigs += 1;
-      return write(
-        `${cn.replaceAll(':', '-')}-${kubeconfigs}.kubeconfig`,
-        JSON.stringify({
-          apiVersion: 'v1',
-          kind: 'Config',
-          clusters: [{ name: 'e2e', cluster: { server, 'certificate-authority-data': base64(ca.cert) } }],
-          users: [
-            {
-              name: cn,
-              user: { 'client-certificate-data': base64(pair.cert), 'client-key-data': base64(pair.key) },
-            },
-          ],
-          contexts: [{ name: 'e2e', context: { cluster: 'e2e', user: cn } }],
-          'current-context': 'e2e',
-        }),
-      );
+      const config = {
+        apiVersion: 'v1',
+        kind: 'Config',
+        clusters: [{ name: 'e2e', cluster }],
+        users: [{ name: cn, user }],
+        contexts: [{ name: 'e2e', context: { cluster: 'e2e', user: cn } }],
+        'current-context': 'e2e',
+      };
+      return write(`${cn.replaceAll(':', '-')}-${kubeconfigs}.kubeconfig`, JSON.stringify(config));
     },
   };
 }

@@ -5,45 +5,23 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { image, multiArch } from '../../support/registry/content.ts';
-import { startTestRegistry, type TestRegistry } from '../../support/registry/server.ts';
+import { startTestRegistry } from '../../support/registry/server.ts';
 import type { Cluster } from './harness.ts';
 
-export type RegistryName = 'public' | 'private' | 'troubled';
-
-export interface Images {
-  readonly public: TestRegistry;
-  readonly private: TestRegistry;
-  readonly troubled: TestRegistry;
-  /** Settings by which agents and webhooks trust all of them. */
-  readonly settings: Readonly<Record<string, string>>;
-  /** Setting by which an agent's node has the login of the private registry. */
-  readonly hostSettings: Readonly<Record<string, string>>;
-  /** A Secret's `.dockerconfigjson` for the private registry, base64. */
-  readonly pullSecret: string;
-  /**
-   * Puts an image into a registry.
-   * @param architectures such as `arm64`, or `windows/amd64`; one: a single manifest; several: an index
-   * @returns its reference
-   */
-  push(repository: string, architectures: readonly string[], where?: RegistryName): string;
-}
+export type Images = Awaited<ReturnType<typeof startImages>>;
 
 const login = { username: 'puller', password: 'e2e-password' };
 
-export async function startImages(cluster: Cluster): Promise<Images> {
+export async function startImages(cluster: Cluster) {
   const users = { [login.username]: login.password };
   const [open, closed, troubled] = await Promise.all([
     startTestRegistry(),
     startTestRegistry({ auth: { kind: 'basic', users } }),
     startTestRegistry(),
   ]);
-  const registries: Readonly<Record<RegistryName, TestRegistry>> = {
-    public: open,
-    private: closed,
-    troubled,
-  };
+  const registries = { public: open, private: closed, troubled };
   cluster.onStop(async () => {
-    await Promise.all(Object.values(registries).map((registry) => registry.close()));
+    await Promise.all([open.close(), closed.close(), troubled.close()]);
   });
   const caFile = join(cluster.directory, 'registries.crt');
   await writeFile(caFile, `${open.ca}\n${closed.ca}\n${troubled.ca}`);
@@ -54,19 +32,27 @@ export async function startImages(cluster: Cluster): Promise<Images> {
   await writeFile(join(hostRoot, 'var/lib/kubelet/config.json'), dockerConfig, { mode: 0o600 });
   return {
     ...registries,
+    /** Settings by which agents and webhooks trust all of them. */
     settings: { 'ca-files': caFile },
+    /** Setting by which an agent's node has the login of the private registry. */
     hostSettings: { 'host-root': hostRoot },
-    pullSecret: Buffer.from(dockerConfig).toString('base64'),
-    push: (repository, architectures, where = 'public') => {
-      const registry = registries[where];
+    /**
+     * Puts an image into a registry, and returns its reference.
+     * @param architectures such as `arm64`, or `windows/amd64`; one: a single manifest; several: an index
+     */
+    push: (
+      repository: string,
+      architectures: readonly string[],
+      where: keyof typeof registries = 'public',
+    ): string => {
       const platforms = architectures.map((name) =>
         /^(?:linux|windows)\//.test(name) ? name : `linux/${name}`,
       );
-      const [only, ...more] = platforms;
-      const single = only !== undefined && more.length === 0;
+      const [only = '', ...more] = platforms;
       const options = { label: repository };
-      registry.push(repository, '1', single ? image(only, options) : multiArch(platforms, options));
-      return `${registry.host}/${repository}:1`;
+      const content = more.length === 0 ? image(only, options) : multiArch(platforms, options);
+      registries[where].push(repository, '1', content);
+      return `${registries[where].host}/${repository}:1`;
     },
   };
 }

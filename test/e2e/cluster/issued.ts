@@ -11,9 +11,14 @@ import { createLog } from '../../../src/telemetry/log.ts';
 import { ownNamespace } from './archwright.ts';
 import { patience, type Cluster } from './harness.ts';
 
-/** Webhooks for the pods of `default`, with `failurePolicy: Fail`. */
-export function webhooksYaml(url: string): string {
-  return `webhooks:
+/** Writes webhooks for the pods of `default`, with `failurePolicy: Fail`. @returns the path of the file */
+export async function writeWebhooksFile(cluster: Cluster, url: string): Promise<string> {
+  const directory = join(cluster.directory, 'config');
+  await mkdir(directory);
+  const file = join(directory, 'webhooks.yaml');
+  await writeFile(
+    file,
+    `webhooks:
   - name: pods.arch.example
     admissionReviewVersions: [v1]
     sideEffects: None
@@ -23,15 +28,8 @@ export function webhooksYaml(url: string): string {
     rules: [{ apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE] }]
     namespaceSelector:
       matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [default] }]
-`;
-}
-
-/** @returns the path of the file with them */
-export async function writeWebhooksFile(cluster: Cluster, url: string): Promise<string> {
-  const directory = join(cluster.directory, 'config');
-  await mkdir(directory);
-  const file = join(directory, 'webhooks.yaml');
-  await writeFile(file, webhooksYaml(url));
+`,
+  );
   return file;
 }
 
@@ -68,8 +66,11 @@ export async function secretTexts(
   name: string,
   namespace = ownNamespace,
 ): Promise<Record<string, string>> {
-  const { data = {} } = await cluster.get<Secret>(paths.secrets(namespace, name));
-  return Object.fromEntries(
-    Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
-  );
+  return textsOf(await cluster.get<Secret>(paths.secrets(namespace, name))) ?? {};
+}
+
+export function textsOf(secret: Secret | undefined): Record<string, string> | undefined {
+  if (secret === undefined) return undefined;
+  const entries = Object.entries(secret.data ?? {});
+  return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]));
 }

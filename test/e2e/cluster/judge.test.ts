@@ -38,14 +38,12 @@ const shown = 5;
 
 void t.test('random pods', async (t) => {
   t.comment(`E2E_SEED=${seed} E2E_CASES=${count}`);
-  const cluster = await startCluster({ nodes, schedulerQps: 1000 });
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({ nodes, schedulerQps: 1000 }, t);
   const random = createRandom(seed);
   const cases = Array.from({ length: count }, (_, index) => generateCase(random, index));
   const images = await startImages(cluster);
   const references = pushImages(images);
-  const pods = await watch<PodNow>(cluster.client, '/api/v1/pods');
-  t.teardown(() => pods.close());
+  const pods = await watch<PodNow>(cluster.client, '/api/v1/pods', {}, t);
   const everGated = new Set<string>();
   pods.onChange(({ object }) => {
     if (isGated(object)) everGated.add(`${object.metadata?.namespace}/${object.metadata?.name}`);

@@ -9,7 +9,6 @@ import {
   configureWebhook,
   ownNamespace,
   prepareArchwright,
-  programEntry,
   runArchwright,
   startController,
   startWebhook,
@@ -17,7 +16,6 @@ import {
 import { startCluster, type Cluster } from './harness.ts';
 import { differences, listEverything } from './listing.ts';
 import { isGated, podOf } from './pods.ts';
-import { startProcess } from './processes.ts';
 import { watch } from './watch.ts';
 
 const leaseMs = 6000;
@@ -47,8 +45,7 @@ async function untilGating(cluster: Cluster, wanted: boolean, ms: number): Promi
 }
 
 void t.test('gates only while a controller leads; clean leaves nothing behind', async (t) => {
-  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } }, t);
   const tls = await prepareArchwright(cluster);
   const before = await listEverything(cluster, ['pods']);
 
@@ -84,17 +81,10 @@ void t.test('gates only while a controller leads; clean leaves nothing behind', 
   await pods.until('pods wait behind gates', () => gatedNow() >= 50);
 
   const args = ['clean', `--kubeconfig=${cluster.kubeconfig}`, '--webhook-configuration=archwright'];
-  const killed = startProcess({
-    name: 'archwright-clean-killed',
-    program: process.execPath,
-    args: [programEntry, ...args],
-    env: { PATH: process.env['PATH'] ?? '', HOME: cluster.directory },
-    logs: cluster.logs,
+  const killed = await runArchwright(cluster, args, (line, running) => {
+    if (line.includes('webhook configuration: 1 done')) setTimeout(() => running.signal('SIGKILL'), 50);
   });
-  killed.onLine((line) => {
-    if (line.includes('webhook configuration: 1 done')) setTimeout(() => killed.signal('SIGKILL'), 50);
-  });
-  t.equal(await killed.ended, 'SIGKILL', 'the first one ends in the middle');
+  t.equal(killed.code, 'SIGKILL', 'the first one ends in the middle');
   t.ok(gatedNow() > 0, 'and leaves gates behind');
 
   const { code, output } = await runArchwright(cluster, args);

@@ -1,76 +1,34 @@
 /** Pods on nodes that cannot run them, in a cluster without kubelets. */
-import { type Cluster } from './harness.ts';
-import type { PodNow } from './pods.ts';
-import type { Watched } from './watch.ts';
+import type { Cluster } from './harness.ts';
+import { podPath, type PodNow } from './pods.ts';
+import { hasCondition, type Watched } from './watch.ts';
 
-export const isReady = ({ status }: PodNow): boolean =>
-  status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') ?? false;
 export const isGoing = ({ metadata }: PodNow): boolean => metadata?.deletionTimestamp !== undefined;
 export const isOn = ({ spec }: PodNow, architecture: string): boolean =>
   spec.nodeName?.startsWith(architecture) ?? false;
-
-export interface DeploymentOptions {
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly namespace?: string;
-  /** Of each pod. */
-  readonly cpu?: string;
-}
-
-export function deployment(
-  name: string,
-  image: string,
-  replicas: number,
-  { labels = {}, namespace, cpu }: DeploymentOptions = {},
-): object {
-  const resources = cpu === undefined ? {} : { requests: { cpu } };
-  return {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name, ...(namespace !== undefined && { namespace }) },
-    spec: {
-      replicas,
-      selector: { matchLabels: { app: name } },
-      template: {
-        metadata: { labels: { app: name, ...labels } },
-        spec: { containers: [{ name: 'app', image, resources }], terminationGracePeriodSeconds: 1 },
-      },
-    },
-  };
-}
 
 export async function cordon(
   cluster: Cluster,
   nodes: readonly string[],
   unschedulable: boolean,
 ): Promise<void> {
-  for (const node of nodes) {
-    const body = { spec: { unschedulable } };
-    await cluster.merge(`/api/v1/nodes/${node}`, body);
-  }
+  for (const node of nodes) await cluster.merge(`/api/v1/nodes/${node}`, { spec: { unschedulable } });
 }
 
 /** Sets the status that a kubelet reports for a binary of another architecture. */
-export async function crash(cluster: Cluster, pod: PodNow): Promise<void> {
-  const { name = '', namespace = '' } = pod.metadata ?? {};
-  const { image = '' } = pod.spec.containers[0] ?? {};
-  const status = {
-    conditions: [{ type: 'Ready', status: 'False' }],
-    containerStatuses: [
-      {
-        name: 'app',
-        image,
-        imageID: '',
-        ready: false,
-        restartCount: 4,
-        state: { waiting: { reason: 'CrashLoopBackOff' } },
-        lastState: { terminated: { reason: 'Error', exitCode: 255 } },
-      },
-    ],
+export async function crash(cluster: Cluster, { metadata, spec }: PodNow): Promise<void> {
+  const container = {
+    name: 'app',
+    image: spec.containers[0]?.image ?? '',
+    imageID: '',
+    ready: false,
+    restartCount: 4,
+    state: { waiting: { reason: 'CrashLoopBackOff' } },
+    lastState: { terminated: { reason: 'Error', exitCode: 255 } },
   };
-  await cluster.patch(`/api/v1/namespaces/${namespace}/pods/${name}/status`, {
-    type: 'strategic',
-    body: { status },
-  });
+  const status = { conditions: [{ type: 'Ready', status: 'False' }], containerStatuses: [container] };
+  const path = `${podPath(metadata?.name ?? '', metadata?.namespace)}/status`;
+  await cluster.patch(path, { type: 'strategic', body: { status } });
 }
 
 export const podsOf = (pods: Iterable<PodNow>, app: string): PodNow[] =>
@@ -83,15 +41,13 @@ export async function settledOn(
   architecture: string,
   count: number,
 ): Promise<PodNow[]> {
+  const isSettled = (pod: PodNow): boolean =>
+    hasCondition(pod, 'Ready') && !isGoing(pod) && isOn(pod, architecture);
   return pods.until(
     `${count} ready pods of ${app} on ${architecture}`,
     (objects) => {
       const found = podsOf(objects.values(), app);
-      return (
-        found.length === count &&
-        found.every((pod) => isReady(pod) && !isGoing(pod) && isOn(pod, architecture)) &&
-        found
-      );
+      return found.length === count && found.every(isSettled) && found;
     },
     120_000,
   );

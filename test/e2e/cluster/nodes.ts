@@ -1,6 +1,6 @@
 /** Nodes that exist as objects only; kwok keeps them ready and lets their pods run. */
-import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { Node } from '../../../src/kube/api/objects.ts';
+import { hasCondition, type Condition } from './watch.ts';
 
 export interface Taint {
   readonly key: string;
@@ -20,9 +20,7 @@ export interface FakeNode {
 /** The fields of a node that tests read. */
 export interface NodeObject extends Node {
   readonly spec?: { readonly taints?: readonly Taint[] };
-  readonly status?: Node['status'] & {
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-  };
+  readonly status?: Node['status'] & { readonly conditions?: readonly Condition[] };
 }
 
 /** `{amd64: 2}` → `amd64-0`, `amd64-1`. */
@@ -32,53 +30,43 @@ export function plainNodes(counts: Readonly<Record<string, number>>): readonly F
   );
 }
 
-/** Creates a node; it is ready a moment later. */
-export async function createNode(client: KubeClient, node: FakeNode): Promise<void> {
-  const { name, architecture, labels = {}, taints = [], pods = 110 } = node;
+/** A node is ready a moment after it is created. */
+export function nodeToCreate({ name, architecture, labels, taints = [], pods = 110 }: FakeNode): object {
   const size = { cpu: '64', memory: '256Gi', pods: String(pods) };
-  await client.create(
-    '/api/v1/nodes',
-    {
-      apiVersion: 'v1',
-      kind: 'Node',
-      metadata: {
-        name,
-        annotations: { 'kwok.x-k8s.io/node': 'fake' },
-        labels: {
-          'kubernetes.io/os': 'linux',
-          'kubernetes.io/arch': architecture,
-          'kubernetes.io/hostname': name,
-          ...labels,
-        },
-      },
-      spec: { taints },
-      status: {
-        capacity: size,
-        allocatable: size,
-        nodeInfo: {
-          operatingSystem: 'linux',
-          architecture,
-          kubeletVersion: 'v1.36.3',
-          containerRuntimeVersion: '',
-          kernelVersion: '',
-          osImage: '',
-          bootID: '',
-          machineID: '',
-          systemUUID: '',
-          kubeProxyVersion: '',
-        },
+  const unknown =
+    'containerRuntimeVersion kernelVersion osImage bootID machineID systemUUID kubeProxyVersion';
+  return {
+    metadata: {
+      name,
+      annotations: { 'kwok.x-k8s.io/node': 'fake' },
+      labels: {
+        'kubernetes.io/os': 'linux',
+        'kubernetes.io/arch': architecture,
+        'kubernetes.io/hostname': name,
+        ...labels,
       },
     },
-    { signal: AbortSignal.timeout(30_000) },
-  );
-}
-
-export function isReady(node: NodeObject): boolean {
-  return (node.status?.conditions ?? []).some(({ type, status }) => type === 'Ready' && status === 'True');
+    spec: { taints },
+    status: {
+      capacity: size,
+      allocatable: size,
+      nodeInfo: {
+        ...Object.fromEntries(unknown.split(' ').map((field) => [field, ''])),
+        operatingSystem: 'linux',
+        architecture,
+        kubeletVersion: 'v1.36.3',
+      },
+    },
+  };
 }
 
 /** Ready, and without the node controller's taints, which it removes a moment later. */
 export function takesPods(node: NodeObject | undefined): boolean {
-  if (node === undefined || !isReady(node)) return false;
-  return !(node.spec?.taints ?? []).some(({ key }) => key.startsWith('node.kubernetes.io/'));
+  const taints = node?.spec?.taints ?? [];
+  return hasCondition(node, 'Ready') && !taints.some(({ key }) => key.startsWith('node.kubernetes.io/'));
+}
+
+/** archwright's taints on a node. */
+export function ownTaints(node: NodeObject | undefined): readonly Taint[] {
+  return (node?.spec?.taints ?? []).filter(({ key }) => key.startsWith('arch.example/'));
 }

@@ -14,6 +14,7 @@ import {
   schema1,
   type Content,
 } from '../../support/registry/content.ts';
+import { requiring } from '../../support/placement-input.ts';
 import { startCluster } from './harness.ts';
 import { nodeOf, podOf } from './pods.ts';
 import { startArchwright } from './start-archwright.ts';
@@ -36,14 +37,16 @@ function bytesOf(pod: Pod): number {
 }
 
 void t.test('odd pods', async (t) => {
-  const cluster = await startCluster({
-    nodes: [
-      { name: 'amd64-0', architecture: 'amd64' },
-      { name: 'arm64-0', architecture: 'arm64' },
-      { name: 'windows-0', architecture: 'amd64', labels: { 'kubernetes.io/os': 'windows' } },
-    ],
-  });
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster(
+    {
+      nodes: [
+        { name: 'amd64-0', architecture: 'amd64' },
+        { name: 'arm64-0', architecture: 'arm64' },
+        { name: 'windows-0', architecture: 'amd64', labels: { 'kubernetes.io/os': 'windows' } },
+      ],
+    },
+    t,
+  );
   const { images } = await startArchwright(cluster, { settings: { 'on-unknown-image': 'gate' } });
   const push = (name: string, content: Content): string => {
     images.public.push(name, '1', content);
@@ -146,10 +149,7 @@ void t.test('odd pods', async (t) => {
       { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }] },
       { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['linux'] }] },
     ];
-    const affinity = {
-      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
-    };
-    await create('forged', app, { affinity }, { [decision]: JSON.stringify(record) });
+    await create('forged', app, requiring(terms), { [decision]: JSON.stringify(record) });
     t.equal(await nodeOf(cluster, 'forged'), 'arm64-0');
     await create('rubbish', app, {}, { [decision]: '{"v":1,"added":[[]]' });
     t.equal(await nodeOf(cluster, 'rubbish'), 'arm64-0');

@@ -1,18 +1,13 @@
-/** Pods in tests: how they are written, what archwright did to them, and where they run. */
-import type { Pod, PodSpec } from '../../../src/kube/api/objects.ts';
+/** Pods and workloads in tests: how they are written, what archwright did to them, and where they run. */
+import type { KubeObject, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
 import type { Cluster } from './harness.ts';
-import { waitFor } from './watch.ts';
+import { waitFor, type Condition, type Watched } from './watch.ts';
 
 export type PodNow = Pod & {
   readonly status?: {
     readonly phase?: string;
-    readonly conditions?: readonly {
-      readonly type: string;
-      readonly status: string;
-      readonly reason?: string;
-      readonly message?: string;
-    }[];
+    readonly conditions?: readonly Condition[];
     readonly containerStatuses?: readonly {
       readonly containerID?: string;
       readonly state?: { readonly waiting?: { readonly reason?: string } };
@@ -35,6 +30,36 @@ export function podOf(
   };
 }
 
+/** A workload of one container, with `app: NAME` on its pods. @param more of its spec */
+export function workload(
+  kind: 'Deployment' | 'DaemonSet',
+  name: string,
+  container: object,
+  { namespace = 'default', labels = {}, pod = {}, ...more }: WorkloadOptions = {},
+): object {
+  return {
+    apiVersion: 'apps/v1',
+    kind,
+    metadata: { name, namespace },
+    spec: {
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { labels: { app: name, ...labels } },
+        spec: { terminationGracePeriodSeconds: 1, containers: [{ name: 'app', ...container }], ...pod },
+      },
+      ...more,
+    },
+  };
+}
+
+interface WorkloadOptions {
+  readonly namespace?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** More of the spec of its pods. */
+  readonly pod?: object;
+  readonly replicas?: number;
+}
+
 export const podPath = (name: string, namespace = 'default'): string =>
   `/api/v1/namespaces/${namespace}/pods/${name}`;
 
@@ -43,12 +68,8 @@ export const isGated = (pod: Pod | undefined): boolean =>
 
 /** Waits until a pod is bound. @returns the name of its node */
 export async function nodeOf(cluster: Cluster, name: string, namespace?: string): Promise<string> {
-  const pod = await waitFor<Pod>(
-    cluster.client,
-    podPath(name, namespace),
-    (now) => now?.spec.nodeName !== undefined,
-  );
-  return pod?.spec.nodeName ?? '';
+  const isBound = (now: Pod | undefined): boolean => now?.spec.nodeName !== undefined;
+  return (await waitFor<Pod>(cluster.client, podPath(name, namespace), isBound))?.spec.nodeName ?? '';
 }
 
 /** Waits until a pod runs, or its time is over. */
@@ -62,4 +83,24 @@ export async function runningPod(
   const pod = await waitFor<PodNow>(cluster.client, podPath(name, namespace), isRunning, ms);
   if (pod === undefined) throw new TypeError(`${name} is gone`);
   return pod;
+}
+
+export interface EventNow extends KubeObject {
+  readonly reason?: string;
+  readonly message?: string;
+  readonly involvedObject?: { readonly kind?: string; readonly name?: string; readonly fieldPath?: string };
+}
+
+/** Waits for an event with this reason. @param of an object of this kind and name */
+export async function told(
+  events: Watched<EventNow>,
+  reason: string,
+  [kind, name]: readonly [kind?: string, name?: RegExp] = [],
+  ms?: number,
+): Promise<EventNow> {
+  const isIt = ({ reason: found, involvedObject = {} }: EventNow): boolean =>
+    found === reason &&
+    (kind === undefined || involvedObject.kind === kind) &&
+    (name === undefined || name.test(involvedObject.name ?? ''));
+  return events.until(`${reason} of ${kind} ${name}`, (all) => [...all.values()].find(isIt), ms);
 }

@@ -12,14 +12,12 @@ import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
 import { openConnection, type AgentConnection } from '../../../src/fleet/agents/connection.ts';
-import { kubeconfigAccess } from '../../../src/kube/api/access.ts';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { ownNamespace, startAgent, startWebhook, type Server, type TlsDirs } from './archwright.ts';
-import { patience, startCluster, type Cluster } from './harness.ts';
+import { ownNamespace, startAgent, startWebhook, tryPod, type Server, type TlsDirs } from './archwright.ts';
+import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
 import { mount, secretTexts, writeWebhooksFile } from './issued.ts';
 import { freePorts } from './ports.ts';
 import { waitFor } from './watch.ts';
@@ -32,41 +30,36 @@ const lagMs = 2000;
 const leaderMs = 12_000;
 const name = 'archwright';
 
-const rights = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: { name: archwright-controller, namespace: ${ownNamespace} }
-rules:
-  - apiGroups: ['']
-    resources: [secrets]
-    resourceNames: [archwright-ca, archwright-webhook-tls, archwright-agent-tls, archwright-webhook-client-tls, archwright-controller-client-tls]
-    verbs: [get, list, watch, create, patch]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: { name: archwright-controller, namespace: ${ownNamespace} }
-roleRef: { apiGroup: rbac.authorization.k8s.io, kind: Role, name: archwright-controller }
-subjects: [{ apiGroup: rbac.authorization.k8s.io, kind: User, name: archwright-controller }]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: { name: archwright-controller }
-rules:
-  - apiGroups: [admissionregistration.k8s.io]
-    resources: [mutatingwebhookconfigurations]
-    resourceNames: [${name}]
-    verbs: [get, list, watch, patch]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: { name: archwright-controller }
-roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: archwright-controller }
-subjects: [{ apiGroup: rbac.authorization.k8s.io, kind: User, name: archwright-controller }]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingWebhookConfiguration
-metadata: { name: ${name} }
-`;
+const rbac = { apiGroup: 'rbac.authorization.k8s.io' };
+const rbacApi = { apiVersion: `${rbac.apiGroup}/v1`, metadata: { name: 'archwright-controller' } };
+const subjects = [{ ...rbac, kind: 'User', name: 'archwright-controller' }];
+const secretNames = ['ca', 'webhook-tls', 'agent-tls', 'webhook-client-tls', 'controller-client-tls'];
+const rights = {
+  Role: {
+    apiGroups: [''],
+    resources: ['secrets'],
+    resourceNames: secretNames.map((each) => `archwright-${each}`),
+    verbs: ['get', 'list', 'watch', 'create', 'patch'],
+  },
+  ClusterRole: {
+    apiGroups: ['admissionregistration.k8s.io'],
+    resources: ['mutatingwebhookconfigurations'],
+    resourceNames: [name],
+    verbs: ['get', 'list', 'watch', 'patch'],
+  },
+};
+
+/** Exactly the documented rights of the controller, and a configuration without webhooks. */
+async function grant(cluster: Cluster): Promise<void> {
+  for (const [kind, rule] of Object.entries(rights)) {
+    const metadata = { ...rbacApi.metadata, ...(kind === 'Role' && { namespace: ownNamespace }) };
+    const roleRef = { ...rbac, kind, name: metadata.name };
+    await cluster.create({ ...rbacApi, kind, metadata, rules: [rule] });
+    await cluster.create({ ...rbacApi, kind: `${kind}Binding`, metadata, roleRef, subjects });
+  }
+  const kind = 'MutatingWebhookConfiguration';
+  await cluster.create({ apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata: { name } });
+}
 
 /** One leader after the other, until the signal aborts. */
 async function lead(
@@ -76,8 +69,6 @@ async function lead(
   lines: string[],
 ): Promise<void> {
   const kubeconfig = await cluster.identities.kubeconfig({ cn: 'archwright-controller' }, cluster.server);
-  const access = await kubeconfigAccess({ path: kubeconfig });
-  if (access === undefined) throw new TypeError('no access');
   const configuration = {
     ...defaultConfiguration(),
     namespace: ownNamespace,
@@ -86,7 +77,7 @@ async function lead(
   };
   const log = createLog({ level: 'info', destination: { write: (line) => void lines.push(line) } });
   while (!signal.aborted) {
-    const client = createKubeClient({ access, userAgent: 'archwright-controller' });
+    const client = await clientOf(kubeconfig, 'archwright-controller');
     const leading = {
       signal: AbortSignal.any([signal, AbortSignal.timeout(leaderMs)]),
       client,
@@ -103,11 +94,10 @@ async function lead(
 }
 
 void t.test('a rotation under load loses no admission', async (t) => {
-  const cluster = await startCluster();
-  t.teardown(() => cluster.stop());
+  const cluster = await startCluster({}, t);
   const { client } = cluster;
   await cluster.createNamespace(ownNamespace);
-  await cluster.applyYaml(rights);
+  await grant(cluster);
   const [port = 0] = await freePorts(1);
   const webhooksFile = await writeWebhooksFile(cluster, `https://127.0.0.1:${port}`);
   const lines: string[] = [];
@@ -142,14 +132,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   };
   const pods = async (): Promise<void> => {
     while (!ending.signal.aborted) {
-      const one = async (): Promise<void> => {
-        const spec = { containers: [{ name: 'app', image: 'x.invalid/x:1', imagePullPolicy: 'Never' }] };
-        const pod = { metadata: { generateName: 'load-' }, spec };
-        const path = '/api/v1/namespaces/default/pods';
-        await client
-          .create(path, pod, { signal: patience(), query: { dryRun: 'All' } })
-          .then(() => (counts.pods += 1), told);
-      };
+      const one = (): Promise<unknown> => tryPod(cluster).then(() => (counts.pods += 1), told);
       // More at once than the API server keeps connections for, so that some begin with a handshake.
       await Promise.all(Array.from({ length: 12 }, one));
       await pause(100);
@@ -189,9 +172,8 @@ void t.test('a rotation under load loses no admission', async (t) => {
   }
   ending.abort(new Error('enough'));
   await Promise.all([...load, led]);
-  t.comment(
-    `${counts.pods} pods, ${counts.requests} requests, ${authorities.size} authorities, ${leaves.size} certificates of the webhook`,
-  );
+  const seen = `${authorities.size} authorities, ${leaves.size} certificates of the webhook`;
+  t.comment(`${counts.pods} pods, ${counts.requests} requests, ${seen}`);
   t.same(refused.slice(0, 5), [], `${refused.length} refused`);
   t.ok(authorities.size >= 3, 'two authorities were replaced');
   t.ok(leaves.size >= 4);

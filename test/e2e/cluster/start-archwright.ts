@@ -9,10 +9,8 @@ import {
   startAgent,
   startController,
   startWebhook,
-  type Server,
   type Settings,
   type TlsDirs,
-  type WebhookConfigurationOptions,
 } from './archwright.ts';
 import type { Cluster } from './harness.ts';
 import { startImages, type Images } from './images.ts';
@@ -25,7 +23,8 @@ export const shortLease: Settings = {
   'lease-retry-period': '300ms',
 };
 
-export interface AdmissionOptions extends Pick<WebhookConfigurationOptions, 'failurePolicy'> {
+export interface AdmissionOptions {
+  readonly failurePolicy?: 'Ignore' | 'Fail';
   /** Default: registries of its own. */
   readonly images?: Images;
   /** Default: new certificates. */
@@ -34,15 +33,8 @@ export interface AdmissionOptions extends Pick<WebhookConfigurationOptions, 'fai
   readonly settings?: Settings;
 }
 
-export interface Admission {
-  readonly images: Images;
-  readonly tls: TlsDirs;
-  readonly agents: readonly [Server];
-  readonly webhook: Server;
-}
-
 /** An agent with the registries' certificates and logins, and a webhook that the API server calls. */
-export async function startAdmission(cluster: Cluster, options: AdmissionOptions = {}): Promise<Admission> {
+export async function startAdmission(cluster: Cluster, options: AdmissionOptions = {}) {
   const { settings = {}, failurePolicy = 'Ignore' } = options;
   const images = options.images ?? (await startImages(cluster));
   const tls = options.tls ?? (await prepareArchwright(cluster));
@@ -55,11 +47,7 @@ export async function startAdmission(cluster: Cluster, options: AdmissionOptions
 }
 
 /** The same with a controller. Resolves when it leads: before, no pod is gated. @param more settings of the controller */
-export async function startArchwright(
-  cluster: Cluster,
-  options: AdmissionOptions = {},
-  more: Settings = {},
-): Promise<Admission & { readonly controller: Server }> {
+export async function startArchwright(cluster: Cluster, options: AdmissionOptions = {}, more: Settings = {}) {
   const admission = await startAdmission(cluster, options);
   const { tls, agents } = admission;
   const controller = await startController(cluster, {

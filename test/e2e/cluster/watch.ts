@@ -3,6 +3,7 @@
  * program's caches, and survives restarts of the API server.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Test } from 'tap';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { Query } from '../../../src/kube/api/transport.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
@@ -14,11 +15,40 @@ export interface Seen<T> {
   readonly at: number;
 }
 
-export interface Watched<T> {
+/** Enough for a loaded machine. */
+const defaultMs = 30_000;
+const idleMs = 600_000;
+const retryMs = 50;
+
+export class Watched<T extends KubeObject> {
   /** By `namespace/name`, or by name for cluster-scoped objects. */
-  readonly objects: ReadonlyMap<string, T>;
+  readonly objects = new Map<string, T>();
+  readonly #client: KubeClient;
+  readonly #path: string;
+  readonly #query: Query;
+  readonly #stopping = new AbortController();
+  readonly #listeners = new Set<(seen: Seen<T>) => void>();
+  readonly #listed = Promise.withResolvers<void>();
+
+  constructor(client: KubeClient, path: string, query: Query) {
+    this.#client = client;
+    this.#path = path;
+    this.#query = query;
+    void this.#run();
+  }
+
+  /** Resolves when the collection has been listed once. */
+  async listed(): Promise<void> {
+    const late = (): void => this.#listed.reject(new Error(`${this.#path} cannot be listed`));
+    const timer = setTimeout(late, defaultMs);
+    await this.#listed.promise.finally(() => clearTimeout(timer));
+  }
+
   /** Calls the listener with each change after it is in `objects`. */
-  onChange(listener: (seen: Seen<T>) => void): void;
+  onChange(listener: (seen: Seen<T>) => void): void {
+    this.#listeners.add(listener);
+  }
+
   /**
    * Waits until something is true of the objects.
    * @param found returns the result; `undefined` and `false`: not yet
@@ -27,101 +57,84 @@ export interface Watched<T> {
   until<R>(
     what: string,
     found: (objects: ReadonlyMap<string, T>) => R | undefined | false,
-    ms?: number,
-  ): Promise<R>;
-  close(): void;
+    ms = defaultMs,
+  ): Promise<R> {
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        clearTimeout(timeout);
+        this.#listeners.delete(look);
+        settle();
+      };
+      const look = (): void => {
+        try {
+          const result = found(this.objects);
+          if (result !== undefined && result !== false) end(() => resolve(result));
+        } catch (error) {
+          end(() => reject(error));
+        }
+      };
+      const late = new Error(`not within ${ms} ms: ${what} (${this.#path})`);
+      const timeout = setTimeout(() => end(() => reject(late)), ms);
+      this.#listeners.add(look);
+      look();
+    });
+  }
+
+  close(): void {
+    this.#listeners.clear();
+    this.#stopping.abort(new Error('closed'));
+  }
+
+  #take(type: Seen<T>['type'], object: T): void {
+    if (type === 'DELETED') this.objects.delete(keyOf(object));
+    else this.objects.set(keyOf(object), object);
+    const at = performance.now();
+    for (const listener of this.#listeners) listener({ type, object, at });
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await this.#follow(signal).catch(() => undefined);
+      await pause(retryMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    const query = this.#query;
+    const page = await this.#client.get<{ metadata: { resourceVersion: string }; items: T[] }>(this.#path, {
+      signal,
+      query,
+    });
+    const found = new Map(page.items.map((item) => [keyOf(item), item]));
+    for (const [key, object] of this.objects) if (!found.has(key)) this.#take('DELETED', object);
+    for (const [key, object] of found) {
+      const known = this.objects.get(key);
+      if (known?.metadata?.resourceVersion === object.metadata?.resourceVersion) continue;
+      this.#take(known ? 'MODIFIED' : 'ADDED', object);
+    }
+    this.#listed.resolve();
+    const { resourceVersion } = page.metadata;
+    const more = { ...query, watch: true, resourceVersion };
+    for await (const line of this.#client.lines(this.#path, { signal, query: more, idleMs })) {
+      const { type, object } = JSON.parse(line) as { type: Seen<T>['type'] | 'ERROR'; object: T };
+      if (type === 'ERROR') return;
+      this.#take(type, object);
+    }
+  }
 }
 
-/** Enough for a loaded machine. */
-const defaultMs = 30_000;
-const idleMs = 600_000;
-const retryMs = 50;
-
-/** Watches a collection such as `/api/v1/pods`. Resolves when it has been listed once. */
+/** Watches a collection such as `/api/v1/pods`. @param t the test with which it ends */
 export async function watch<T extends KubeObject>(
   client: KubeClient,
   path: string,
   query: Query = {},
+  t?: Test,
 ): Promise<Watched<T>> {
-  const stopping = new AbortController();
-  const objects = new Map<string, T>();
-  const listeners = new Set<(seen: Seen<T>) => void>();
-  const listed = Promise.withResolvers<void>();
-
-  function take(type: Seen<T>['type'], object: T): void {
-    const key = keyOf(object);
-    if (type === 'DELETED') objects.delete(key);
-    else objects.set(key, object);
-    const at = performance.now();
-    for (const listener of listeners) listener({ type, object, at });
-  }
-
-  async function follow(): Promise<void> {
-    const page = await client.get<{ metadata: { resourceVersion: string }; items: T[] }>(path, {
-      signal: stopping.signal,
-      query,
-    });
-    const found = new Map(page.items.map((item) => [keyOf(item), item]));
-    for (const [key, object] of objects) if (!found.has(key)) take('DELETED', object);
-    for (const [key, object] of found) {
-      const known = objects.get(key);
-      if (known?.metadata?.resourceVersion === object.metadata?.resourceVersion) continue;
-      take(known ? 'MODIFIED' : 'ADDED', object);
-    }
-    listed.resolve();
-    const { resourceVersion } = page.metadata;
-    const lines = client.lines(path, {
-      signal: stopping.signal,
-      query: { ...query, watch: true, resourceVersion },
-      idleMs,
-    });
-    for await (const line of lines) {
-      const { type, object } = JSON.parse(line) as { type: Seen<T>['type'] | 'ERROR'; object: T };
-      if (type === 'ERROR') return;
-      take(type, object);
-    }
-  }
-
-  async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await follow().catch(() => undefined);
-      await pause(retryMs, undefined, { signal: stopping.signal }).catch(() => undefined);
-    }
-  }
-  void run();
-  const timer = setTimeout(() => listed.reject(new Error(`${path} cannot be listed`)), defaultMs);
-  await listed.promise.finally(() => clearTimeout(timer));
-
-  return {
-    objects,
-    onChange: (listener) => void listeners.add(listener),
-    until: (what, found, ms = defaultMs) =>
-      new Promise((resolve, reject) => {
-        const end = (settle: () => void): void => {
-          clearTimeout(timeout);
-          listeners.delete(look);
-          settle();
-        };
-        const look = (): void => {
-          try {
-            const result = found(objects);
-            if (result !== undefined && result !== false) end(() => resolve(result));
-          } catch (error) {
-            end(() => reject(error));
-          }
-        };
-        const timeout = setTimeout(
-          () => end(() => reject(new Error(`not within ${ms} ms: ${what} (${path})`))),
-          ms,
-        );
-        listeners.add(look);
-        look();
-      }),
-    close: () => {
-      listeners.clear();
-      stopping.abort(new Error('closed'));
-    },
-  };
+  const watched = new Watched<T>(client, path, query);
+  t?.teardown(() => watched.close());
+  await watched.listed();
+  return watched;
 }
 
 /**
@@ -150,6 +163,20 @@ export async function waitFor<T extends KubeObject>(
     watched.close();
   }
 }
+
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+export const hasCondition = (
+  object: { readonly status?: { readonly conditions?: readonly Condition[] | undefined } } | undefined,
+  type: string,
+  status = 'True',
+): boolean =>
+  object?.status?.conditions?.some((each) => each.type === type && each.status === status) ?? false;
 
 function keyOf(object: KubeObject): string {
   const { namespace, name = '' } = object.metadata ?? {};

@@ -6,9 +6,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createKubectl } from './kubectl.ts';
 import { deletePods, podOf, whereRuns } from './pods.ts';
-import { namespace } from './release.ts';
+import { kubectlOf, namespace } from './release.ts';
 import { step } from './report.ts';
 import type { World } from './world.ts';
 
@@ -31,7 +30,7 @@ export async function documented(world: World, of: (name: string) => string): Pr
   mkdirSync(plugins);
   symlinkSync(launcher, join(plugins, 'kubectl-archwright'));
   const path = [plugins, dirname(process.execPath), '/usr/bin', '/bin'].join(':');
-  const kubectl = createKubectl(world.programs.kubectl, cluster.kubeconfig, '/tmp/documented', path);
+  const kubectl = kubectlOf(cluster, path);
   await cluster.create(podOf({ name: 'told', images: [images['plugin/mainframe'] ?? ''] }));
   await whereRuns(cluster, 'told');
   for (const { does, words, answers } of commands(images)) {

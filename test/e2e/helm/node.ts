@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Cluster } from '../cluster/harness.ts';
-import { isReady, type NodeObject } from '../cluster/nodes.ts';
-import { waitFor } from '../cluster/watch.ts';
+import type { NodeObject } from '../cluster/nodes.ts';
+import { hasCondition, waitFor } from '../cluster/watch.ts';
 import { kubeletConfiguration, pauseImage } from '../kubelet/node.ts';
 import { ready, startProcess, type Running } from '../cluster/processes.ts';
 import { cniPlugins } from '../programs/debian.ts';
@@ -133,12 +133,8 @@ export async function startRealNode({ programs, cluster, cgroup, labels }: RealN
       (name) => `--conntrack-${name}=0`,
     ),
   ]);
-  await waitFor<NodeObject>(
-    cluster.client,
-    `/api/v1/nodes/${nodeName}`,
-    (node) => node !== undefined && isReady(node),
-    60_000,
-  );
+  const isReady = (node: NodeObject | undefined): boolean => hasCondition(node, 'Ready');
+  await waitFor<NodeObject>(cluster.client, `/api/v1/nodes/${nodeName}`, isReady, 60_000);
 }
 
 function configuration(cgroup: string): object {

@@ -1,56 +1,100 @@
-/** Helm as its user runs it in a cluster. */
+/** Helm and kubectl as their users run them, without blocking: pods are made while they work. */
+import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { helmEnvironment } from '../chart/helm.ts';
 import type { Cluster } from '../cluster/harness.ts';
 import { helmProgram, type HelmName } from '../programs/helm.ts';
-import { runCommand, type Outcome } from './command.ts';
+import { kubernetesPrograms } from '../programs/kubernetes.ts';
 
-export interface Helm {
-  readonly name: HelmName;
-  /**
-   * @param words each may be several arguments with spaces between them
-   * @returns its output
-   * @throws Error for another exit code than 0; the message has all its output
-   */
-  run(...words: readonly string[]): Promise<string>;
-  tryRun(...words: readonly string[]): Promise<Outcome>;
-  /** Writes a values file and returns the flag for it. */
-  values(name: string, values: object): string;
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  /** Standard output and error together. */
+  readonly text: string;
+}
+
+/** No command of these tests takes so long; a loaded machine gets more. */
+const timeoutMs = 360_000;
+
+/** Runs a program to its end. @param input its standard input */
+function runCommand(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  input = '',
+): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], timeout: timeoutMs, env });
+    let [out, text] = ['', ''];
+    child.stdout.on('data', (chunk: Buffer) => {
+      out += chunk.toString();
+      text += chunk.toString();
+    });
+    child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    child.on('error', reject).on('close', (code) => resolve({ code: code ?? -1, out, text }));
+    // A child that ends without reading says why by its exit code.
+    child.stdin.on('error', () => undefined).end(input);
+  });
 }
 
 export const namespace = 'archwright';
+export type Helm = ReturnType<typeof createHelm>;
 
-/** Default namespace: `archwright`. */
-export function createHelm(name: HelmName, cluster: Pick<Cluster, 'directory' | 'kubeconfig'>): Helm {
+/** Helm with the default namespace `archwright`. Each word may be several arguments with spaces between them. */
+export function createHelm(name: HelmName, cluster: Pick<Cluster, 'directory' | 'kubeconfig'>) {
   const home = join(cluster.directory, name);
   mkdirSync(home, { recursive: true });
-  const env = {
-    PATH: '/usr/bin:/bin',
-    HOME: home,
-    HELM_NAMESPACE: namespace,
-    HELM_CACHE_HOME: `${home}/cache`,
-    HELM_CONFIG_HOME: `${home}/config`,
-    HELM_DATA_HOME: `${home}/data`,
-    KUBECONFIG: cluster.kubeconfig,
+  const env = { ...helmEnvironment(home, cluster.kubeconfig), HELM_NAMESPACE: namespace };
+  const tryRun = (...words: readonly string[]): Promise<Outcome> => {
+    const args = words.flatMap((each) => each.split(' '));
+    return runCommand(helmProgram(name), args, env);
   };
-  const tryRun: Helm['tryRun'] = (...words) =>
-    runCommand(
-      helmProgram(name),
-      words.flatMap((each) => each.split(' ')),
-      env,
-    );
   return {
     name,
     tryRun,
-    run: async (...words) => {
+    /** @returns its output. @throws Error for another exit code than 0; the message has all its output */
+    run: async (...words: readonly string[]): Promise<string> => {
       const { code, text } = await tryRun(...words);
       if (code !== 0) throw new Error(`${name} ${words.join(' ')}: exit code ${code}: ${text}`);
       return text;
     },
-    values: (file, values) => {
+    /** Writes a values file and returns the flag for it. */
+    values: (file: string, values: object): string => {
       const path = join(home, `${file}.json`);
       writeFileSync(path, JSON.stringify(values));
       return `--values=${path}`;
     },
   };
+}
+
+/**
+ * Runs kubectl to its end.
+ * @param input its standard input
+ * @returns its standard output
+ * @throws Error for another exit code than 0; the message has all its output
+ */
+export type Kubectl = (args: readonly string[], input?: string) => Promise<string>;
+
+/** @param path folders of plugins, and of the programs that plugins need */
+export function kubectlOf(
+  { directory, kubeconfig }: Pick<Cluster, 'directory' | 'kubeconfig'>,
+  path = '/usr/bin:/bin',
+): Kubectl {
+  const home = join(directory, 'kubectl');
+  mkdirSync(home, { recursive: true });
+  const { kubectl } = kubernetesPrograms(['kubectl']);
+  return async (args, input) => {
+    const env = { PATH: path, HOME: home, KUBECONFIG: kubeconfig };
+    const { code, out, text } = await runCommand(kubectl, args, env, input);
+    if (code !== 0) throw new Error(`kubectl ${args.join(' ')}: exit code ${code}: ${text}`);
+    return out;
+  };
+}
+
+/** The lines of `kubectl apply` for objects that changed. */
+export function changedIn(output: string): readonly string[] {
+  const lines = output.trim().split('\n');
+  // kubectl always replaces the selector of a PodDisruptionBudget, by itself.
+  return lines.filter((line) => !/ unchanged$|^poddisruptionbudget\./.test(line));
 }

@@ -9,14 +9,13 @@ import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { waitFor } from '../cluster/watch.ts';
-import { changedIn, createKubectl, type Kubectl } from './kubectl.ts';
 import { gated, nothingForbidden, sameAsBefore } from './leaving.ts';
 import { listEverything } from '../cluster/listing.ts';
 import type { Followed } from './logs.ts';
 import { webhooksInForce, whole } from './parts.ts';
 import { isGated, podPath } from '../cluster/pods.ts';
 import { deletePods, isPlaced, podOf, whereRuns } from './pods.ts';
-import { namespace } from './release.ts';
+import { changedIn, kubectlOf, namespace, type Kubectl } from './release.ts';
 import { step } from './report.ts';
 import { realNode, type World } from './world.ts';
 
@@ -30,7 +29,7 @@ const placed = '{"op":"add","path":"/spec/template/spec/nodeSelector","value":';
 export async function withoutHelm(world: World, logs: Followed): Promise<void> {
   const { cluster, images } = world;
   const { client } = cluster;
-  const kubectl = createKubectl(world.programs.kubectl, cluster.kubeconfig, '/tmp/kubectl');
+  const kubectl = kubectlOf(cluster);
   const of = (name: string): string => `kubectl: ${name}`;
   // The manifests contain it.
   await kubectl(['delete', 'namespace', namespace, '--timeout=2m']);

@@ -7,8 +7,10 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { stringify } from 'yaml';
 import { openConnection, type AgentConnection } from '../../../../src/fleet/agents/connection.ts';
 import { readCertificates, type Certificate } from '../../../../src/controller/certificates/pem.ts';
+import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { ServingError } from '../../../../src/serving/error.ts';
 import { createLog } from '../../../../src/telemetry/log.ts';
 import {
@@ -16,11 +18,12 @@ import {
   startAgent,
   startController,
   startWebhook,
-  type Server,
   type Settings,
   type TlsDirs,
 } from '../archwright.ts';
-import { maxGateMs, type Ground } from '../faults/crowd.ts';
+import { objectsOf } from '../../chart/rendered.ts';
+import { render } from '../../chart/helm.ts';
+import { maxGateMs } from '../faults/crowd.ts';
 import { type PodNow } from '../pods.ts';
 import { shortLease } from '../start-archwright.ts';
 import { nodes } from '../faults/scene.ts';
@@ -30,7 +33,6 @@ import { mount, secretTexts } from '../issued.ts';
 import { freePorts } from '../ports.ts';
 import { watch } from '../watch.ts';
 import { startCertManager } from './program.ts';
-import { renderChart } from './rendered.ts';
 
 /** Secrets of the four, and the Certificates that cert-manager makes them from. */
 export const leaves = {
@@ -57,65 +59,45 @@ export const ownAddress = Object.values(networkInterfaces())
   .flatMap((each) => each ?? [])
   .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
 
-/** The content of one Secret of cert-manager. */
-export interface Issued {
-  readonly certificate: Certificate;
-  /** The rest of the chain in `tls.crt`. */
-  readonly intermediates: readonly Certificate[];
-  /** `ca.crt`. */
-  readonly bundle: readonly Certificate[];
-}
-
-export interface Installed extends Ground {
-  readonly webhook: Server;
-  readonly controller: Server;
-  readonly agent: Server;
-  /** Applies the chart's objects again, as `helm upgrade` would. */
-  apply(certManager: object): Promise<void>;
-  /** Removes the webhook's address from its Service, and adds it again. */
-  leave(): Promise<void>;
-  come(): Promise<void>;
-  readonly issued: (secretName: string) => Promise<Issued>;
-  /** Folders of mounted Secrets. */
-  readonly dirs: Readonly<Record<LeafSecret, string>>;
-  /** Sends a request to the agent with the files of a directory. @throws AgentError */
-  readonly askAgent: (tlsDir: string) => Promise<void>;
-}
+export type Installed = Awaited<ReturnType<typeof install>>;
 
 /**
  * Starts all of it, with the chart's own issuer. Resolves when all certificates are issued and all components are ready.
- * @param options.settings of the controller
+ * @param settings of the controller
  */
-export async function install(t: Test, options: { readonly settings?: Settings } = {}): Promise<Installed> {
-  const cluster = await startCluster({
-    nodes,
-    schedulerQps: 500,
-    // Services are reached by their endpoints, since no kube-proxy runs.
-    apiServerFlags: ['--enable-aggregator-routing=true'],
-  });
-  t.teardown(() => cluster.stop());
-  const { client } = cluster;
+export async function install(t: Test, settings: Settings = {}) {
+  // Services are reached by their endpoints, since no kube-proxy runs.
+  const apiServerFlags = ['--enable-aggregator-routing=true'];
+  const cluster = await startCluster({ nodes, schedulerQps: 500, apiServerFlags }, t);
   const images = await startImages(cluster);
   await cluster.createNamespace(ownNamespace);
   await startCertManager(cluster);
-  const pods = await watch<PodNow>(client, '/api/v1/namespaces/default/pods');
-  t.teardown(() => pods.close());
+  const pods = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods', {}, t);
 
   const config = join(cluster.directory, 'config');
   await mkdir(config);
   const webhooksFile = join(config, 'webhooks.yaml');
-  const apply = async (values: object): Promise<void> => {
-    const { objects, webhooks } = renderChart(values);
-    await cluster.applyYaml(objects);
-    await writeFile(webhooksFile, webhooks);
+  /** Applies the chart's objects again, as `helm upgrade` would. @param certManager the value of that name */
+  const apply = async (certManager: object): Promise<void> => {
+    // A busy machine needs more than the default time.
+    const values = { certificates: 'certManager', certManager, failurePolicy: 'Fail', timeoutSeconds: 10 };
+    const all = objectsOf(render('helm3', values));
+    await cluster.applyYaml(
+      all
+        .filter(isWanted)
+        .map((each) => stringify(each))
+        .join('---\n'),
+    );
+    const map = all.find(({ data }) => data?.['webhooks.yaml'] !== undefined);
+    await writeFile(webhooksFile, map?.data?.['webhooks.yaml'] ?? '');
   };
   await apply({});
 
   const [port = 0] = await freePorts(1);
   const come = (): Promise<void> => cluster.applyYaml(sliceOf(port));
   await come();
-  const mounted = await Promise.all(leafSecrets.map((name) => mount(t, cluster, name, lateMs[name])));
-  const dirs = byName(leafSecrets, mounted);
+  const dirs = {} as Record<LeafSecret, string>;
+  for (const name of leafSecrets) dirs[name] = await mount(t, cluster, name, lateMs[name]);
   const tls: TlsDirs = {
     webhookCa: '',
     webhook: dirs['archwright-webhook-tls'],
@@ -146,7 +128,7 @@ export async function install(t: Test, options: { readonly settings?: Settings }
       'max-gate-duration': `${maxGateMs}ms`,
       'webhook-configuration': 'archwright',
       'webhooks-file': webhooksFile,
-      ...options.settings,
+      ...settings,
     },
   });
 
@@ -159,11 +141,10 @@ export async function install(t: Test, options: { readonly settings?: Settings }
     controller,
     apply,
     come,
-    leave: async () => {
-      const slices = `/apis/discovery.k8s.io/v1/namespaces/${ownNamespace}/endpointslices`;
-      await cluster.delete(`${slices}/${sliceName}`);
-    },
-    issued: async (secretName) => {
+    /** Removes the webhook's address from its Service. */
+    leave: (): Promise<void> => cluster.delete(`${slices}/${sliceName}`),
+    /** The certificate of a Secret, the rest of its chain, and `ca.crt`. */
+    issued: async (secretName: string) => {
       const texts = await secretTexts(cluster, secretName);
       const certificatesIn = (key: string): readonly Certificate[] => {
         const found = readCertificates(texts[key] ?? '');
@@ -174,8 +155,10 @@ export async function install(t: Test, options: { readonly settings?: Settings }
       if (certificate === undefined) throw new Error(`${secretName}: no certificate`);
       return { certificate, intermediates, bundle: certificatesIn('ca.crt') };
     },
+    /** Folders of mounted Secrets. */
     dirs,
-    askAgent: async (tlsDir) => {
+    /** Sends a request to the agent with the files of a directory. @throws AgentError */
+    askAgent: async (tlsDir: string): Promise<void> => {
       const connection = await open(tlsDir);
       try {
         await connection.json(agent.url, '/v1/info', { signal: patience(), maxBytes: 100_000 });
@@ -198,10 +181,14 @@ async function open(tlsDir: string): Promise<AgentConnection> {
   }
 }
 
-function byName<N extends string, T>(names: readonly N[], values: readonly T[]): Readonly<Record<N, T>> {
-  return Object.fromEntries(names.map((name, index) => [name, values[index]])) as Record<N, T>;
+/** The parts of the chart that make sense in a cluster without its pods. */
+function isWanted({ apiVersion, kind, metadata }: KubeObject): boolean {
+  if (apiVersion === 'cert-manager.io/v1' || apiVersion === 'rbac.authorization.k8s.io/v1') return true;
+  const isService = kind === 'Service' && metadata?.name === 'archwright-webhook';
+  return kind === 'MutatingWebhookConfiguration' || isService;
 }
 
+const slices = `/apis/discovery.k8s.io/v1/namespaces/${ownNamespace}/endpointslices`;
 const sliceName = 'archwright-webhook-e2e';
 
 /** This machine's address for the Service of the webhook. Kubernetes' own slice is empty, because no pod runs. */

@@ -6,7 +6,7 @@ import { certManagerDefinitions } from '../../programs/definitions.ts';
 import { define } from '../definitions.ts';
 import { type Cluster } from '../harness.ts';
 import { startProcess, type Running } from '../processes.ts';
-import { waitFor } from '../watch.ts';
+import { hasCondition, waitFor, type Condition } from '../watch.ts';
 
 /** Namespace of the Secrets of ClusterIssuers. */
 export const certManagerNamespace = 'cert-manager';
@@ -29,14 +29,11 @@ export async function startCertManager(cluster: Cluster): Promise<Running> {
   return running;
 }
 
-interface Condition {
-  readonly type: string;
-  readonly status: string;
-  readonly observedGeneration?: number;
-}
-
 export interface Certificate extends KubeObject {
-  readonly status?: { readonly conditions?: readonly Condition[]; readonly revision?: number };
+  readonly status?: {
+    readonly conditions?: readonly (Condition & { readonly observedGeneration?: number })[];
+    readonly revision?: number;
+  };
 }
 
 const certificates = (namespace: string, name: string): string =>
@@ -81,18 +78,14 @@ export async function untilIssued(
 ): Promise<Certificate> {
   const issued = await waitFor<Certificate>(cluster.client, certificates(namespace, name), (now) => {
     if (now === undefined) return false;
-    const ready = conditionOf(now, 'Ready');
+    const ready = now.status?.conditions?.find(({ type }) => type === 'Ready');
     return (
       (now.status?.revision ?? 0) > after &&
-      ready?.status === 'True' &&
-      ready.observedGeneration === now.metadata?.generation &&
-      conditionOf(now, 'Issuing')?.status !== 'True'
+      hasCondition(now, 'Ready') &&
+      ready?.observedGeneration === now.metadata?.generation &&
+      !hasCondition(now, 'Issuing')
     );
   });
   if (issued === undefined) throw new TypeError('waited for and not there');
   return issued;
-}
-
-function conditionOf({ status }: Certificate, wanted: string): Condition | undefined {
-  return status?.conditions?.find(({ type }) => type === wanted);
 }

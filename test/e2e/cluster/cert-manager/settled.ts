@@ -34,21 +34,26 @@ export async function shown({ issued, webhook, agent }: Installed): Promise<void
     [webhook.url, 'archwright-webhook-tls'],
     [agent.url, 'archwright-agent-tls'],
   ] as const) {
-    const until = performance.now() + 30_000;
-    while ((await shownBy(url)) !== (await issued(secretName)).certificate.id) {
-      if (performance.now() > until) throw new Error(`${url} does not show its certificate`);
-      await pause(100);
-    }
+    await again(async () => {
+      if ((await shownBy(url)) !== (await issued(secretName)).certificate.id)
+        throw new Error(`${url} does not show its certificate`);
+    });
   }
 }
 
 /** Waits until the agent answers both clients: their Secrets arrive at different times. */
 export async function answered({ askAgent, dirs }: Installed): Promise<void> {
+  await again(async () => {
+    for (const name of clientSecrets) await askAgent(dirs[name]);
+  });
+}
+
+/** Until it succeeds. @throws its last error after half a minute */
+async function again(attempt: () => Promise<void>): Promise<void> {
   const until = performance.now() + 30_000;
   for (;;) {
     try {
-      for (const name of clientSecrets) await askAgent(dirs[name]);
-      return;
+      return await attempt();
     } catch (error) {
       if (performance.now() > until) throw error;
       await pause(100);

@@ -1,19 +1,12 @@
 /** Pods of a fault test that are created together, and what each of them must come to. */
 import type { Test } from 'tap';
+import { termsOf } from '../../../support/placement-input.ts';
 import type { Cluster } from '../harness.ts';
 import type { Images } from '../images.ts';
 import { isGated, podOf, type PodNow } from '../pods.ts';
 import type { Watched } from '../watch.ts';
 
-export interface Crowd {
-  readonly names: readonly string[];
-  /** Makes the registry answer for their images. */
-  release(): void;
-  /** Waits until all are gated. */
-  gated(): Promise<void>;
-  /** Waits until all are bound, and checks each. */
-  end(): Promise<void>;
-}
+export type Crowd = Awaited<ReturnType<typeof createCrowd>>;
 
 export interface CrowdOptions {
   readonly name: string;
@@ -34,11 +27,7 @@ export const graceMs = 30_000;
 export const kinds = [['arm64'], ['amd64', 's390x'], ['s390x'], ['amd64', 'arm64']] as const;
 
 /** Creates pods. The registry does not answer for their images until `release`. */
-export async function createCrowd(
-  t: Test,
-  { cluster, images, pods }: Ground,
-  options: CrowdOptions,
-): Promise<Crowd> {
+export async function createCrowd(t: Test, { cluster, images, pods }: Ground, options: CrowdOptions) {
   const { name, count, withUnknown = false } = options;
   const references = kinds.map((architectures, index) =>
     images.push(`${name}-${index}`, architectures, 'troubled'),
@@ -66,14 +55,16 @@ export async function createCrowd(
 
   return {
     names: wanted.map((one) => one.name),
-    release: () => {
+    /** Makes the registry answer for their images. */
+    release: (): void => {
       clear();
       known.resolve();
     },
-    gated: async () => {
-      await pods.until(`${name}: all are gated`, () => wanted.every((one) => isGated(now(one.name))));
-    },
-    end: async () => {
+    /** Waits until all are gated. */
+    gated: (): Promise<boolean> =>
+      pods.until(`${name}: all are gated`, () => wanted.every((one) => isGated(now(one.name)))),
+    /** Waits until all are bound, and checks each. */
+    end: async (): Promise<void> => {
       const left = Math.max(1000, maxGateMs + graceMs - (performance.now() - created));
       await allPlaced(t, pods, name, wanted, left);
     },
@@ -91,23 +82,17 @@ export async function allPlaced(
   const now = (name: string): PodNow | undefined => pods.objects.get(`default/${name}`);
   const unbound = (): typeof wanted => wanted.filter(({ name }) => !now(name)?.spec.nodeName);
   await pods.until(`${about}: all are bound`, () => unbound().length === 0, ms).catch(() => undefined);
-  t.same(
-    unbound().map(({ name }) => summary(now(name))),
-    [],
-    `${about}: no pod is lost, or gated longer than maxGateDuration`,
-  );
-  const wrong = wanted.filter(({ name, architectures }) => !isRight(now(name), architectures));
-  t.same(
-    wrong.map(({ name }) => summary(now(name))),
-    [],
-    `${about}: every pod requires what its images can run on`,
-  );
+  const lost = unbound().map(({ name }) => summary(now(name)));
+  t.same(lost, [], `${about}: no pod is lost, or gated longer than maxGateDuration`);
+  const isWrong = ({ name, architectures }: (typeof wanted)[number]): boolean =>
+    !isRight(now(name), architectures);
+  const wrong = wanted.filter(isWrong).map(({ name }) => summary(now(name)));
+  t.same(wrong, [], `${about}: every pod requires what its images can run on`);
 }
 
 /** Bound to a node that can run its images, by a requirement for exactly their architectures; without one if they are unknown. */
 function isRight(pod: PodNow | undefined, architectures: readonly string[] | undefined): boolean {
-  const terms =
-    pod?.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  const terms = pod && termsOf(pod);
   if (architectures === undefined) return terms === undefined;
   const required = (terms ?? []).flatMap((term) => term.matchExpressions ?? []);
   const [only] = required;

@@ -2,19 +2,8 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-export interface Cut {
-  readonly url: string;
-  /** Connections that are open now. */
-  readonly connections: number;
-  /** Resets every connection; new ones are taken. */
-  cut(): void;
-  /** Whether bytes go through; connections stay open meanwhile. */
-  hold(held: boolean): void;
-  close(): Promise<void>;
-}
-
 /** @param target `https://127.0.0.1:PORT` */
-export async function startCut(target: string): Promise<Cut> {
+export async function startCut(target: string) {
   const { hostname, port } = new URL(target);
   const pairs = new Set<readonly [Socket, Socket]>();
   let held = false;
@@ -39,13 +28,12 @@ export async function startCut(target: string): Promise<Cut> {
   await once(server, 'listening');
   return {
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    get connections() {
-      return pairs.size;
-    },
-    cut: () => {
+    /** Resets every connection; new ones are taken. */
+    cut: (): void => {
       for (const [near] of pairs) near.resetAndDestroy();
     },
-    hold: (wanted) => {
+    /** Whether bytes go through; connections stay open meanwhile. */
+    hold: (wanted: boolean): void => {
       held = wanted;
       for (const [near, far] of pairs) {
         if (held) {
@@ -57,7 +45,7 @@ export async function startCut(target: string): Promise<Cut> {
         }
       }
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       for (const [near] of pairs) near.destroy();
       await new Promise((resolve) => server.close(resolve));
     },

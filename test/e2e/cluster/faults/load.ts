@@ -4,15 +4,10 @@ import type { Test } from 'tap';
 import { isGated, podOf } from '../pods.ts';
 import { allPlaced, graceMs, kinds, maxGateMs, type Ground } from './crowd.ts';
 
-export interface Load {
-  /** Ends it, and checks: no pod was refused or gated too long, and each requires what its image can run on. */
-  end(): Promise<void>;
-}
-
 const everyMs = 250;
 
 /** Starts it. A refused pod is a fault of the webhook or of its certificate. */
-export function startLoad(t: Test, { cluster, images, pods }: Ground): Load {
+export function startLoad(t: Test, { cluster, images, pods }: Ground) {
   const ending = new AbortController();
   const refused: string[] = [];
   const created: { readonly name: string; readonly architectures: readonly string[] }[] = [];
@@ -40,12 +35,12 @@ export function startLoad(t: Test, { cluster, images, pods }: Ground): Load {
   const running = run();
 
   return {
-    end: async () => {
+    /** Ends it, and checks: no pod was refused or gated too long, and each requires what its image can run on. */
+    end: async (): Promise<void> => {
       ending.abort();
       await running;
-      t.comment(
-        `${created.length} pods, ${gatedAt.size} of them gated, for ${Math.round(longestMs)} ms at most`,
-      );
+      const gated = `${gatedAt.size} of them gated, for ${Math.round(longestMs)} ms at most`;
+      t.comment(`${created.length} pods, ${gated}`);
       t.same(refused.slice(0, 5), [], `${refused.length} refused`);
       t.ok(created.length > 100, `${created.length} pods`);
       await allPlaced(t, pods, 'load', created, maxGateMs + graceMs);

@@ -5,39 +5,22 @@
  */
 import type { Test } from 'tap';
 import {
+  ownNamespace,
+  runArchwright,
   startController,
   type Server,
   type Settings,
   type StartOptions,
-  type TlsDirs,
 } from '../archwright.ts';
 import { startCluster, type ClusterOptions } from '../harness.ts';
 import { startImages } from '../images.ts';
 import { watch } from '../watch.ts';
-import { cleanUp } from './clean.ts';
 import { leaderOf, shortLease, startAdmission } from '../start-archwright.ts';
 import { createCrowd, maxGateMs, type Crowd, type CrowdOptions, type Ground } from './crowd.ts';
-import { type PodNow } from '../pods.ts';
+import { isGated, type PodNow } from '../pods.ts';
+import { ownTaints, type NodeObject } from '../nodes.ts';
 
-export interface SceneOptions extends Pick<ClusterOptions, 'apiServerFlags'> {
-  readonly settings?: Settings;
-  /** Runs before there is a webhook. */
-  readonly before?: (ground: Omit<Ground, 'pods'>) => Promise<void>;
-}
-
-export interface Scene extends Ground {
-  readonly tls: TlsDirs;
-  readonly agent: Server;
-  readonly webhook: Server;
-  controller(options?: Omit<StartOptions, 'tls'>): Promise<Server>;
-  /** Waits until a controller leads; by the part of its name before the underscore. */
-  leader(isIt?: (name: string) => boolean): Promise<string>;
-  crowd(options: CrowdOptions): Promise<Crowd>;
-  /** Waits until so many pods have changed, or for so long; resolves with how many did. */
-  changes(count: number, ms: number): Promise<number>;
-  /** Runs `archwright clean`, and checks that nothing of archwright is left. */
-  clean(): Promise<void>;
-}
+export type Scene = Awaited<ReturnType<typeof startScene>>;
 
 export const nodes = ['amd64', 'arm64', 's390x'].map((name) => ({
   name: `${name}-0`,
@@ -45,48 +28,67 @@ export const nodes = ['amd64', 'arm64', 's390x'].map((name) => ({
   pods: 1000,
 }));
 
-export async function startScene(t: Test, options: SceneOptions = {}): Promise<Scene> {
-  const { settings = {}, before, ...clusterOptions } = options;
-  const cluster = await startCluster({
-    nodes,
-    schedulerQps: 500,
-    ...clusterOptions,
-  });
-  t.teardown(() => cluster.stop());
+/** @param options.before runs before there is a webhook */
+export async function startScene(
+  t: Test,
+  options: Pick<ClusterOptions, 'apiServerFlags'> & {
+    readonly before?: (ground: Omit<Ground, 'pods'>) => Promise<void>;
+  } = {},
+) {
+  const { before, ...clusterOptions } = options;
+  const cluster = await startCluster({ nodes, schedulerQps: 500, ...clusterOptions }, t);
   const images = await startImages(cluster);
   await before?.({ cluster, images });
-  const pods = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods');
-  t.teardown(() => pods.close());
-  const common: Settings = { 'on-unknown-image': 'gate', ...settings };
+  const pods = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods', {}, t);
+  const common: Settings = { 'on-unknown-image': 'gate' };
   const { tls, agents, webhook } = await startAdmission(cluster, { images, settings: common });
-
-  const scene: Scene = {
-    cluster,
+  const ground: Ground = { cluster, images, pods };
+  return {
+    ...ground,
     tls,
-    images,
-    pods,
     agent: agents[0],
     webhook,
-    controller: ({ settings: more, name = 'archwright-controller', env, ...rest } = {}) =>
-      startController(cluster, {
+    controller: (more: Omit<StartOptions, 'tls'> = {}): Promise<Server> => {
+      const { settings, name = 'archwright-controller', env, ...rest } = more;
+      return startController(cluster, {
         tls,
         agents,
         name,
         env: { HOSTNAME: name, ...env },
-        settings: { ...common, ...shortLease, 'max-gate-duration': `${maxGateMs}ms`, ...more },
+        settings: { ...common, ...shortLease, 'max-gate-duration': `${maxGateMs}ms`, ...settings },
         ...rest,
-      }),
-    leader: (isIt) => leaderOf(cluster.client, isIt),
-    crowd: (wanted) => createCrowd(t, scene, wanted),
-    changes: async (count, ms) => {
-      let seen = 0;
-      pods.onChange(() => {
-        seen += 1;
       });
+    },
+    /** Waits until a controller leads; by the part of its name before the underscore. */
+    leader: (isIt?: (name: string) => boolean): Promise<string> => leaderOf(cluster.client, isIt),
+    crowd: (wanted: CrowdOptions): Promise<Crowd> => createCrowd(t, ground, wanted),
+    /** Waits until so many pods have changed, or for so long; resolves with how many did. */
+    changes: async (count: number, ms: number): Promise<number> => {
+      let seen = 0;
+      pods.onChange(() => (seen += 1));
       await pods.until('changes', () => seen >= count, ms).catch(() => undefined);
       return seen;
     },
-    clean: () => cleanUp(t, scene),
+    clean: (): Promise<void> => cleanUp(t, ground),
   };
-  return scene;
+}
+
+/** Runs `archwright clean`, and checks that nothing of archwright is left. */
+export async function cleanUp(t: Test, { cluster, pods }: Ground): Promise<void> {
+  const flags = [`--kubeconfig=${cluster.kubeconfig}`, `--namespace=${ownNamespace}`];
+  const args = ['clean', ...flags, '--webhook-configuration=archwright'];
+  const { code, output } = await runArchwright(cluster, args);
+  t.equal(code, 0, 'clean ends well', { output });
+  const namesIn = async (path: string): Promise<readonly string[]> =>
+    (await cluster.list(path)).map(({ metadata }) => metadata?.name ?? '');
+  const webhooks = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+  t.same(await namesIn(webhooks), [], 'no webhook configuration is left');
+  await pods.until('no gate is left', (objects) => ![...objects.values()].some(isGated));
+  const taints = (await cluster.list<NodeObject>('/api/v1/nodes')).flatMap(ownTaints);
+  t.same(taints, [], 'no taint is left');
+  for (const resource of ['secrets', 'configmaps']) {
+    const found = await namesIn(`/api/v1/namespaces/${ownNamespace}/${resource}`);
+    const ours = found.filter((name) => name.startsWith('archwright'));
+    t.same(ours, [], `no ${resource} of ours are left`);
+  }
 }

@@ -16,17 +16,8 @@ export interface StormAnswer {
   readonly doneAnyway?: boolean;
 }
 
-export interface Storm {
-  readonly url: string;
-  /** The answer for a request; `undefined`: the real one. */
-  rule: (method: string, path: string) => StormAnswer | undefined;
-  /** Number of replaced answers, by status. */
-  readonly struck: ReadonlyMap<number, number>;
-  close(): Promise<void>;
-}
-
 /** @param cn user that the real server sees */
-export async function startStorm(cluster: Cluster, cn: string): Promise<Storm> {
+export async function startStorm(cluster: Cluster, cn: string) {
   const { ca } = cluster.identities;
   const [serving, client] = await Promise.all([
     ca.issue({ cn: 'storm', ip: ['127.0.0.1'] }),
@@ -95,11 +86,13 @@ export async function startStorm(cluster: Cluster, cn: string): Promise<Storm> {
 
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const storm: Storm = {
+  const storm = {
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    rule: () => undefined,
+    /** The answer for a request; `undefined`: the real one. */
+    rule: (_method: string, _path: string): StormAnswer | undefined => undefined,
+    /** Number of replaced answers, by status. */
     struck,
-    close: async () => {
+    close: async (): Promise<void> => {
       agent.destroy();
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));

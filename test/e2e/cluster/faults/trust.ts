@@ -31,6 +31,7 @@ import type { Secret } from '../../../../src/kube/api/objects.ts';
 import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
 import { ownNamespace } from '../archwright.ts';
 import { patience } from '../harness.ts';
+import { textsOf } from '../issued.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 
 type Leaf = ReturnType<typeof readLeaf>;
@@ -50,13 +51,8 @@ export async function readIssued(client: KubeClient, webhookConfiguration: strin
       throw error;
     });
   }
-  async function texts(name: string): Promise<Record<string, string> | undefined> {
-    const secret = await find<Secret>(paths.secrets(ownNamespace, name));
-    if (secret === undefined) return undefined;
-    return Object.fromEntries(
-      Object.entries(secret.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
-    );
-  }
+  const texts = async (name: string): Promise<Record<string, string> | undefined> =>
+    textsOf(await find<Secret>(paths.secrets(ownNamespace, name)));
   // Bundles are written before the certificates that need them, and read after them.
   const leaves = new Map<LeafName, Leaf>();
   for (const { name, secretName } of leafSpecs(configuration, []))

@@ -1,33 +1,19 @@
 /** Controllers that are killed at a step, one after the other (`stopping-controller.ts`). */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import type { Server, Settings, StartOptions } from '../archwright.ts';
 
+import { killedAt } from './steps.ts';
+
 const entry = fileURLToPath(new URL('stopping-controller.ts', import.meta.url));
 /** A leader waits at most half a minute by design before it acts. */
 const mostMs = 120_000;
 const shownLogCharacters = 3000;
 
-export interface KillOptions {
-  readonly settings?: Settings;
-  /** Runs after its start, and before its end is waited for. */
-  readonly meanwhile?: (name: string) => Promise<void>;
-}
-
-export interface Victims {
-  /**
-   * Starts a controller that dies at this step, and waits until it has.
-   * @throws Error if it lives on
-   */
-  kill(step: string, options?: KillOptions): Promise<void>;
-  /** Starts one that lives. */
-  live(name: string, settings?: Settings): Promise<Server>;
-  /** The steps that any of them reached. */
-  passed(): readonly string[];
-}
+export type Victims = ReturnType<typeof createVictims>;
 
 /**
  * @param directory for a file of its own
@@ -37,11 +23,20 @@ export function createVictims(
   t: Test,
   directory: string,
   start: (options: Omit<StartOptions, 'tls'>) => Promise<Server>,
-): Victims {
+) {
   const file = join(directory, 'steps');
   let count = 0;
   return {
-    kill: async (step, { settings = {}, meanwhile } = {}) => {
+    /**
+     * Starts a controller that dies at this step, and waits until it has.
+     * @param options.meanwhile runs after its start
+     * @throws Error if it lives on
+     */
+    kill: async (
+      step: string,
+      options: { settings?: Settings; meanwhile?: (name: string) => Promise<void> } = {},
+    ): Promise<void> => {
+      const { settings = {}, meanwhile } = options;
       const name = `victim-${(count += 1)}-${step.replaceAll('/', '-')}`;
       const env = { KILL_AT: step, STEPS_FILE: file };
       const { process } = await start({ name, entry, env, settings, mayEnd: true });
@@ -54,8 +49,15 @@ export function createVictims(
       t.equal(how, 'SIGKILL', `killed at ${step}`);
       if (how !== 'SIGKILL') throw new Error(`${step}:\n${process.log().slice(-shownLogCharacters)}`);
     },
-    live: (name, settings = {}) => start({ name, entry, env: { STEPS_FILE: file }, settings }),
-    passed: () =>
-      existsSync(file) ? [...new Set(readFileSync(file, 'utf8').split('\n').filter(Boolean))] : [],
+    /** Starts one that lives. */
+    live: (name: string, settings: Settings = {}): Promise<Server> =>
+      start({ name, entry, env: { STEPS_FILE: file }, settings }),
+    /** Checks that the steps that any of them reached are those at which a test kills one. */
+    killedAtEach: (...operations: readonly (keyof typeof killedAt)[]): void => {
+      const reached = new Set(readFileSync(file, 'utf8').split('\n'));
+      const ours = [...reached].filter((step) => operations.some((name) => step.startsWith(`${name}/`)));
+      const wanted = operations.flatMap((name) => [...killedAt[name]]);
+      t.same(ours.sort(), wanted.sort(), 'a leader was killed at each step that there is');
+    },
   };
 }
