@@ -4,8 +4,7 @@
  *   npm run e2e:prepare             for all suites: some twenty minutes on a machine without any of them
  *   npm run e2e:prepare -- NAME...  for these suites
  */
-import { findPrograms as helmBoxPrograms } from './helm/programs.ts';
-import { findPrograms as kubeletBoxPrograms } from './kubelet/programs.ts';
+import { helmPrograms, kubeletPrograms } from './box/programs.ts';
 import { say } from './programs/cache.ts';
 import { certManagerProgram } from './programs/cert-manager.ts';
 import { containerdProgram, containerdVersions, type ContainerdVersion } from './programs/containerd.ts';
@@ -16,16 +15,9 @@ import { apiServerProgram, kubernetesPrograms, kwokStages, oldestKubernetes } fr
 
 type Step = () => unknown;
 
+const controlPlane = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kwok'] as const;
 const cluster: readonly Step[] = [
-  () =>
-    kubernetesPrograms([
-      'etcd',
-      'kube-apiserver',
-      'kube-controller-manager',
-      'kube-scheduler',
-      'kwok',
-      'kubectl',
-    ]),
+  () => kubernetesPrograms([...controlPlane, 'kubectl']),
   kwokStages,
   () => helmProgram('helm3'),
 ];
@@ -34,17 +26,16 @@ const cluster: readonly Step[] = [
 const suites: Readonly<Record<string, readonly Step[]>> = {
   image: [() => debianProgram('buildah')],
   registry: [
-    () => debianProgram('docker-registry'),
-    () => debianProgram('skopeo'),
+    ...(['docker-registry', 'skopeo'] as const).map((name) => () => debianProgram(name)),
     craneProgram,
     distributionProgram,
   ],
-  kubelet: [kubeletBoxPrograms],
+  kubelet: [kubeletPrograms],
   node: (Object.keys(containerdVersions) as ContainerdVersion[]).map(
     (minor) => () => containerdProgram(minor),
   ),
   cluster: [...cluster, libfaketime, certManagerDefinitions, certManagerProgram],
-  helm: [helmBoxPrograms],
+  helm: [helmPrograms],
   chart: [
     ...cluster,
     () => helmProgram('helm4'),

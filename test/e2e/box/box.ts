@@ -18,9 +18,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Readable } from 'node:stream';
+import type { Test } from 'tap';
 import { boxVariable, cache } from '../programs/cache.ts';
 
-export interface BoxOptions {
+interface BoxOptions {
   /** TypeScript file that is run inside, as the first process. */
   readonly entry: URL;
   /** Folders, besides the project and the cache, that must be visible although they may be mounts of their own. */
@@ -31,7 +32,7 @@ export interface BoxOptions {
   readonly onLine: (line: string) => void;
 }
 
-export interface BoxEnd {
+interface BoxEnd {
   readonly code: number | null;
   readonly timedOut: boolean;
   /** The end of standard error. */
@@ -41,16 +42,7 @@ export interface BoxEnd {
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 const script = fileURLToPath(new URL('box.sh', import.meta.url));
 const cgroups = '/sys/fs/cgroup';
-const namespaces = [
-  '--mount',
-  '--net',
-  '--pid',
-  '--ipc',
-  '--uts',
-  '--fork',
-  '--mount-proc',
-  '--propagation=private',
-];
+const namespaces = '--mount --net --pid --ipc --uts --fork --mount-proc --propagation=private'.split(' ');
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const keptBytes = 16 * 1024;
 
@@ -195,9 +187,22 @@ function removeGroup(path: string): boolean {
   }
 }
 
-/** Folders that the box has to mount, because they may be mounts of their own. */
-export function foldersOf(programs: Readonly<Record<string, string>>): readonly string[] {
-  return Object.values(programs)
+/**
+ * Runs a program with these programs in `PROGRAMS`, and checks that it ends well. A machine that cannot run a box fails the test.
+ */
+export async function runInBox(
+  t: Test,
+  programs: Readonly<Record<string, string>>,
+  options: Omit<BoxOptions, 'folders'>,
+): Promise<void> {
+  const problem = boxProblem();
+  if (problem !== undefined) throw new Error(`a box cannot run here: ${problem}`);
+  // They may be mounts of their own.
+  const folders = Object.values(programs)
     .map((path) => dirname(path))
     .filter((folder) => !/^\/(?:usr|bin|sbin)(?:\/|$)/.test(folder));
+  const env = { PROGRAMS: JSON.stringify(programs), ...options.env };
+  const end = await runBox({ ...options, folders, env });
+  t.equal(end.timedOut, false, 'the box ends in time');
+  t.equal(end.code, 0, `the box ends well${end.code === 0 ? '' : `: ${end.stderr}`}`);
 }

@@ -26,6 +26,6 @@ export async function callWebhook(
     })),
   });
   const until = performance.now() + 30_000;
-  while ((await tryPod(cluster, image)).spec.affinity === undefined)
+  while ((await tryPod(cluster, { image })).spec.affinity === undefined)
     if (performance.now() > until) throw new Error('the API server does not call the webhook');
 }

@@ -170,8 +170,11 @@ async function inForce(cluster: Cluster, webhook: Server): Promise<void> {
 }
 
 /** Creates a pod in `default` in a dry run. @throws KubeError */
-export async function tryPod(cluster: Cluster, image = 'probe.invalid/probe:1'): Promise<Pod> {
-  const spec = { containers: [{ name: 'app', image, imagePullPolicy: 'Never' }] };
+export async function tryPod(
+  cluster: Cluster,
+  container: object = { image: 'probe.invalid/probe:1', imagePullPolicy: 'Never' },
+): Promise<Pod> {
+  const spec = { containers: [{ name: 'app', ...container }] };
   const pod = { metadata: { generateName: 'probe-' }, spec };
   return cluster.post<Pod>('/api/v1/namespaces/default/pods', pod, { dryRun: 'All' });
 }

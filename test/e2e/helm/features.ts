@@ -1,23 +1,21 @@
 /** Features beyond the creation of pods: taints, pods on wrong nodes, images with wrong binaries, custom resources. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { type Cluster } from '../cluster/harness.ts';
-import type { NodeObject } from '../cluster/nodes.ts';
+import { ownTaints, type NodeObject, type Taint } from '../cluster/nodes.ts';
 import { waitFor, watch } from '../cluster/watch.ts';
 import { nothingForbidden, sameAsBefore } from './leaving.ts';
 import { listEverything } from '../cluster/listing.ts';
 import type { Followed } from './logs.ts';
 import { webhooksInForce, whole } from './parts.ts';
-import { type PodNow } from '../cluster/pods.ts';
+import { told, workload, type EventNow, type PodNow } from '../cluster/pods.ts';
 import type { Helm } from './release.ts';
 import { step } from './report.ts';
 import { usesItsRights } from './rights.ts';
-import { cardValues } from './values.ts';
-import type { World } from './world.ts';
+import { cardValues, type World } from './world.ts';
 
 const customResources = fileURLToPath(new URL('../../../examples/custom-resources.yaml', import.meta.url));
 const resourcePaths = [
@@ -31,14 +29,14 @@ const workloadPaths = ['deployments/misplaced', 'deployments/broken', 'daemonset
 const patienceMs = 120_000;
 
 export async function features(world: World, helm: Helm, logs: Followed): Promise<void> {
-  const { cluster, images } = world;
+  const { cluster, image } = world;
   const { client } = cluster;
   const of = (name: string): string => `${helm.name}, features: ${name}`;
   await cluster.delete('/api/v1/nodes/amd64-0');
   const before = await listEverything(cluster);
   const misplaced = await step(of('a pod lands on a node that cannot run it'), async () => {
     // The node has no credential for it, so the pod waits. (A kubelet ignores the architecture of a single manifest.)
-    await cluster.create(workload('Deployment', 'misplaced', { image: images['team/others'] ?? '' }));
+    await cluster.create(podsOf('Deployment', 'misplaced', { image: image('team/others') }));
     return await podNamed(cluster, 'misplaced-', (pod) => pod.spec.nodeName !== undefined);
   });
   await cluster.createNodes([
@@ -46,19 +44,12 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
     { name: 's390x-0', architecture: 's390x' },
   ]);
   // A workload without tolerations from before the installation.
-  await cluster.create(
-    workload('DaemonSet', 'mainframe', { image: images['plugin/mainframe'] ?? '' }, 's390x'),
-  );
+  const mainframe = { image: image('plugin/mainframe') };
+  await cluster.create(podsOf('DaemonSet', 'mainframe', mainframe, 's390x'));
   await podNamed(cluster, 'mainframe-', (pod) => pod.spec.nodeName !== undefined);
   const said = "echo 'exec /app: exec format error'; exit 1";
-  await cluster.create(
-    workload(
-      'Deployment',
-      'broken',
-      { image: images['public/intel'] ?? '', command: ['/busybox', 'sh', '-c', said] },
-      'amd64',
-    ),
-  );
+  const broken = { image: image('public/intel'), command: ['/busybox', 'sh', '-c', said] };
+  await cluster.create(podsOf('Deployment', 'broken', broken, 'amd64'));
 
   const values = helm.values('features', { ...cardValues(world), taintArchitectures: ['s390x'] });
   await step(of('install'), async () => {
@@ -70,22 +61,14 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
     await eventOf(cluster, 'TaintHeldBack');
     assert.deepEqual(await taintsOf(cluster), []);
     await cluster.delete(workloadPaths[2] ?? '');
-    await waitFor<NodeObject>(
-      client,
-      '/api/v1/nodes/s390x-0',
-      (node) => (node?.spec?.taints ?? []).some(({ key }) => key === 'arch.example/architecture'),
-      patienceMs,
-    );
+    const isTainted = (node: NodeObject | undefined): boolean => ownTaints(node).length > 0;
+    await waitFor<NodeObject>(client, '/api/v1/nodes/s390x-0', isTainted, patienceMs);
   });
   await step(of('custom resources get a status, and can be deleted'), async () => {
     await cluster.applyYaml(readFileSync(customResources, 'utf8'));
-    for (const path of resourcePaths) {
-      await waitFor<KubeObject & { readonly status?: { readonly conditions?: readonly unknown[] } }>(
-        client,
-        path,
-        (object) => (object?.status?.conditions ?? []).length > 0,
-      );
-    }
+    type Resource = KubeObject & { readonly status?: { readonly conditions?: readonly unknown[] } };
+    const hasStatus = (now: Resource | undefined): boolean => (now?.status?.conditions ?? []).length > 0;
+    for (const path of resourcePaths) await waitFor<Resource>(client, path, hasStatus);
     for (const path of resourcePaths) {
       await cluster.delete(path);
       await waitFor(client, path, (object) => object === undefined);
@@ -115,55 +98,34 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   await step(of('every right is used'), () => usesItsRights(helm, values));
 }
 
-function workload(kind: string, name: string, container: object, architecture?: string): object {
-  const labels = { app: name };
-  return {
-    apiVersion: 'apps/v1',
-    kind,
-    metadata: { name },
-    spec: {
-      selector: { matchLabels: labels },
-      template: {
-        metadata: { labels },
-        spec: {
-          terminationGracePeriodSeconds: 0,
-          ...(architecture !== undefined && { nodeSelector: { 'kubernetes.io/arch': architecture } }),
-          containers: [{ name: 'app', ...container }],
-        },
-      },
-    },
-  };
+/** Pods of a user that end at once. */
+function podsOf(
+  kind: 'Deployment' | 'DaemonSet',
+  name: string,
+  container: object,
+  architecture?: string,
+): object {
+  const nodeSelector = architecture === undefined ? {} : { 'kubernetes.io/arch': architecture };
+  return workload(kind, name, container, { pod: { terminationGracePeriodSeconds: 0, nodeSelector } });
 }
 
 /** Waits for a pod by the beginning of its name. */
 async function podNamed(cluster: Cluster, prefix: string, fits: (pod: PodNow) => boolean): Promise<PodNow> {
   const watched = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods');
-  const find = (pods: ReadonlyMap<string, PodNow>): PodNow | undefined =>
-    [...pods.values()].find((pod) => pod.metadata?.name?.startsWith(prefix) === true && fits(pod));
-  try {
-    await watched.until(`a pod ${prefix}…`, (pods) => find(pods) !== undefined, patienceMs);
-    const found = find(watched.objects);
-    assert(found !== undefined);
-    return found;
-  } finally {
-    watched.close();
-  }
+  const isIt = (pod: PodNow): boolean => (pod.metadata?.name ?? '').startsWith(prefix) && fits(pod);
+  return watched
+    .until(`a pod ${prefix}…`, (pods) => [...pods.values()].find(isIt), patienceMs)
+    .finally(() => watched.close());
 }
 
 async function eventOf(cluster: Cluster, reason: string): Promise<void> {
-  const until = performance.now() + patienceMs;
-  for (;;) {
-    const { items } = await cluster.get<{ readonly items: readonly Pod[] }>('/api/v1/events', {
-      fieldSelector: `reason=${reason}`,
-    });
-    if (items.length > 0) return;
-    assert(performance.now() < until, `an event ${reason}`);
-    await pause(500);
-  }
+  const events = await watch<EventNow>(cluster.client, '/api/v1/events', {
+    fieldSelector: `reason=${reason}`,
+  });
+  await told(events, reason, [], patienceMs).finally(() => events.close());
 }
 
 /** archwright's taints on the s390x node. */
-async function taintsOf(cluster: Cluster): Promise<readonly string[]> {
-  const node = await cluster.get<NodeObject>('/api/v1/nodes/s390x-0');
-  return (node.spec?.taints ?? []).flatMap(({ key }) => (key.startsWith('arch.example/') ? [key] : []));
+async function taintsOf(cluster: Cluster): Promise<readonly Taint[]> {
+  return ownTaints(await cluster.get<NodeObject>('/api/v1/nodes/s390x-0'));
 }

@@ -1,7 +1,7 @@
 /** Runs in the box: starts a cluster, then installs archwright by Helm 4, by Helm 3, and without Helm. */
 import { features } from './features.ts';
 import { followLogs } from './logs.ts';
-import type { Programs } from './programs.ts';
+import type { Programs } from '../box/programs.ts';
 import { step, tellLogs } from './report.ts';
 import { createHelm } from './release.ts';
 import { lateImage } from './late-image.ts';

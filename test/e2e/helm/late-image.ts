@@ -11,11 +11,10 @@ import type { PodNow } from '../cluster/pods.ts';
 import { deletePods, isPlaced, podOf, runningPod, whereRuns } from './pods.ts';
 import { namespace, type Helm } from './release.ts';
 import { step } from './report.ts';
-import { cardValues } from './values.ts';
-import type { World } from './world.ts';
+import { cardValues, type World } from './world.ts';
 
 export async function lateImage(world: World, helm: Helm, logs: Followed): Promise<void> {
-  const { cluster, images, own } = world;
+  const { cluster, image, own } = world;
   const of = (name: string): string => `${helm.name}: ${name}`;
   for (const name of ['arm64-0', 's390x-0']) await cluster.delete(`/api/v1/nodes/${name}`);
   // The real one takes 110 pods.
@@ -46,9 +45,7 @@ export async function lateImage(world: World, helm: Helm, logs: Followed): Promi
   });
   await step(of('other pods are not delayed meanwhile'), async () => {
     const started = performance.now();
-    const pod = await cluster.create<Pod>(
-      podOf({ name: 'meanwhile', images: [images['public/multi'] ?? ''] }),
-    );
+    const pod = await cluster.create<Pod>(podOf({ name: 'meanwhile', images: [image('public/multi')] }));
     assert(performance.now() - started < 1_000, 'created at once');
     assert(!isPlaced(pod), 'and skipped');
     await runningPod(cluster, 'meanwhile');
@@ -61,8 +58,8 @@ export async function lateImage(world: World, helm: Helm, logs: Followed): Promi
   });
   await step(of('pods of a cluster of one architecture run'), async () => {
     const wanted = ['public/multi', 'public/intel', 'plugin/multi'] as const;
-    for (const [index, image] of wanted.entries())
-      await cluster.create(podOf({ name: `single-${index}`, images: [images[image] ?? ''] }));
+    for (const [index, name] of wanted.entries())
+      await cluster.create(podOf({ name: `single-${index}`, images: [image(name)] }));
     for (const index of wanted.keys()) assert.equal(await whereRuns(cluster, `single-${index}`), 'amd64');
     await deletePods(
       cluster,

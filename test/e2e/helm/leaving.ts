@@ -6,17 +6,16 @@ import { waitFor } from '../cluster/watch.ts';
 import { differencesFrom, type Listing } from '../cluster/listing.ts';
 import { refused, type Followed } from './logs.ts';
 import { isGated, podPath } from '../cluster/pods.ts';
-import { deletePods, isPlaced, podOf, runningPod } from './pods.ts';
+import { deletePods, duringStream, isPlaced, podOf, runningPod } from './pods.ts';
 import type { Helm } from './release.ts';
 import { step } from './report.ts';
-import { duringStream } from './stream.ts';
 import type { World } from './world.ts';
 
 /** Uninstalls, and compares all objects with those before the installation. */
 export async function leaving(world: World, helm: Helm, before: Listing): Promise<void> {
-  const { cluster, images } = world;
+  const { cluster, image } = world;
   const { client } = cluster;
-  await cluster.create(podOf({ name: 'stays', images: [images['plugin/multi'] ?? ''] }));
+  await cluster.create(podOf({ name: 'stays', images: [image('plugin/multi')] }));
   const stays = await runningPod(cluster, 'stays');
   assert(isPlaced(stays), 'placed by archwright');
   await gated(world, 'waits');

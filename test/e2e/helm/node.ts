@@ -8,7 +8,7 @@ import { hasCondition, waitFor } from '../cluster/watch.ts';
 import { kubeletConfiguration, pauseImage } from '../kubelet/node.ts';
 import { ready, startProcess, type Running } from '../cluster/processes.ts';
 import { cniPlugins } from '../programs/debian.ts';
-import type { Programs } from './programs.ts';
+import type { Programs } from '../box/programs.ts';
 
 export const nodeName = 'real';
 /** Of the bridge that `box.sh` makes. */

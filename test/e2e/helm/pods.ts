@@ -7,6 +7,8 @@ import { type Cluster } from '../cluster/harness.ts';
 import { watch } from '../cluster/watch.ts';
 import { isGated, podPath, runningPod as runs, type PodNow } from '../cluster/pods.ts';
 import { nodeName } from './node.ts';
+import { step, tell } from './report.ts';
+import type { World } from './world.ts';
 
 export interface WantedPod {
   readonly name: string;
@@ -20,6 +22,7 @@ export interface WantedPod {
 
 /** Pulls of a megabyte from loopback; a loaded machine gets more. */
 const patienceMs = 90_000;
+const podsPath = '/api/v1/namespaces/default/pods';
 
 export function podOf({ name, images, preferred, pullSecret, pullPolicy, node }: WantedPod): object {
   return {
@@ -49,84 +52,66 @@ export const runningPod = (cluster: Cluster, name: string): Promise<PodNow> =>
 export async function whereRuns(cluster: Cluster, name: string): Promise<string> {
   const pod = await runningPod(cluster, name);
   const node = pod.spec.nodeName ?? '';
-  if (node === nodeName) {
-    assert.match(
-      pod.status?.containerStatuses?.[0]?.containerID ?? '',
-      /^containerd:\/\//,
-      `${name} has a container`,
-    );
-  }
+  const id = pod.status?.containerStatuses?.[0]?.containerID ?? '';
+  if (node === nodeName) assert.match(id, /^containerd:\/\//, `${name} has a container`);
   const { metadata } = await cluster.get(`/api/v1/nodes/${node}`);
   return metadata?.labels?.['kubernetes.io/arch'] ?? '';
 }
 
 export async function deletePods(cluster: Cluster, names: readonly string[]): Promise<void> {
   for (const name of names) await cluster.delete(podPath(name));
-  const watched = await watch<Pod>(cluster.client, '/api/v1/namespaces/default/pods');
-  try {
-    await watched.until(
-      'pods are gone',
-      (found) => names.every((name) => !found.has(`default/${name}`)),
-      patienceMs,
-    );
-  } finally {
-    watched.close();
-  }
-}
-
-/** What became of the pods of a stream. */
-export interface Streamed {
-  readonly made: number;
-  readonly gated: number;
-  readonly placed: number;
-  readonly slowestMs: number;
+  const watched = await watch<Pod>(cluster.client, podsPath);
+  const areGone = (found: ReadonlyMap<string, Pod>): boolean =>
+    names.every((name) => !found.has(`default/${name}`));
+  await watched.until('pods are gone', areGone, patienceMs).finally(() => watched.close());
 }
 
 const everyMs = 200;
 
 /**
- * Makes pods one after the other while something happens, and waits until all have a node.
- * @throws Error if one is refused, or stays without a node
+ * A step during which pods are made one after the other.
+ * @throws Error if one of them is refused, or has no node in the end
  */
-export async function whilePodsAreMade(
-  cluster: Cluster,
-  wanted: readonly Omit<WantedPod, 'name'>[],
+export async function duringStream(
+  { cluster, image }: World,
+  name: string,
   happens: () => Promise<unknown>,
-): Promise<Streamed> {
+): Promise<void> {
+  const wanted = [
+    { images: [image('public/multi')], preferred: 'arm64' },
+    { images: [image('plugin/multi')], preferred: 'arm64', pullPolicy: 'Always' },
+  ];
   const over = new AbortController();
   let slowestMs = 0;
   let [gated, placed] = [0, 0];
   const names: string[] = [];
-  const stream = (async () => {
+  const make = async (): Promise<void> => {
     do {
-      const name = `stream-${names.length}`;
-      names.push(name);
+      const pod = `stream-${names.length}`;
+      names.push(pod);
       const started = performance.now();
-      const { images, ...more } = wanted[names.length % wanted.length] ?? { images: [] };
-      const pod = await cluster.create<Pod>(podOf({ name, images, ...more }));
+      const { images: own = [], ...more } = wanted[names.length % wanted.length] ?? {};
+      const made = await cluster.create<Pod>(podOf({ name: pod, images: own, ...more }));
       slowestMs = Math.max(slowestMs, performance.now() - started);
-      if (isGated(pod)) gated += 1;
-      else if (isPlaced(pod)) placed += 1;
+      if (isGated(made)) gated += 1;
+      else if (isPlaced(made)) placed += 1;
       await pause(everyMs);
     } while (!over.signal.aborted);
-  })();
-  await Promise.all([stream, happens().finally(() => over.abort())]);
-  const watched = await watch<Pod>(cluster.client, '/api/v1/namespaces/default/pods');
-  try {
-    await watched.until(
-      'all pods of the stream have a node',
-      (found) => names.every((name) => found.get(`default/${name}`)?.spec.nodeName !== undefined),
-      patienceMs,
-    );
-  } catch (error) {
-    const stuck = names.filter((name) => watched.objects.get(`default/${name}`)?.spec.nodeName === undefined);
-    throw new Error(
-      `without a node: ${JSON.stringify(stuck.map((name) => watched.objects.get(`default/${name}`)))}`,
-      { cause: error },
-    );
-  } finally {
-    watched.close();
-  }
-  await deletePods(cluster, names);
-  return { made: names.length, gated, placed, slowestMs: Math.round(slowestMs) };
+  };
+  await step(`${name}: no pod is refused or stuck`, async () => {
+    await Promise.all([make(), happens().finally(() => over.abort())]);
+    const watched = await watch<Pod>(cluster.client, podsPath);
+    const stuck = (): readonly (Pod | undefined)[] =>
+      names.map((each) => watched.objects.get(`default/${each}`)).filter((pod) => !pod?.spec.nodeName);
+    try {
+      await watched.until('all pods of the stream have a node', () => stuck().length === 0, patienceMs);
+    } catch (error) {
+      throw new Error(`without a node: ${JSON.stringify(stuck())}`, { cause: error });
+    } finally {
+      watched.close();
+    }
+    await deletePods(cluster, names);
+  });
+  const slowest = `the slowest was made in ${Math.round(slowestMs)} ms`;
+  tell({ fact: `${name}: of ${names.length} pods ${placed} placed at once, ${gated} gated, ${slowest}` });
 }

@@ -9,48 +9,28 @@
  * | `team.example` | from `creds/<registry>.toml` |
  * | `secret.example` | from a pull secret of the pod |
  */
-import { execFile } from 'node:child_process';
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { createCa } from '../../support/certificates.ts';
 import { busyboxTar, unpackable, unpackableIndex, waiting, writeLayout } from '../layout.ts';
-import { providersFile } from '../kubelet/provider.ts';
-import { htpasswd } from '../registry/clients.ts';
+import { providersFile, response } from '../kubelet/setup.ts';
+import { copyImage, htpasswd } from '../registry/clients.ts';
 import { startRegistry } from '../registry/servers.ts';
 import { pluginConfig, pluginDirectory } from './node.ts';
-import type { Programs } from './programs.ts';
+import type { Programs } from '../box/programs.ts';
 
 const names = ['public', 'plugin', 'team', 'secret'] as const;
 export type RegistryName = (typeof names)[number];
 
-export interface Registries {
-  /** `plugin.example:40123` */
-  readonly hosts: Readonly<Record<RegistryName, string>>;
-  /** Of a registry that does not listen. */
-  readonly goneHost: string;
-  /**
-   * Pushes an image that only waits.
-   * @param architectures one: a single manifest; several: an index
-   * @returns its reference
-   */
-  push(registry: RegistryName, repository: string, architectures: readonly string[]): Promise<string>;
-  /** Copies an OCI layout with all its platforms. */
-  copy(layout: string, registry: RegistryName, repositoryAndTag: string): Promise<string>;
-  readonly passwords: Readonly<Record<RegistryName, string>>;
-}
+export type Registries = Awaited<ReturnType<typeof startRegistries>>;
 
-const run = promisify(execFile);
-const timeoutMs = 120_000;
-
-export async function startRegistries(programs: Programs): Promise<Registries> {
+export async function startRegistries(programs: Programs) {
   const ca = await createCa('registries');
-  const passwords = Object.fromEntries(names.map((name) => [name, `password of ${name}`])) as Record<
-    RegistryName,
-    string
-  >;
+  const passwords = {} as Record<RegistryName, string>;
+  /** `plugin.example:40123` */
   const hosts = {} as Record<RegistryName, string>;
   for (const name of names) {
+    passwords[name] = `password of ${name}`;
     const { host } = await startRegistry({
       program: programs['docker-registry'],
       directory: join('/tmp/registries', name),
@@ -69,43 +49,34 @@ export async function startRegistries(programs: Programs): Promise<Registries> {
   );
   installPlugin(hosts.plugin, 'plugin', passwords.plugin);
 
-  const copy: Registries['copy'] = async (layout, registry, repositoryAndTag) => {
+  /** Copies an OCI layout with all its platforms. */
+  const copy = async (layout: string, registry: RegistryName, repositoryAndTag: string): Promise<string> => {
     const image = `${hosts[registry]}/${repositoryAndTag}`;
     const login = registry === 'public' ? [] : ['--dest-creds', `${registry}:${passwords[registry]}`];
-    await run(
-      programs.skopeo,
-      [
-        '--insecure-policy',
-        'copy',
-        '--quiet',
-        '--all',
-        '--dest-tls-verify=false',
-        ...login,
-        layout,
-        `docker://${image}`,
-      ],
-      { timeout: timeoutMs },
-    );
+    await copyImage(layout, image, ['--dest-tls-verify=false', ...login]);
     return image;
   };
   const tar = busyboxTar(programs.busybox);
   let layouts = 0;
   return {
     hosts,
+    /** Of a registry that does not listen. */
     goneHost: 'gone.example:9',
     passwords,
     copy,
-    push: async (registry, repository, architectures) => {
-      layouts += 1;
-      const directory = `/tmp/layouts/${layouts}`;
+    /** Pushes an image that only waits: for one architecture a single manifest, else an index. @returns its reference */
+    push: async (
+      registry: RegistryName,
+      repository: string,
+      architectures: readonly string[],
+    ): Promise<string> => {
+      const directory = `/tmp/layouts/${(layouts += 1)}`;
       const platforms = architectures.map((name) => `linux/${name}`);
-      const [only = ''] = platforms;
-      const single = platforms.length === 1;
+      const [only = '', ...more] = platforms;
       // The same program for other architectures: there it is never run.
-      writeLayout(
-        directory,
-        single ? unpackable(only, tar, waiting) : unpackableIndex(platforms, tar, waiting),
-      );
+      const image =
+        more.length === 0 ? unpackable(only, tar, waiting) : unpackableIndex(platforms, tar, waiting);
+      writeLayout(directory, image);
       return copy(`oci:${directory}:1`, registry, `${repository}:1`);
     },
   };
@@ -125,14 +96,9 @@ function trust(host: string, ca: string): void {
 /** A credential provider plugin as a shell script, which needs the programs of the node. */
 function installPlugin(host: string, username: string, password: string): void {
   mkdirSync(pluginDirectory, { recursive: true });
-  const providers = [{ name: 'e2e-login', matchImages: [host], defaultCacheDuration: '1m' }];
-  writeFileSync(pluginConfig, providersFile(providers, { format: 'yaml' }));
-  const answer = JSON.stringify({
-    apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
-    kind: 'CredentialProviderResponse',
-    cacheKeyType: 'Registry',
-    auth: { [host]: { username, password } },
-  });
+  const provider = { matchImages: [host], defaultCacheDuration: '1m' };
+  writeFileSync(pluginConfig, providersFile([['e2e-login', provider]], { format: 'yaml' }));
+  const answer = response({ [host]: { username, password } }, { cacheKeyType: 'Registry' });
   writeFileSync(
     join(pluginDirectory, 'e2e-login'),
     `#!/bin/sh\ngrep -q '"image":"${host}/' || exit 3\ncat <<'END'\n${answer}\nEND\n`,

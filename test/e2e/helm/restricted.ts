@@ -11,8 +11,7 @@ import { podPath } from '../cluster/pods.ts';
 import { deletePods, isPlaced, podOf } from './pods.ts';
 import { namespace, type Helm } from './release.ts';
 import { step } from './report.ts';
-import { onRealNode } from './values.ts';
-import type { World } from './world.ts';
+import { onRealNode, type World } from './world.ts';
 
 export async function restricted(world: World, helm: Helm, logs: Followed): Promise<void> {
   const { cluster, own, registries } = world;
@@ -34,11 +33,9 @@ export async function restricted(world: World, helm: Helm, logs: Followed): Prom
     await webhooksInForce(cluster);
   });
   await step(of('pods are placed, and ungated if their image stays unknown'), async () => {
-    const pod = await cluster.create<Pod>(
-      podOf({ name: 'known', images: [world.images['public/intel'] ?? ''] }),
-    );
+    const pod = await cluster.create<Pod>(podOf({ name: 'known', images: [world.image('public/intel')] }));
     assert(isPlaced(pod));
-    await cluster.create(podOf({ name: 'unknown', images: [world.images['plugin/multi'] ?? ''] }));
+    await cluster.create(podOf({ name: 'unknown', images: [world.image('plugin/multi')] }));
     for (const name of ['known', 'unknown'])
       await waitFor<Pod>(cluster.client, podPath(name), (now) => now?.spec.nodeName !== undefined);
     await deletePods(cluster, ['known', 'unknown']);

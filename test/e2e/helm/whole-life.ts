@@ -12,12 +12,10 @@ import { leaving, nothingForbidden } from './leaving.ts';
 import type { Followed } from './logs.ts';
 import { crash, deletePart, partNames, webhooksInForce, whole } from './parts.ts';
 import { isGated, podPath } from '../cluster/pods.ts';
-import { deletePods, isPlaced, podOf, whereRuns, type WantedPod } from './pods.ts';
+import { deletePods, duringStream, isPlaced, podOf, whereRuns, type WantedPod } from './pods.ts';
 import type { Helm } from './release.ts';
 import { step, tell } from './report.ts';
-import { duringStream } from './stream.ts';
-import { cardValues, maxGateMs } from './values.ts';
-import type { World } from './world.ts';
+import { cardValues, maxGateMs, type World } from './world.ts';
 
 /** The webhook drains for 20 s on SIGTERM. */
 const settledMs = 60_000;
@@ -30,7 +28,7 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
     { name: 'arm64-0', architecture: 'arm64', pods: 5000 },
     { name: 's390x-0', architecture: 's390x', pods: 5000 },
   ]);
-  await cluster.create(podOf({ name: 'old', images: [world.images['public/multi'] ?? ''], node: nodeName }));
+  await cluster.create(podOf({ name: 'old', images: [world.image('public/multi')], node: nodeName }));
   await whereRuns(cluster, 'old');
   const before = await listEverything(cluster);
 
@@ -60,20 +58,12 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
     await helm.run('upgrade', 'archwright', chart, changed, ...wait);
     await whole(cluster);
   });
-  await expectArchitecture(
-    world,
-    { name: 'after-upgrade', images: [world.images['public/multi'] ?? ''] },
-    's390x',
-  );
+  await expectArchitecture(world, { name: 'after-upgrade', images: [world.image('public/multi')] }, 's390x');
   await duringStream(world, of('rollback'), async () => {
     await helm.run('rollback', 'archwright', '1', ...wait);
     await whole(cluster);
   });
-  await expectArchitecture(
-    world,
-    { name: 'after-rollback', images: [world.images['public/multi'] ?? ''] },
-    'amd64',
-  );
+  await expectArchitecture(world, { name: 'after-rollback', images: [world.image('public/multi')] }, 'amd64');
   for (const part of partNames) {
     await duringStream(world, of(`every ${part} crashes`), async () => {
       crash(part);
@@ -87,7 +77,7 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
     });
     await expectArchitecture(
       world,
-      { name: `after-${part}`, images: [world.images['plugin/mainframe'] ?? ''] },
+      { name: `after-${part}`, images: [world.image('plugin/mainframe')] },
       's390x',
     );
   }
@@ -103,8 +93,7 @@ async function packaged(helm: Helm, version: string): Promise<string> {
 }
 
 async function placements(world: World, of: (name: string) => string): Promise<void> {
-  const { cluster, images } = world;
-  const image = (name: keyof World['images']): string => images[name] ?? '';
+  const { cluster, image } = world;
   const cases: readonly (readonly [string, Omit<WantedPod, 'name'>, string])[] = [
     ['public, several architectures: the preferred one', { images: [image('public/multi')] }, 'amd64'],
     ['its label overrides the preference', { images: [image('public/multi')], preferred: 'arm64' }, 'arm64'],

@@ -27,7 +27,7 @@ const gitops = ['--server-side', '--field-manager=gitops', '--force-conflicts'];
 const placed = '{"op":"add","path":"/spec/template/spec/nodeSelector","value":';
 
 export async function withoutHelm(world: World, logs: Followed): Promise<void> {
-  const { cluster, images } = world;
+  const { cluster, image } = world;
   const { client } = cluster;
   const kubectl = kubectlOf(cluster);
   const of = (name: string): string => `kubectl: ${name}`;
@@ -42,7 +42,7 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
     await webhooksInForce(cluster);
   });
   await step(of('pods are placed'), async () => {
-    await cluster.create(podOf({ name: 'plain', images: [images['public/intel'] ?? ''] }));
+    await cluster.create(podOf({ name: 'plain', images: [image('public/intel')] }));
     assert.equal(await whereRuns(cluster, 'plain'), 'amd64');
     assert(isPlaced(await cluster.get<Pod>(podPath('plain'))));
   });

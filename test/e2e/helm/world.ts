@@ -1,60 +1,55 @@
 /** The cluster before archwright is installed: one real node, fake nodes, registries with images, and users' Secrets. */
-import type { Cluster } from '../cluster/harness.ts';
 import { startCluster } from '../cluster/harness.ts';
-import { auditFlags } from './logs.ts';
-import { nodeAddress, prepareMachine, startRealNode } from './node.ts';
-import type { Programs } from './programs.ts';
+import { audit } from './logs.ts';
+import { nodeAddress, pluginConfig, pluginDirectory, prepareMachine, startRealNode } from './node.ts';
+import type { Programs } from '../box/programs.ts';
 import { namespace } from './release.ts';
-import { startRegistries, type Registries, type RegistryName } from './registries.ts';
+import { startRegistries, type RegistryName } from './registries.ts';
 
-export interface World {
-  readonly cluster: Cluster;
-  readonly registries: Registries;
-  readonly programs: Programs;
-  /** References of images, by registry and name. */
-  readonly images: Readonly<Record<`${RegistryName}/${string}`, string>>;
-  /** The image of archwright. */
-  readonly own: { readonly registry: string; readonly repository: string; readonly tag: string };
-}
+export type World = Awaited<ReturnType<typeof startWorld>>;
 
 /** Label of the node that can really run something. */
 export const realNode = { 'e2e.example/real': 'true' };
 
-const pushed: readonly (readonly [RegistryName, string, readonly string[]])[] = [
-  ['public', 'multi', ['amd64', 'arm64', 's390x']],
-  ['public', 'intel', ['amd64']],
-  ['public', 'arm', ['arm64']],
-  ['plugin', 'multi', ['amd64', 'arm64']],
-  ['plugin', 'mainframe', ['s390x']],
-  ['team', 'arm', ['arm64']],
-  ['team', 'others', ['arm64', 's390x']],
-  ['secret', 'multi', ['amd64', 's390x']],
-];
+/** Registry and name → architectures. */
+const pushed = {
+  'public/multi': 'amd64 arm64 s390x',
+  'public/intel': 'amd64',
+  'public/arm': 'arm64',
+  'plugin/multi': 'amd64 arm64',
+  'plugin/mainframe': 's390x',
+  'team/arm': 'arm64',
+  'team/others': 'arm64 s390x',
+  'secret/multi': 'amd64 s390x',
+} as const satisfies Readonly<Record<`${RegistryName}/${string}`, string>>;
 
-export async function startWorld(programs: Programs, cgroup: string): Promise<World> {
+export async function startWorld(programs: Programs, cgroup: string) {
   prepareMachine();
   const registries = await startRegistries(programs);
-  const pushing = Promise.all(
-    pushed.map(async ([registry, name, architectures]) => {
-      const image = await registries.push(registry, `app/${name}`, architectures);
-      return [`${registry}/${name}`, image] as const;
-    }),
-  );
+  const references = new Map<string, string>();
+  const pushing = Object.entries(pushed).map(async ([name, architectures]) => {
+    const [registry = '', repository = ''] = name.split('/');
+    const to = `app/${repository}`;
+    references.set(name, await registries.push(registry as RegistryName, to, architectures.split(' ')));
+  });
   const cluster = await startCluster({
     nodes: {},
     nodeAddress,
     apiServerFlags: [
       '--enable-admission-plugins=NodeRestriction',
       '--kubelet-preferred-address-types=InternalIP',
-      ...auditFlags(),
+      ...audit.flags,
     ],
   });
   await startRealNode({ programs, cluster, cgroup, labels: realNode });
+  await Promise.all(pushing);
   return {
     cluster,
     registries,
     programs,
-    images: Object.fromEntries(await pushing),
+    /** The reference of an image. */
+    image: (name: keyof typeof pushed): string => references.get(name) ?? '',
+    /** The image of archwright. */
     own: { registry: registries.hosts.public, repository: 'archwright/archwright', tag: '0.1.0' },
   };
 }
@@ -66,25 +61,37 @@ export async function prepareNamespace({ cluster, registries }: World): Promise<
     'pod-security.kubernetes.io/warn': 'restricted',
   });
   const { hosts, passwords } = registries;
-  const secret = (
-    name: string,
-    namespaceOf: string,
-    type: string,
-    data: Readonly<Record<string, string>>,
-  ): Promise<unknown> =>
-    cluster.create({
-      apiVersion: 'v1',
-      kind: 'Secret',
-      type,
-      metadata: { name, namespace: namespaceOf },
-      stringData: data,
-    });
+  const create = (name: string, to: string, type: string, stringData: object): Promise<unknown> =>
+    cluster.create({ apiVersion: 'v1', kind: 'Secret', type, metadata: { name, namespace: to }, stringData });
   const file = `${hosts.team.replace(/:(\d+)$/, '_$1_')}.toml`;
-  await secret('team-login', namespace, 'Opaque', {
+  await create('team-login', namespace, 'Opaque', {
     [file]: `user = "team"\nsecret = "${passwords.team}"\n`,
   });
   const auths = { [hosts.secret]: { username: 'secret', password: passwords.secret } };
-  await secret('pull', 'default', 'kubernetes.io/dockerconfigjson', {
+  await create('pull', 'default', 'kubernetes.io/dockerconfigjson', {
     '.dockerconfigjson': JSON.stringify({ auths }),
   });
+}
+
+/** The default of five minutes is too long for a test. */
+export const maxGateMs = 20_000;
+
+export function cardValues({ own, registries }: World): object {
+  return {
+    kubeletConfig: { config: pluginConfig, binDir: pluginDirectory },
+    registryCredentials: { [registries.hosts.team]: { existingSecret: 'team-login' } },
+    schedulableArchitectures: ['amd64', 'arm64', 's390x'],
+    preferredArchitecture: 'amd64',
+    maxGateDuration: `${maxGateMs / 1000}s`,
+    ...onRealNode(own),
+  };
+}
+
+/** The image, and the node that can run it. */
+export function onRealNode(own: World['own']): object {
+  return {
+    image: own,
+    global: { nodeSelector: realNode },
+    agent: { nodeSelector: realNode },
+  };
 }

@@ -10,14 +10,7 @@ import { recordedRuns } from './recorder.ts';
 import type { Registries } from './registries.ts';
 import { binDir, type PodCase, type Setup } from './setup.ts';
 
-export interface AgentSide {
-  run(pod: PodCase): Promise<Observation[]>;
-  /** Problems of its credential sources. */
-  problems(): readonly string[];
-  /** Reads changed files now. */
-  refresh(): Promise<void>;
-  close(): Promise<void>;
-}
+export type AgentSide = Awaited<ReturnType<typeof openAgentSide>>;
 
 /** A plugin that hangs is killed after a minute. */
 const deadlineMs = 90_000;
@@ -27,7 +20,7 @@ export async function openAgentSide(
   { hostRoot, plugins, serviceAccountTokens = false }: Setup,
   registries: Registries,
   kubeconfig: string,
-): Promise<AgentSide> {
+) {
   const configuration = {
     ...defaultConfiguration(),
     hostRoot,
@@ -70,7 +63,7 @@ export async function openAgentSide(
   }
 
   return {
-    run: async (pod) => {
+    run: async (pod: PodCase): Promise<Observation[]> => {
       const observations: Observation[] = [];
       for (const { image } of pod.images) {
         const from = performance.timeOrigin + performance.now();
@@ -85,11 +78,13 @@ export async function openAgentSide(
       }
       return observations;
     },
-    problems: () => inspection.problems().map(({ message }) => message),
-    refresh: async () => {
+    /** Problems of its credential sources. */
+    problems: (): readonly string[] => inspection.problems().map(({ message }) => message),
+    /** Reads changed files now. */
+    refresh: async (): Promise<void> => {
       for (const { source } of inspection.sources) await source.refresh();
     },
-    close: () => inspection.close(),
+    close: (): Promise<void> => inspection.close(),
   };
 }
 

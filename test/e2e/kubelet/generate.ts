@@ -1,12 +1,12 @@
 /** Generated setups: random files of a node, random plugins, and random pods that share repositories, so that caches count. */
 import { indexKey } from '../../../src/credentials/keyring/key.ts';
-import { providersFile, type Provider, type WrittenAs } from './provider.ts';
 import type { Random } from '../random.ts';
 import {
   dockerConfig,
   dockerConfigs,
   entry,
   pluginConfig,
+  providersFile,
   response,
   right,
   users,
@@ -16,19 +16,15 @@ import {
   type Login,
   type PodCase,
   type PullSecret,
+  type Provider,
   type Setup,
+  type WrittenAs,
 } from './setup.ts';
 
-const domains = [
-  'registry.example',
-  'registry.example:5000',
-  'eu.registry.example',
-  'a.b.corp.example',
-  'docker.io',
-  'tokens.example',
-  '127.0.0.1:5001',
-  'localhost:5001',
-] as const;
+const domains =
+  'registry.example registry.example:5000 eu.registry.example a.b.corp.example docker.io tokens.example 127.0.0.1:5001 localhost:5001'.split(
+    ' ',
+  );
 
 const names = Object.keys(users) as [string, ...string[]];
 
@@ -128,12 +124,11 @@ function randomPlugins(
   keys: readonly string[],
 ): { files: Record<string, string>; plugins: NonNullable<Setup['plugins']> } {
   const behaviors: Record<string, Behavior> = {};
-  const providers = Array.from({ length: 1 + random.below(4) }, (_, index): Provider => {
+  const providers = Array.from({ length: 1 + random.below(4) }, (_, index): readonly [string, Provider] => {
     const name = `${random.pick(['a', 'm', 'z'])}-plugin-${index}`;
     const version = random.pick(['v1', 'v1', 'v1beta1', 'v1alpha1']);
     behaviors[name] = randomBehavior(random, keys, version);
-    return {
-      name,
+    const provider = {
       version,
       // A pattern with a scheme is valid but matches nothing, so most have none.
       matchImages: random
@@ -143,6 +138,7 @@ function randomPlugins(
       ...(random.chance(0.4) && { args: ['get', `--name=${name}`].slice(random.below(2)) }),
       ...(random.chance(0.4) && { env: { TWICE: 'of the plugin', NAME: name } }),
     };
+    return [name, provider];
   });
   const as: WrittenAs = {
     version: random.pick(['v1', 'v1', 'v1beta1', 'v1alpha1']),

@@ -11,16 +11,14 @@ import { createRandom } from '../random.ts';
 import { generateSetup } from './generate.ts';
 import { openKubeletSide } from './kubelet-side.ts';
 import { startContainerd, type NodeOptions } from './node.ts';
-import type { Programs } from './programs.ts';
+import type { Programs } from '../box/programs.ts';
 import { refusedConfigs } from './refused-configs.ts';
 import { startRegistries } from './registries.ts';
-import { runRefusal } from './run-refusal.ts';
-import { runSetup } from './run-setup.ts';
+import { runRefusal, runSetup } from './run.ts';
 import type { Setup } from './setup.ts';
 import { dockerConfigSetups } from './written-docker-configs.ts';
 import { pluginSetups } from './written-plugins.ts';
 import { pullSecretSetup } from './written-pull-secrets.ts';
-import { tokenSetups } from './written-tokens.ts';
 
 const nodeName = 'box';
 /** Starting a kubelet takes longer than a pod; its files stay the same for its whole life. */
@@ -32,7 +30,7 @@ function setups(seed: number, cases: number): readonly Setup[] {
   const generated = Array.from({ length: Math.ceil(cases / casesPerSetup) }, (_, index) =>
     generateSetup(random, `g${index}`, Math.min(casesPerSetup, cases - index * casesPerSetup)),
   );
-  return [pullSecretSetup, ...dockerConfigSetups, ...tokenSetups, ...pluginSetups, ...generated];
+  return [pullSecretSetup, ...dockerConfigSetups, ...pluginSetups, ...generated];
 }
 
 async function main(): Promise<void> {

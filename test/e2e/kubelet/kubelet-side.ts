@@ -2,29 +2,15 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
-import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { patience } from '../cluster/harness.ts';
+import type { EventNow } from '../cluster/pods.ts';
 import { watch } from '../cluster/watch.ts';
 import { isOf, observed, referenceOf, type Observation } from './observation.ts';
 import { recordedRuns } from './recorder.ts';
 import type { Registries } from './registries.ts';
 import type { PodCase, Setup } from './setup.ts';
 
-interface EventObject extends KubeObject {
-  readonly reason?: string;
-  readonly message?: string;
-  readonly involvedObject?: { readonly name?: string; readonly fieldPath?: string };
-}
-
-export interface KubeletSide {
-  /** Makes service accounts. */
-  prepare(setup: Setup): Promise<void>;
-  /** Runs the pod until each image has its outcome. */
-  run(pod: PodCase): Promise<Observation[]>;
-  /** Waits until the kubelet has ended all pods. The next kubelet would not know them. */
-  settle(): Promise<void>;
-  close(): void;
-}
+export type KubeletSide = Awaited<ReturnType<typeof openKubeletSide>>;
 
 /** A plugin that hangs is killed after a minute; the rest takes seconds. */
 const podTimeoutMs = 100_000;
@@ -36,18 +22,14 @@ const inDefault = '/api/v1/namespaces/default';
 /** containerd has a folder here for each running sandbox. */
 const tasks = '/run/containerd/io.containerd.runtime.v2.task/k8s.io';
 
-export async function openKubeletSide(
-  client: KubeClient,
-  nodeName: string,
-  registries: Registries,
-): Promise<KubeletSide> {
+export async function openKubeletSide(client: KubeClient, nodeName: string, registries: Registries) {
   /** Pod → container → its first decisive event. */
   const fates = new Map<string, Map<string, { readonly reason: string; readonly message: string }>>();
   const waiting = new Map<string, () => void>();
   /** Repositories of failed pods: the kubelet may still run plugins for them. */
   const unsettled = new Set<string>();
 
-  const events = await watch<EventObject>(client, '/api/v1/events');
+  const events = await watch<EventNow>(client, '/api/v1/events');
   events.onChange(({ object: { reason = '', message = '', involvedObject } }) => {
     const container = /^spec\.containers\{(.+)\}$/.exec(involvedObject?.fieldPath ?? '')?.[1];
     const pod = involvedObject?.name ?? '';
@@ -79,12 +61,14 @@ export async function openKubeletSide(
   }
 
   return {
-    prepare: async ({ accounts = {} }) => {
+    /** Makes service accounts. */
+    prepare: async ({ accounts = {} }: Setup): Promise<void> => {
       for (const [name, annotations] of Object.entries(accounts)) {
         await create('serviceaccounts', { metadata: { name, annotations } });
       }
     },
-    run: async (pod) => {
+    /** Runs the pod until each image has its outcome. */
+    run: async (pod: PodCase): Promise<Observation[]> => {
       const repositories = pod.images.map(({ image }) => referenceOf(image)?.repository ?? '');
       if (repositories.some((repository) => unsettled.has(repository))) {
         await ended();
@@ -118,8 +102,8 @@ export async function openKubeletSide(
         return { image, ...happened, outcome: classesOf(said), message: said.message };
       });
     },
+    /** Waits until the kubelet has ended all pods. The next kubelet would not know them. */
     settle: ended,
-    close: () => events.close(),
   };
 }
 
@@ -155,20 +139,17 @@ function manifestOf({ name, secrets, images, serviceAccount }: PodCase, nodeName
   };
 }
 
-const classes: readonly (readonly [text: RegExp, name: string])[] = [
-  [
-    /401 Unauthorized|no basic auth credentials|authorization failed|invalid username\/password/,
-    'unauthorized',
-  ],
-  [/403 Forbidden|insufficient_scope/, 'forbidden'],
-  [/not found/, 'not-found'],
-  [/unmarshal|illegal base64|unable to parse auth field/, 'malformed-secret'],
-  [/InvalidImageName|couldn't parse image/, 'invalid-reference'],
-];
+const classes: Readonly<Record<string, RegExp>> = {
+  unauthorized: /401 Unauthorized|no basic auth credentials|authorization failed|invalid username\/password/,
+  forbidden: /403 Forbidden|insufficient_scope/,
+  'not-found': /not found/,
+  'malformed-secret': /unmarshal|illegal base64|unable to parse auth field/,
+  'invalid-reference': /InvalidImageName|couldn't parse image/,
+};
 
 /** The classes of an event; several if attempts failed in different ways. */
 function classesOf({ reason, message }: { readonly reason: string; readonly message: string }): string[] {
   if (reason === 'Pulled') return ['pulled'];
-  const found = classes.filter(([text]) => text.test(message)).map(([, name]) => name);
+  const found = Object.keys(classes).filter((name) => classes[name]?.test(message));
   return found.length > 0 ? found : [`${reason}: ${message}`];
 }

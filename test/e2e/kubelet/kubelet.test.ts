@@ -8,12 +8,12 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import t from 'tap';
-import { boxProblem, foldersOf, runBox } from '../box/box.ts';
+import t, { type Test } from 'tap';
+import { runInBox } from '../box/box.ts';
+import { kubeletPrograms } from '../box/programs.ts';
 import type { Difference } from './compare.ts';
-import type { CaseReport } from './report.ts';
+import type { CaseReport } from './run.ts';
 import { seedOfRun } from '../random.ts';
-import { findPrograms } from './programs.ts';
 
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 const seed = seedOfRun();
@@ -23,24 +23,14 @@ const cases = Number(process.env['E2E_CASES'] ?? 150);
 const timeoutMs = 15 * 60_000;
 
 void t.test('a kubelet and an agent on one node', { timeout: timeoutMs + 60_000 }, async (t) => {
-  const problem = boxProblem();
-  if (problem !== undefined) {
-    t.fail(`the comparison with a real kubelet cannot run here: ${problem}`);
-    return;
-  }
-  const programs = findPrograms();
   t.comment(`E2E_SEED=${seed} E2E_CASES=${cases}`);
   const reports: CaseReport[] = [];
-  const end = await runBox({
+  await runInBox(t, kubeletPrograms(), {
     entry: new URL('inside.ts', import.meta.url),
-    folders: foldersOf(programs),
-    env: { PROGRAMS: JSON.stringify(programs), E2E_SEED: String(seed), E2E_CASES: String(cases) },
+    env: { E2E_SEED: String(seed), E2E_CASES: String(cases) },
     timeoutMs,
     onLine: (line) => reports.push(JSON.parse(line) as CaseReport),
   });
-
-  t.equal(end.timedOut, false, 'the box ends in time');
-  t.equal(end.code, 0, `the box ends well${end.code === 0 ? '' : `: ${end.stderr}`}`);
   for (const { setup, name, differences, example } of reports) {
     const unexplained = differences.filter(({ deviation }) => deviation === undefined);
     t.same(unexplained, [], `${setup}: ${name}`, { ...(example && { example: JSON.stringify(example) }) });
@@ -61,31 +51,19 @@ void t.test('a kubelet and an agent on one node', { timeout: timeoutMs + 60_000 
 });
 
 /** Each deviation in the report is documented. Shows the shortest example of each. */
-function deviations(
-  t: { comment(text: string): void; match(text: string, part: string, name: string): void },
-  reports: readonly CaseReport[],
-): void {
+function deviations(t: Test, reports: readonly CaseReport[]): void {
   const documented = readFileSync(resolve(project, 'docs', 'internals', 'deviations.md'), 'utf8');
-  const met = new Map<string, { readonly label: string; readonly difference: Difference }[]>();
-  for (const { setup, name, differences } of reports) {
-    for (const difference of differences) {
-      if (difference.deviation === undefined) continue;
-      const list = met.get(difference.deviation) ?? [];
-      met.set(difference.deviation, [
-        ...list,
-        { label: `${setup}: ${name} ${difference.image}`, difference },
-      ]);
-    }
-  }
-  for (const [name, list] of met) {
-    const size = ({ difference }: (typeof list)[number]): number =>
-      difference.kubelet.length + difference.agent.length;
-    const [shortest] = list.sort((a, b) => size(a) - size(b));
+  const met = reports.flatMap(({ setup, name, differences }) =>
+    differences
+      .filter(({ deviation }) => deviation !== undefined)
+      .map((difference) => ({ label: `${setup}: ${name} ${difference.image}`, ...difference })),
+  );
+  const size = ({ kubelet, agent }: Difference): number => kubelet.length + agent.length;
+  for (const [name, list] of Map.groupBy(met, ({ deviation = '' }) => deviation)) {
     t.match(documented, `\`${name}\``, `docs/internals/deviations.md has ${name}`);
-    if (shortest === undefined) continue;
-    const { label, difference } = shortest;
-    t.comment(
-      `${name}: ${list.length} × ; ${label}: ${difference.what}: kubelet ${difference.kubelet}; agent ${difference.agent}`,
-    );
+    const [{ label, what, kubelet, agent }] = list.sort((a, b) => size(a) - size(b)) as [
+      (typeof met)[number],
+    ];
+    t.comment(`${name}: ${list.length} × ; ${label}: ${what}: kubelet ${kubelet}; agent ${agent}`);
   }
 }

@@ -4,10 +4,13 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { busyboxTar, tarOf, unpackable, waiting, writeLayout } from '../layout.ts';
 import { ready, startProcess, type Running } from '../cluster/processes.ts';
-import type { Programs } from './programs.ts';
+import type { Programs } from '../box/programs.ts';
 
 export interface NodeOptions {
-  readonly programs: Programs;
+  readonly programs: Pick<
+    Programs,
+    'kubelet' | 'containerd' | 'containerd-shim-runc-v2' | 'ctr' | 'busybox' | 'runc'
+  >;
   readonly nodeName: string;
   readonly kubeconfig: string;
   /** Parent of all control groups. */

@@ -1,8 +1,7 @@
 /**
  * Configurations of plugins with which a kubelet refuses to start. The agent runs without plugins, and must report the kubelet's reason.
  */
-import { providersFile, type Provider } from './provider.ts';
-import { pluginConfig } from './setup.ts';
+import { pluginConfig, providersFile, type Provider } from './setup.ts';
 
 export interface RefusedConfig {
   readonly name: string;
@@ -13,10 +12,11 @@ export interface RefusedConfig {
   readonly programs?: readonly string[];
 }
 
-const good: Provider = { name: 'good', matchImages: ['registry.example'] };
+const good: Provider = { matchImages: ['registry.example'] };
 
-function provider(more: Partial<Provider>): string {
-  return providersFile([{ ...good, ...more }]);
+/** @param name of its program */
+function provider(more: Partial<Provider>, name = 'good'): string {
+  return providersFile([[name, { ...good, ...more }]]);
 }
 
 function one(name: string, text: string, programs: readonly string[] = ['good']): RefusedConfig {
@@ -25,10 +25,16 @@ function one(name: string, text: string, programs: readonly string[] = ['good'])
 
 export const refusedConfigs: readonly RefusedConfig[] = [
   one('no-providers', providersFile([])),
-  one('twice-a-name', providersFile([good, good])),
-  one('slash-in-name', provider({ name: 'a/b' })),
-  one('space-in-name', provider({ name: 'a b' })),
-  one('dots-as-name', provider({ name: '..' })),
+  one(
+    'twice-a-name',
+    providersFile([
+      ['good', good],
+      ['good', good],
+    ]),
+  ),
+  one('slash-in-name', provider({}, 'a/b')),
+  one('space-in-name', provider({}, 'a b')),
+  one('dots-as-name', provider({}, '..')),
   one('no-patterns', provider({ matchImages: [] })),
   one('bad-pattern', provider({ matchImages: ['registry.example:port'] })),
   one('pattern-with-space', provider({ matchImages: ['registry .example'] })),
@@ -49,10 +55,7 @@ export const refusedConfigs: readonly RefusedConfig[] = [
     }),
   ),
   one('tokens-without-anything', provider({ tokenAttributes: {} })),
-  one(
-    'several-problems',
-    provider({ name: 'a b', matchImages: [], defaultCacheDuration: '-1s', version: 'v3' }),
-  ),
+  one('several-problems', provider({ matchImages: [], defaultCacheDuration: '-1s', version: 'v3' }, 'a b')),
   one('no-program', provider({}), []),
   { name: 'no-file', files: {} },
   { name: 'empty-directory', files: { [`${pluginConfig}/readme.txt`]: '' }, isDirectory: true },

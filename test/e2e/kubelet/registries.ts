@@ -2,7 +2,7 @@
  * The registries of the box. `/etc/hosts` maps their names to addresses of the box, so both sides use the defaults for registries without
  * configuration. All requests are recorded; the user agent tells the side.
  */
-import { appendFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createCa } from '../../support/certificates.ts';
 import type { RecordedRequest } from '../../support/registry/record.ts';
 import { startTestRegistry, type TestRegistry } from '../../support/registry/server.ts';
@@ -29,33 +29,24 @@ export interface Seen {
   readonly status: number;
 }
 
-export interface Registries {
-  /** PEM file of the certificates to trust. */
-  readonly caFile: string;
-  push(image: CaseImage): void;
-  /** All requests so far, in order. */
-  seen(): readonly Seen[];
-  clear(): void;
-}
+export type Registries = Awaited<ReturnType<typeof startRegistries>>;
 
 const basicHosts = ['registry.example', 'eu.registry.example', 'a.b.corp.example', 'registry-1.docker.io'];
 const tokenHosts = ['tokens.example'];
 const caFile = '/etc/registries-ca.crt';
 
-export async function startRegistries(): Promise<Registries> {
+export async function startRegistries() {
   const ca = await createCa('registries');
   writeFileSync(caFile, ca.cert);
-  writeFileSync('/etc/hosts', '127.0.0.1 localhost\n');
-  appendFileSync('/etc/hosts', `10.99.0.1 ${basicHosts.join(' ')}\n10.99.0.2 ${tokenHosts.join(' ')}\n`);
+  writeFileSync(
+    '/etc/hosts',
+    `127.0.0.1 localhost\n10.99.0.1 ${basicHosts.join(' ')}\n10.99.0.2 ${tokenHosts.join(' ')}\n`,
+  );
 
   const basic = { kind: 'basic', users } as const;
   const issuer = createIssuer({ users });
-  const bearer = {
-    kind: 'bearer',
-    issuer,
-    realm: 'https://tokens.example/token',
-    service: 'tokens',
-  } as const;
+  const realm = 'https://tokens.example/token';
+  const bearer = { kind: 'bearer', issuer, realm, service: 'tokens' } as const;
   const secure = { tls: ca, names: [...basicHosts, ...tokenHosts] };
   const servers = {
     main: await startTestRegistry({ ...secure, auth: basic, listen: { address: '10.99.0.1', port: 443 } }),
@@ -75,16 +66,17 @@ export async function startRegistries(): Promise<Registries> {
 
   return {
     caFile,
-    push: ({ image, absent }) => {
+    push: ({ image, absent }: CaseImage): void => {
       const reference = referenceOf(image);
       if (absent === true || reference === undefined) return;
       serverOf(reference.domain).push(reference.path, reference.tag ?? 'latest', content);
     },
-    seen: () =>
+    /** All requests so far, in order. */
+    seen: (): readonly Seen[] =>
       Object.values(servers)
         .flatMap(({ requests }) => requests.map(readRequest))
         .sort((a, b) => a.at - b.at),
-    clear: () => {
+    clear: (): void => {
       for (const server of Object.values(servers)) server.clearRequests();
     },
   };

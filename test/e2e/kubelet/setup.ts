@@ -1,7 +1,8 @@
 /**
- * Setups and pods. A setup is the files of a node and one run of its kubelet, which reads most files once. A pod is a case: images that
- * are pulled one after the other, and pull secrets.
+ * Setups and pods, and short ways to write them. A setup is the files of a node and one run of its kubelet, which reads most files once. A
+ * pod is a case: images that are pulled one after the other, and pull secrets.
  */
+import { stringify } from 'yaml';
 
 export interface Setup {
   readonly name: string;
@@ -112,13 +113,25 @@ export function dockerConfig(auths: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({ auths });
 }
 
-/** A pull secret of the usual type. */
+/** Entries of a docker configuration by key. */
+export function entries(logins: Readonly<Record<string, Login>>): Record<string, { auth: string }> {
+  return Object.fromEntries(Object.entries(logins).map(([key, login]) => [key, entry(login)]));
+}
+
+/** A pull secret of the usual type, with a whole `config.json`. */
+export function secretWith(text: string): PullSecret {
+  return { type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': text } };
+}
+
 export function pullSecret(logins: Readonly<Record<string, Login>>): PullSecret {
-  const auths = Object.entries(logins).map(([key, login]) => [key, entry(login)]);
-  return {
-    type: 'kubernetes.io/dockerconfigjson',
-    data: { '.dockerconfigjson': dockerConfig(Object.fromEntries(auths) as Record<string, unknown>) },
-  };
+  return secretWith(dockerConfig(entries(logins)));
+}
+
+/** The registry of most cases. */
+export const host = 'registry.example';
+
+export function pod(name: string, images: readonly string[], secrets: readonly PullSecret[] = []): PodCase {
+  return { name, secrets, images: images.map((image) => ({ image })) };
 }
 
 /** The response of a plugin. */
@@ -134,4 +147,82 @@ export function response(
     ...(cacheDuration !== undefined && { cacheDuration }),
     auth,
   });
+}
+
+/** Answers with one login for a key. */
+export function answers(
+  key: string,
+  login = right('alice'),
+  more: Parameters<typeof response>[1] = {},
+): Behavior {
+  return { stdout: response({ [key]: login }, more) };
+}
+
+export interface Provider {
+  readonly matchImages: readonly string[];
+  readonly defaultCacheDuration?: string;
+  /** Of the protocol with the plugin. */
+  readonly version?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly tokenAttributes?: Readonly<Record<string, unknown>>;
+}
+
+export interface WrittenAs {
+  /** Of the configuration. */
+  readonly version?: 'v1' | 'v1beta1' | 'v1alpha1';
+  readonly format?: 'json' | 'yaml';
+}
+
+/** A configuration of plugins as a file writes it. */
+export function providersFile(
+  providers: readonly (readonly [name: string, Provider])[],
+  { version = 'v1', format = 'json' }: WrittenAs = {},
+): string {
+  const document = {
+    apiVersion: `kubelet.config.k8s.io/${version}`,
+    kind: 'CredentialProviderConfig',
+    providers: providers.map(
+      ([name, { matchImages, defaultCacheDuration = '0s', version = 'v1', args, env, tokenAttributes }]) => ({
+        name,
+        matchImages,
+        defaultCacheDuration,
+        apiVersion: `credentialprovider.kubelet.k8s.io/${version}`,
+        ...(args && { args }),
+        ...(env && { env: Object.entries(env).map(([name, value]) => ({ name, value })) }),
+        ...(tokenAttributes && { tokenAttributes }),
+      }),
+    ),
+  };
+  return format === 'json' ? JSON.stringify(document) : stringify(document);
+}
+
+/** A plugin for patterns with spaces between them, and the behavior of its program. */
+export function plugin(patterns: string, behavior: Behavior, more: Partial<Provider> = {}) {
+  return { provider: { matchImages: patterns.split(' '), ...more }, behavior };
+}
+
+/** With one file of configuration. */
+export function setup(
+  name: string,
+  plugins: Readonly<Record<string, ReturnType<typeof plugin>>>,
+  pods: readonly PodCase[],
+  more: Partial<Setup> & { readonly as?: WrittenAs } = {},
+): Setup {
+  const { as, files = {}, ...rest } = more;
+  const all = Object.entries(plugins);
+  const behaviors = Object.fromEntries(all.map(([each, { behavior }]) => [each, behavior]));
+  const text = providersFile(
+    all.map(([each, { provider }]) => [each, provider]),
+    as,
+  );
+  return {
+    name,
+    hostRoot: '/host',
+    env: {},
+    plugins: { config: pluginConfig, isDirectory: false, behaviors },
+    pods,
+    ...rest,
+    files: { ...files, [pluginConfig]: text },
+  };
 }

@@ -1,13 +1,17 @@
-/** Credential provider plugins: their input, how answers are used and cached, and failures. */
-import { answers, host, pod, setup } from './plugin-setup.ts';
-import { providersFile } from './provider.ts';
+/** Credential provider plugins: their input, how answers are used and cached, failures, and tokens of service accounts. */
 import {
+  answers,
   dockerConfig,
   entry,
+  host,
+  plugin,
   pluginConfig,
+  pod,
+  providersFile,
   pullSecret,
   response,
   right,
+  setup,
   wrong,
   type Behavior,
   type Setup,
@@ -15,15 +19,12 @@ import {
 
 const invocation = setup(
   'the input of a plugin',
-  [
-    {
-      name: 'plain',
-      matchImages: [`${host}/p1`],
+  {
+    plain: plugin(`${host}/p1`, answers(host), {
       args: ['--flag', 'with space', '', '"quoted"', '$HOME'],
       env: { TWICE: 'configured', CONFIGURED: 'ünïcode', EMPTY: '' },
-    },
-  ],
-  { plain: answers(host) },
+    }),
+  },
   [
     pod('p1-given', [`${host}/p1/a:1`, `${host}/other-p1:1`]),
     pod('p1-digest', [`${host}/p1/b:tag-of_any.kind`]),
@@ -31,44 +32,35 @@ const invocation = setup(
   { env: { TWICE: 'kubelet', AWS_REGION: 'xx-1', HTTPS_PROXY_NOTE: 'a=b=c' } },
 );
 
+const hour = { defaultCacheDuration: '1h' };
+const asLong = (cacheDuration: string): Behavior => answers(host, right('alice'), { cacheDuration });
 const caches = setup(
   'how long answers are cached',
-  [
-    { name: 'by-image', matchImages: [`${host}/p2/image`], defaultCacheDuration: '1h' },
-    {
-      name: 'by-registry',
-      matchImages: [`${host}/p2/registry`, `eu.${host}/p2/registry`],
-      defaultCacheDuration: '1h',
-    },
-    {
-      name: 'global',
-      matchImages: [`${host}/p2/global`, `eu.${host}/p2/global`],
-      defaultCacheDuration: '1h',
-    },
-    { name: 'never', matchImages: [`${host}/p2/never`], defaultCacheDuration: '0s' },
-    { name: 'zero', matchImages: [`${host}/p2/zero`], defaultCacheDuration: '1h' },
-    { name: 'negative', matchImages: [`${host}/p2/negative`], defaultCacheDuration: '1h' },
-    { name: 'short', matchImages: [`${host}/p2/short`], defaultCacheDuration: '1h' },
-    { name: 'nothing', matchImages: [`${host}/p2/nothing`], defaultCacheDuration: '1h' },
-  ],
   {
-    'by-image': answers(host),
-    'by-registry': answers(host, right('bob'), { cacheKeyType: 'Registry' }),
-    global: answers(host, right('carol'), { cacheKeyType: 'Global' }),
-    never: answers(host),
-    zero: answers(host, right('alice'), { cacheDuration: '0s' }),
-    negative: answers(host, right('alice'), { cacheDuration: '-1m' }),
-    short: answers(host, right('alice'), { cacheDuration: '5s' }),
-    nothing: { stdout: response(null) },
+    'by-image': plugin(`${host}/p2/image`, answers(host), hour),
+    'by-registry': plugin(
+      `${host}/p2/registry eu.${host}/p2/registry`,
+      answers(host, right('bob'), { cacheKeyType: 'Registry' }),
+      hour,
+    ),
+    global: plugin(
+      `${host}/p2/global eu.${host}/p2/global`,
+      answers(host, right('carol'), { cacheKeyType: 'Global' }),
+      hour,
+    ),
+    never: plugin(`${host}/p2/never`, answers(host), { defaultCacheDuration: '0s' }),
+    zero: plugin(`${host}/p2/zero`, asLong('0s'), hour),
+    negative: plugin(`${host}/p2/negative`, asLong('-1m'), hour),
+    short: plugin(`${host}/p2/short`, asLong('5s'), hour),
+    nothing: plugin(`${host}/p2/nothing`, { stdout: response(null) }, hour),
   },
   [
     pod('p2-image', [`${host}/p2/image/a:1`, `${host}/p2/image/a:2`, `${host}/p2/image/b:1`]),
     pod('p2-registry', [`${host}/p2/registry/a:1`, `${host}/p2/registry/b:1`, `eu.${host}/p2/registry/a:1`]),
     pod('p2-global', [`${host}/p2/global/a:1`, `eu.${host}/p2/global/b:1`]),
-    pod('p2-never', [`${host}/p2/never/a:1`, `${host}/p2/never/a:2`]),
-    pod('p2-zero', [`${host}/p2/zero/a:1`, `${host}/p2/zero/a:2`]),
-    pod('p2-negative', [`${host}/p2/negative/a:1`, `${host}/p2/negative/a:2`]),
-    pod('p2-short', [`${host}/p2/short/a:1`, `${host}/p2/short/a:2`]),
+    ...['never', 'zero', 'negative', 'short'].map((name) =>
+      pod(`p2-${name}`, [`${host}/p2/${name}/a:1`, `${host}/p2/${name}/a:2`]),
+    ),
     { ...pod('p2-short-later', [`${host}/p2/short/a:3`]), afterMs: 6000 },
     pod('p2-nothing', [`${host}/p2/nothing/a:1`, `${host}/p2/nothing/a:2`]),
     pod('p2-image-again', [`${host}/p2/image/a:3`, `${host}/p2/registry/c:1`]),
@@ -78,19 +70,13 @@ const caches = setup(
 
 const several = setup(
   'several plugins for one image',
-  [
-    { name: 'zulu', matchImages: [`${host}/p3`] },
-    { name: 'alpha', matchImages: ['*.example', `${host}/p3/team`] },
-    { name: 'specific', matchImages: [`${host}/p3/team`] },
-    { name: 'elsewhere', matchImages: [`${host}/p3`] },
-  ],
   {
-    zulu: answers(host, wrong('bob')),
-    alpha: answers(host, wrong('alice')),
-    specific: answers(`${host}/p3/team`, wrong('carol')),
-    elsewhere: {
+    zulu: plugin(`${host}/p3`, answers(host, wrong('bob'))),
+    alpha: plugin(`*.example ${host}/p3/team`, answers(host, wrong('alice'))),
+    specific: plugin(`${host}/p3/team`, answers(`${host}/p3/team`, wrong('carol'))),
+    elsewhere: plugin(`${host}/p3`, {
       stdout: response({ 'other.example': right('alice'), [`${host}/p3/team/ok`]: right('dave') }),
-    },
+    }),
   },
   [
     pod('p3-order', [`${host}/p3/team/a:1`, `${host}/p3/b:1`]),
@@ -103,52 +89,38 @@ const several = setup(
   },
 );
 
-const failures: Readonly<Record<string, Behavior>> = {
-  'exits-three': {
-    stdout: response({ [host]: right('alice') }),
-    stderr: 'no such role\n',
-    exit: 3,
-    failing: true,
-  },
-  garbage: { stdout: 'no JSON', failing: true },
-  silent: { stdout: '', failing: true },
-  'wrong-version': { stdout: response({ [host]: right('alice') }, { version: 'v1beta1' }), failing: true },
-  'wrong-key-type': {
-    stdout: response({ [host]: right('alice') }, { cacheKeyType: 'image' }),
-    failing: true,
-  },
-  'unknown-member': {
-    stdout: response({ [host]: right('alice') }).replace('"auth"', '"extra":1,"auth"'),
-    failing: true,
-  },
-  'wrong-case': { stdout: response({ [host]: right('alice') }).replace('"auth"', '"Auth"'), failing: true },
-  'twice-a-member': {
-    stdout: response({ [host]: right('alice') }).replace('"auth"', '"cacheKeyType":"Image","auth"'),
-    failing: true,
-  },
-  'number-as-duration': {
-    stdout: response({ [host]: right('alice') }, { cacheDuration: 'x' }).replace('"x"', '5'),
-    failing: true,
-  },
-  trailing: { stdout: `${response({ [host]: right('alice') })} {}`, failing: true },
+const good = response({ [host]: right('alice') });
+/** What plugins print that fail. */
+const failures: Readonly<Record<string, string>> = {
+  garbage: 'no JSON',
+  silent: '',
+  'wrong-version': response({ [host]: right('alice') }, { version: 'v1beta1' }),
+  'wrong-key-type': response({ [host]: right('alice') }, { cacheKeyType: 'image' }),
+  'unknown-member': good.replace('"auth"', '"extra":1,"auth"'),
+  'wrong-case': good.replace('"auth"', '"Auth"'),
+  'twice-a-member': good.replace('"auth"', '"cacheKeyType":"Image","auth"'),
+  'number-as-duration': response({ [host]: right('alice') }, { cacheDuration: 'x' }).replace('"x"', '5'),
+  trailing: `${good} {}`,
+};
+const yaml = `kind: CredentialProviderResponse
+apiVersion: credentialprovider.kubelet.k8s.io/v1
+cacheKeyType: Image
+auth: {${host}: {username: alice, password: alice-secret}}
+`;
+const unusual: Readonly<Record<string, Behavior>> = {
+  'exits-three': { stdout: good, stderr: 'no such role\n', exit: 3, failing: true },
+  ...Object.fromEntries(Object.entries(failures).map(([name, stdout]) => [name, { stdout, failing: true }])),
   'in-lines': { stdout: JSON.stringify(JSON.parse(response({ [host]: right('bob') })), null, 2) },
-  yaml: {
-    stdout: [
-      'kind: CredentialProviderResponse',
-      'apiVersion: credentialprovider.kubelet.k8s.io/v1',
-      'cacheKeyType: Image',
-      `auth: {${host}: {username: alice, password: alice-secret}}`,
-      '',
-    ].join('\n'),
-  },
+  yaml: { stdout: yaml },
 };
 
 const failing = setup(
   'plugins that fail',
-  Object.keys(failures).map((name) => ({ name, matchImages: [`${host}/p4/${name}`] })),
-  failures,
+  Object.fromEntries(
+    Object.entries(unusual).map(([name, does]) => [name, plugin(`${host}/p4/${name}`, does)]),
+  ),
   [
-    ...Object.keys(failures).map((name) => pod(`p4-${name}`, [`${host}/p4/${name}/a:1`])),
+    ...Object.keys(unusual).map((name) => pod(`p4-${name}`, [`${host}/p4/${name}/a:1`])),
     pod('p4-again', [`${host}/p4/exits-three/a:2`, `${host}/p4/exits-three/b:1`]),
     pod('p4-with-secret', [`${host}/p4/garbage/b:1`], [pullSecret({ [host]: right('alice') })]),
   ],
@@ -156,28 +128,29 @@ const failing = setup(
 
 const hanging = setup(
   'a plugin that hangs',
-  [
-    { name: 'hangs', matchImages: [`${host}/p5`] },
-    { name: 'works', matchImages: [`${host}/p5`] },
-  ],
-  { hangs: { stdout: '', hangs: true, failing: true }, works: answers(host) },
+  {
+    hangs: plugin(`${host}/p5`, { stdout: '', hangs: true, failing: true }),
+    works: plugin(`${host}/p5`, answers(host)),
+  },
   [pod('p5-hangs', [`${host}/p5/a:1`])],
 );
 
+const [v1beta1, v1alpha1] = ['v1beta1', 'v1alpha1'].map((version) => ({ version }));
 const older = setup(
   'older versions of the protocol',
-  [
-    { name: 'beta', matchImages: [`${host}/p6/beta`], version: 'v1beta1' },
-    { name: 'alpha', matchImages: [`${host}/p6/alpha`], version: 'v1alpha1' },
-  ],
   {
-    beta: answers(host, right('alice'), { version: 'v1beta1' }),
-    alpha: answers(host, right('bob'), { version: 'v1alpha1', cacheKeyType: 'Registry' }),
+    beta: plugin(`${host}/p6/beta`, answers(host, right('alice'), v1beta1), v1beta1),
+    alpha: plugin(
+      `${host}/p6/alpha`,
+      answers(host, right('bob'), { ...v1alpha1, cacheKeyType: 'Registry' }),
+      v1alpha1,
+    ),
   },
   [pod('p6-older', [`${host}/p6/beta/a:1`, `${host}/p6/alpha/a:1`])],
   { as: { version: 'v1alpha1', format: 'yaml' }, hostRoot: '/' },
 );
 
+const matching = { matchImages: [`${host}/p7`] };
 const directory: Setup = {
   name: 'a directory of configurations',
   hostRoot: '/host',
@@ -192,15 +165,9 @@ const directory: Setup = {
     },
   },
   files: {
-    [`${pluginConfig}/20.yaml`]: providersFile([{ name: 'second', matchImages: [`${host}/p7`] }], {
-      format: 'yaml',
-    }),
-    [`${pluginConfig}/10.json`]: providersFile([{ name: 'third', matchImages: [`${host}/p7`] }], {
-      version: 'v1beta1',
-    }),
-    [`${pluginConfig}/30.yml`]: providersFile([{ name: 'first', matchImages: [`${host}/p7`] }], {
-      format: 'yaml',
-    }),
+    [`${pluginConfig}/20.yaml`]: providersFile([['second', matching]], { format: 'yaml' }),
+    [`${pluginConfig}/10.json`]: providersFile([['third', matching]], { version: 'v1beta1' }),
+    [`${pluginConfig}/30.yml`]: providersFile([['first', matching]], { format: 'yaml' }),
     [`${pluginConfig}/40.txt`]: 'not read',
     [`${pluginConfig}/sub.yaml/50.yaml`]: 'not read either',
   },
@@ -209,25 +176,22 @@ const directory: Setup = {
 
 const patterns = setup(
   'the images that a plugin matches',
-  [
-    { name: 'hub', matchImages: ['docker.io'] },
-    { name: 'old-hub', matchImages: ['index.docker.io'] },
-    { name: 'port', matchImages: [`${host}:5000`] },
-    { name: 'stars', matchImages: ['*.*.corp.example', '*.registry.example/p8'] },
-    { name: 'path-star', matchImages: [`${host}/p8/*`] },
-    { name: 'prefix', matchImages: [`${host}/p8/te`] },
-    { name: 'local', matchImages: ['localhost:5001', '127.0.0.1:5001'] },
-    { name: 'tokens', matchImages: ['https://tokens.example/p8/'] },
-  ],
   {
-    hub: answers('docker.io'),
-    'old-hub': answers('index.docker.io', right('bob')),
-    port: answers(`${host}:5000`),
-    stars: { stdout: response({ '*.*.corp.example': right('alice'), '*.registry.example': right('bob') }) },
-    'path-star': answers(host),
-    prefix: answers(`${host}/p8/te`, right('carol')),
-    local: { stdout: response({ 'localhost:5001': right('alice'), '127.0.0.1:5001': wrong('bob') }) },
-    tokens: answers('tokens.example', right('dave'), { cacheKeyType: 'Global', cacheDuration: '1h' }),
+    hub: plugin('docker.io', answers('docker.io')),
+    'old-hub': plugin('index.docker.io', answers('index.docker.io', right('bob'))),
+    port: plugin(`${host}:5000`, answers(`${host}:5000`)),
+    stars: plugin('*.*.corp.example *.registry.example/p8', {
+      stdout: response({ '*.*.corp.example': right('alice'), '*.registry.example': right('bob') }),
+    }),
+    'path-star': plugin(`${host}/p8/*`, answers(host)),
+    prefix: plugin(`${host}/p8/te`, answers(`${host}/p8/te`, right('carol'))),
+    local: plugin('localhost:5001 127.0.0.1:5001', {
+      stdout: response({ 'localhost:5001': right('alice'), '127.0.0.1:5001': wrong('bob') }),
+    }),
+    tokens: plugin(
+      'https://tokens.example/p8/',
+      answers('tokens.example', right('dave'), { cacheKeyType: 'Global', cacheDuration: '1h' }),
+    ),
   },
   [
     pod('p8-hub', ['p8-official:1', 'p8/user:1', 'docker.io/p8/full:1']),
@@ -239,7 +203,77 @@ const patterns = setup(
   ],
 );
 
+const tokenAttributes = (serviceAccountTokenAudience: string, cacheType: string, required: boolean) => ({
+  serviceAccountTokenAudience,
+  cacheType,
+  requireServiceAccount: required,
+});
+
+const tokens = setup(
+  'a plugin that requires tokens of service accounts',
+  {
+    'wants-token': plugin(
+      `${host}/p9`,
+      { ...answers(host, wrong('bob')), wantsToken: true },
+      { tokenAttributes: tokenAttributes('audience', 'ServiceAccount', true) },
+    ),
+    other: plugin(`${host}/p9`, answers(host, right('alice'))),
+  },
+  [pod('p9-token', [`${host}/p9/a:1`])],
+);
+
+/** A pod of a service account. */
+const podWith = (
+  serviceAccount: string,
+  name: string,
+  ...paths: readonly string[]
+): Setup['pods'][number] => ({
+  ...pod(
+    name,
+    paths.map((path) => `${host}/pa/${path}`),
+  ),
+  serviceAccount,
+});
+const accounts = setup(
+  'tokens of service accounts, allowed',
+  {
+    'by-account': plugin(`${host}/pa/account`, answers(host, right('alice'), { cacheKeyType: 'Registry' }), {
+      ...hour,
+      tokenAttributes: {
+        ...tokenAttributes('audience-one', 'ServiceAccount', true),
+        requiredServiceAccountAnnotationKeys: ['example.com/role'],
+        optionalServiceAccountAnnotationKeys: ['example.com/note'],
+      },
+    }),
+    'by-token': plugin(
+      `${host}/pa/token`,
+      { ...answers(host, right('bob')), rememberedByToken: true },
+      { ...hour, tokenAttributes: tokenAttributes('audience-two', 'Token', false) },
+    ),
+  },
+  [
+    podWith('with-role', 'pa-first', 'account/a:1', 'account/b:1'),
+    podWith('with-role', 'pa-again', 'account/c:1'),
+    podWith('with-role-and-note', 'pa-other', 'account/d:1'),
+    podWith('without-role', 'pa-without', 'account/e:1'),
+    podWith('default', 'pa-default', 'account/f:1'),
+    podWith('without-role', 'pa-token', 'token/a:1', 'token/a:2'),
+    podWith('default', 'pa-token-default', 'token/b:1'),
+    podWith('without-role', 'pa-token-again', 'token/a:3'),
+  ],
+  {
+    serviceAccountTokens: true,
+    accounts: {
+      'with-role': { 'example.com/role': 'reader', 'example.com/unrelated': 'x' },
+      'with-role-and-note': { 'example.com/role': 'reader', 'example.com/note': '<&>' },
+      'without-role': {},
+    },
+  },
+);
+
 export const pluginSetups: readonly Setup[] = [
+  tokens,
+  accounts,
   invocation,
   caches,
   several,

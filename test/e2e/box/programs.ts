@@ -1,4 +1,4 @@
-/** The programs of the box with a real node in it, found, installed or built before the box starts. */
+/** The programs of boxes, found, installed or built before the box starts. Each function throws if it cannot get one of them. */
 import { containerdProgram, containerdShim } from '../programs/containerd.ts';
 import { debianPackages, debianProgram, installCniPlugins, type DebianProgram } from '../programs/debian.ts';
 import { helmProgram, helms, type HelmName } from '../programs/helm.ts';
@@ -11,8 +11,21 @@ import {
 
 export type Programs = Readonly<Record<KubernetesProgram | DebianProgram | HelmName, string>>;
 
-/** @throws Error if one can be neither found, installed nor built */
-export function findPrograms(): Programs {
+/** For a kubelet beside an API server. */
+export function kubeletPrograms() {
+  const names = [
+    'etcd',
+    'kube-apiserver',
+    'kubelet',
+    'containerd',
+    'containerd-shim-runc-v2',
+    'ctr',
+  ] as const;
+  return { ...kubernetesPrograms(names), ...byName(['busybox', 'runc'], debianProgram) };
+}
+
+/** For a cluster with a real node. */
+export function helmPrograms(): Programs {
   kwokStages();
   installCniPlugins();
   const wanted = process.env['E2E_CONTAINERD'] ?? '2';
