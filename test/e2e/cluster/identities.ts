@@ -8,7 +8,7 @@ export type Identities = Awaited<ReturnType<typeof createIdentities>>;
 
 export async function createIdentities(directory: string) {
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const write = async (name: string, text: string): Promise<string> => {
+  const write = async (name: string, text: string | Uint8Array): Promise<string> => {
     const path = join(directory, name);
     await writeFile(path, text, { mode: 0o600 });
     return path;
@@ -23,8 +23,8 @@ export async function createIdentities(directory: string) {
     caFile: await write('ca.crt', ca.cert),
     caKeyFile: await write('ca.key', ca.key),
     /** Files that prove service accounts. */
-    accountKey: await write('sa.key', `${accounts.privateKey.export({ type: 'pkcs1', format: 'pem' })}`),
-    accountPublicKey: await write('sa.pub', `${accounts.publicKey.export({ type: 'spki', format: 'pem' })}`),
+    accountKey: await write('sa.key', accounts.privateKey.export({ type: 'pkcs1', format: 'pem' })),
+    accountPublicKey: await write('sa.pub', accounts.publicKey.export({ type: 'spki', format: 'pem' })),
     /** Writes `<name>.crt` and `<name>.key`. */
     issue: async (name: string, options: IssueOptions) => {
       const pair = await ca.issue(options);

@@ -23,6 +23,15 @@ interface Descriptor {
   readonly platform?: { readonly os: string; readonly architecture: string };
 }
 
+interface Config {
+  readonly os: string;
+  readonly architecture: string;
+  readonly config: Readonly<Record<'Env' | 'Entrypoint', readonly string[]>> & {
+    readonly User: string;
+    readonly Labels: Readonly<Record<string, string>>;
+  };
+}
+
 /**
  * Unpacks the image of one architecture.
  * @param layout an OCI layout with one index of images
@@ -31,27 +40,16 @@ interface Descriptor {
  */
 export function unpack(layout: string, architecture: Architecture, folder: string): Unpacked {
   const blob = (digest: string): string => join(layout, 'blobs', digest.replace(':', '/'));
-  const read = <T>(path: string): T => JSON.parse(readFileSync(path, 'utf8')) as T;
+  const read = (path: string): unknown => JSON.parse(readFileSync(path, 'utf8'));
   type Index = { readonly manifests: readonly Descriptor[] };
-  const [top] = read<Index>(join(layout, 'index.json')).manifests;
-  const { manifests } = read<Index>(blob(top?.digest ?? ''));
+  const [top] = (read(join(layout, 'index.json')) as Index).manifests;
+  const { manifests } = read(blob(top?.digest ?? '')) as Index;
   const found = manifests.find(
     ({ platform }) => platform?.os === 'linux' && platform.architecture === architecture,
   );
   if (!found) throw new Error(`the index has no image for linux/${architecture}`);
-  const manifest = read<{ config: Descriptor; layers: readonly Descriptor[] }>(blob(found.digest));
-  const {
-    os,
-    architecture: told,
-    config,
-  } = read<{
-    readonly os: string;
-    readonly architecture: string;
-    readonly config: Readonly<Record<'Env' | 'Entrypoint', readonly string[]>> & {
-      readonly User: string;
-      readonly Labels: Readonly<Record<string, string>>;
-    };
-  }>(blob(manifest.config.digest));
+  const manifest = read(blob(found.digest)) as { config: Descriptor; layers: readonly Descriptor[] };
+  const { os, architecture: told, config } = read(blob(manifest.config.digest)) as Config;
   if (os !== 'linux' || told !== architecture)
     throw new Error(`the image for linux/${architecture} says ${os}/${told}`);
   rmSync(folder, { recursive: true, force: true });
