@@ -1,8 +1,8 @@
 /** A case: a node as it is configured, registries as they behave, and one image to pull. */
 import type { PullAuth } from './cri.ts';
-import type { ImageKind } from './images.ts';
-import type { Behavior } from './registry.ts';
-import type { Places } from './world.ts';
+import type { Content } from '../../support/registry/content.ts';
+import { emptyTar, unpackable, unpackableIndex } from '../layout.ts';
+import type { Behavior, Stock } from './registry.ts';
 
 /** Files by their path on the node. */
 export type NodeFiles = Readonly<Record<string, string>>;
@@ -39,9 +39,39 @@ export function namespaceOf(domain: string): string {
   return domain === 'index.docker.io' ? 'docker.io' : domain;
 }
 
-/** Input for the cases. */
-export interface Setting {
-  readonly places: Places;
-  /** Files that every node has beside its configuration: certificates. */
-  readonly certificates: NodeFiles;
+/** `single-other`: one manifest for an architecture that is not this node's; `other-only`: an index without it. */
+const platforms = {
+  multi: ['linux/amd64', 'linux/arm64', 'linux/s390x'],
+  single: ['linux/amd64'],
+  'single-other': ['linux/s390x'],
+  'other-only': ['linux/s390x', 'linux/ppc64le'],
+} as const satisfies Record<string, readonly [string, ...string[]]>;
+export type ImageKind = keyof typeof platforms;
+
+/** @param label makes otherwise equal images differ */
+function makeImage(kind: ImageKind, label: string): Content {
+  const config = { Labels: { title: label } };
+  const [first] = platforms[kind];
+  return kind.startsWith('single')
+    ? unpackable(first, emptyTar, config)
+    : unpackableIndex(platforms[kind], emptyTar, config);
+}
+
+/**
+ * Contents of a case's registries: an image by tag `1` and by digest, and another for mirrors that are behind. Each case has its own
+ * documents, so that nothing of an earlier pull answers for it. All share one layer, which is there after the first pull.
+ */
+export function makeStock(repository: string, kind: ImageKind): { stock: Stock; digest: string } {
+  const current = makeImage(kind, repository);
+  const stale = makeImage(kind, `${repository} of yesterday`);
+  // A mirror that is behind has both by digest.
+  const digests = [...objectsOf(current), ...objectsOf(stale)];
+  const objects = new Map([...digests, ['1', current]]);
+  const staleObjects = new Map([...digests, ['1', stale]]);
+  return { stock: { repository, objects, staleObjects }, digest: current.digest };
+}
+
+function objectsOf(content: Content): [string, Content][] {
+  const parts = [...content.children, ...content.blobs];
+  return [[content.digest, content], ...parts.flatMap((part) => objectsOf(part))];
 }

@@ -6,16 +6,12 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startProcess } from '../cluster/processes.ts';
-import { connectCri, type Cri } from './cri.ts';
+import { connectCri } from './cri.ts';
 
 /** Directories of the node that replace those of this machine. */
 const ownDirectories = ['etc', 'opt', 'run', 'var', 'tmp'] as const;
 
-export interface RunningContainerd {
-  readonly cri: Cri;
-  log(): string;
-  stop(): Promise<void>;
-}
+export type RunningContainerd = Awaited<ReturnType<typeof startContainerd>>;
 
 /** containerd is ready in half a second; a loaded machine gets more. */
 const startTimeoutMs = 20_000;
@@ -38,7 +34,7 @@ export async function startContainerd(options: {
   readonly program: string;
   readonly node: string;
   readonly env: Readonly<Record<string, string>>;
-}): Promise<RunningContainerd> {
+}) {
   const { program, node } = options;
   const socket = join(node, 'run', 'containerd', 'containerd.sock');
   rmSync(socket, { force: true });
@@ -58,8 +54,7 @@ export async function startContainerd(options: {
     ended.catch(() => undefined);
     return {
       cri,
-      log: () => running.log(),
-      stop: async () => {
+      stop: async (): Promise<void> => {
         cri.close();
         await running.stop(stopTimeoutMs);
       },

@@ -10,15 +10,7 @@ export interface PullAuth {
   readonly password: string;
 }
 
-export interface Cri {
-  /**
-   * Pulls an image as the kubelet would.
-   * @param auth absent: no credential at all, which is not the same as an empty one
-   * @returns the manifest digest that the image had, or the runtime's error
-   */
-  pull(image: string, auth: PullAuth | undefined): Promise<Pulled>;
-  close(): void;
-}
+export type Cri = Awaited<ReturnType<typeof connectCri>>;
 
 export type Pulled =
   | { readonly digest: string; readonly error?: undefined }
@@ -49,7 +41,7 @@ const callTimeoutMs = 40_000;
  * @param readyTimeoutMs how long that may take
  * @throws ServiceError if it does not answer
  */
-export async function connectCri(socket: string, readyTimeoutMs: number): Promise<Cri> {
+export async function connectCri(socket: string, readyTimeoutMs: number) {
   const definition = loadSync(join(import.meta.dirname, 'cri.proto'), { keepCase: false, defaults: true });
   const { runtime } = loadPackageDefinition(definition) as unknown as {
     runtime: { v1: { ImageService: ImageClientType } };
@@ -80,7 +72,12 @@ export async function connectCri(socket: string, readyTimeoutMs: number): Promis
     await delay(10);
   }
   return {
-    pull: async (image, auth) => {
+    /**
+     * Pulls an image as the kubelet would.
+     * @param auth absent: no credential at all, which is not the same as an empty one
+     * @returns the manifest digest that the image had, or the runtime's error
+     */
+    pull: async (image: string, auth: PullAuth | undefined): Promise<Pulled> => {
       const spec = { image: { image } };
       try {
         const { imageRef } = await call(client.pullImage, { ...spec, ...(auth ? { auth } : {}) });
@@ -94,6 +91,6 @@ export async function connectCri(socket: string, readyTimeoutMs: number): Promis
         return { error: { code, message: details } };
       }
     },
-    close: () => client.close(),
+    close: (): void => client.close(),
   };
 }

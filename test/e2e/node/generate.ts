@@ -1,10 +1,9 @@
 /** Generated cases: for each configuration of containerd some images, each with directories of hosts of its own. */
-import { namespaceOf, type Case, type NodeFiles } from './case.ts';
+import { namespaceOf, type Case, type ImageKind, type NodeFiles } from './case.ts';
 import type { ContainerdVersion } from '../programs/containerd.ts';
 import type { PullAuth } from './cri.ts';
 import { generateConfig } from './generate-config.ts';
 import { generateHosts } from './generate-hosts.ts';
-import type { ImageKind } from './images.ts';
 import { createRandom, type Random } from '../random.ts';
 import { knownUser, type Behavior } from './registry.ts';
 import { placeNames, type PlaceName, type Places } from './world.ts';

@@ -2,23 +2,15 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { openRegistry, type Case, type NodeFiles } from './case.ts';
+import { makeStock, openRegistry, type Case, type NodeFiles } from './case.ts';
 import type { ContainerdProgram } from '../programs/containerd.ts';
 import { prepareNode, startContainerd, type RunningContainerd } from './containerd.ts';
-import { makeStock } from './images.ts';
 import { inspectOnNode } from './inspect.ts';
 import { observe, outcomeOfFacts, outcomeOfPull } from './observed.ts';
 import type { Compared } from './rules.ts';
 import type { World } from './world.ts';
 
-export interface Node {
-  /** Runs one case. A changed configuration restarts containerd. */
-  run(about: Case): Promise<Compared>;
-  /** Directory that stands for the node's `/`. */
-  readonly root: string;
-  log(): string;
-  close(): Promise<void>;
-}
+export type Node = ReturnType<typeof createNode>;
 
 /** Removed before each case. */
 const hostDirectories = ['etc/containerd', 'etc/docker'] as const;
@@ -27,7 +19,7 @@ const hostDirectories = ['etc/containerd', 'etc/docker'] as const;
 const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /** @param certificates files that are there in every case */
-export function createNode(program: ContainerdProgram, world: World, certificates: NodeFiles): Node {
+export function createNode(program: ContainerdProgram, world: World, certificates: NodeFiles) {
   const root = mkdtempSync(join(base, 'archwright-node-'));
   prepareNode(root);
   let running: { readonly key: string; readonly containerd: RunningContainerd } | undefined;
@@ -67,9 +59,8 @@ export function createNode(program: ContainerdProgram, world: World, certificate
   }
 
   return {
-    root,
-    log: () => running?.containerd.log() ?? '',
-    run: async (about) => {
+    /** Runs one case. A changed configuration restarts containerd. */
+    run: async (about: Case): Promise<Compared> => {
       if (!warm) {
         lay({ ...about, configuration: { '/etc/containerd/config.toml': 'version = 2\n' }, hosts: {} });
         await warmUp(await containerdFor({ ...about, configuration: {} }));
@@ -82,14 +73,11 @@ export function createNode(program: ContainerdProgram, world: World, certificate
       const end = { tag: ':1', digest: `@${digest}`, both: `:1@${digest}` }[about.by];
       const image = `${about.domain}/${repository}${end}`;
       world.arrange(stock, about.behaviors);
-      const pulled = observe(
-        world.records,
-        object,
-        outcomeOfPull(await containerd.cri.pull(image, about.auth)),
-      );
-      return { case: about, containerd: pulled, agent: await inspected(image, object, about) };
+      const pulled = outcomeOfPull(await containerd.cri.pull(image, about.auth));
+      const theirs = observe(world.records, object, pulled);
+      return { case: about, containerd: theirs, agent: await inspected(image, object, about) };
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       await running?.containerd.stop();
       rmSync(root, { recursive: true, force: true });
     },

@@ -27,42 +27,21 @@ export interface Redirected {
 }
 
 /** `no-runtime`: containerd runs without its CRI plugin. */
-export const outcomes = [
-  'found',
-  'no-platform',
-  'denied',
-  'absent',
-  'broken',
-  'unavailable',
-  'no-runtime',
-] as const;
-export type Outcome = (typeof outcomes)[number];
+export type Outcome = 'found' | 'no-platform' | 'denied' | 'absent' | 'broken' | 'unavailable' | 'no-runtime';
+type Result = Readonly<Record<'digest' | 'message', string>> & { readonly outcome: Outcome };
 
-export interface Observed {
+export interface Observed extends Result {
   readonly visits: readonly Visit[];
   /** `realm user service scopes`, in order, without repetitions. */
   readonly tokens: readonly string[];
-  readonly outcome: Outcome;
-  /** Of the manifest that the reference resolves to. */
-  readonly digest: string;
-  /** The error text. */
-  readonly message: string;
   readonly requests: readonly Recorded[];
 }
 
 /** @param object tag or digest of the reference */
-export function observe(
-  requests: readonly Recorded[],
-  object: string,
-  result: { readonly outcome: Outcome; readonly digest: string; readonly message: string },
-): Observed {
+export function observe(requests: readonly Recorded[], object: string, result: Result): Observed {
   const resolving = untilResolved(requests, object);
-  return {
-    ...result,
-    visits: visitsOf(resolving, object),
-    tokens: tokensOf(resolving),
-    requests: [...requests],
-  };
+  const visits = visitsOf(resolving, object);
+  return { ...result, visits, tokens: tokensOf(resolving), requests: [...requests] };
 }
 
 /** The requests that resolve the reference: up to the first success. */
@@ -117,11 +96,7 @@ function tokensOf(requests: readonly Recorded[]): string[] {
 }
 
 /** The outcome of a pull by containerd's error text; CRI has codes for two of them only. */
-export function outcomeOfPull({ digest, error }: Pulled): {
-  outcome: Outcome;
-  digest: string;
-  message: string;
-} {
+export function outcomeOfPull({ digest, error }: Pulled): Result {
   if (!error) return { outcome: 'found', digest: digest ?? '', message: '' };
   const { message } = error;
   return { outcome: pullOutcome(message), digest: '', message };
@@ -141,25 +116,26 @@ function pullOutcome(message: string): Outcome {
 }
 
 /** The outcome of an inspection. */
-export function outcomeOfFacts(facts: ImageFacts): { outcome: Outcome; digest: string; message: string } {
+export function outcomeOfFacts(facts: ImageFacts): Result {
   const { error, platforms, digest = '' } = facts;
   if (error)
-    return { outcome: factsOutcome(error.code), digest: '', message: `${error.code}: ${error.message}` };
+    return {
+      outcome: outcomesOfCodes[error.code] ?? 'unavailable',
+      digest: '',
+      message: `${error.code}: ${error.message}`,
+    };
   const here = platforms.some(({ os, architecture }) => os === 'linux' && architecture === 'amd64');
   return { outcome: here ? 'found' : 'no-platform', digest, message: '' };
 }
 
 type FactsErrorCode = NonNullable<ImageFacts['error']>['code'];
 
-const brokenCodes: ReadonlySet<FactsErrorCode> = new Set<FactsErrorCode>([
-  'digest-mismatch',
-  'unsupported-media-type',
-  'not-an-image',
-  'too-large',
-]);
-
-function factsOutcome(code: FactsErrorCode): Outcome {
-  if (code === 'unauthorized' || code === 'forbidden') return 'denied';
-  if (code === 'not-found') return 'absent';
-  return brokenCodes.has(code) ? 'broken' : 'unavailable';
-}
+const outcomesOfCodes: Readonly<Partial<Record<FactsErrorCode, Outcome>>> = {
+  unauthorized: 'denied',
+  forbidden: 'denied',
+  'not-found': 'absent',
+  'digest-mismatch': 'broken',
+  'unsupported-media-type': 'broken',
+  'not-an-image': 'broken',
+  'too-large': 'broken',
+};

@@ -1,7 +1,5 @@
-/** Differences as text: grouped, each group with its smallest example as configuration files and requests. */
+/** Differences as text: grouped, each group with its smallest example. */
 import type { Difference } from './compare.ts';
-import type { Observed } from './observed.ts';
-import type { Recorded } from './registry.ts';
 import type { Compared } from './rules.ts';
 
 export interface Unexplained {
@@ -9,67 +7,29 @@ export interface Unexplained {
   readonly difference: Difference;
 }
 
-/** @returns a text of one paragraph per kind of difference; empty if there are none */
+/** @returns a text for each kind of difference */
 export function report(unexplained: readonly Unexplained[]): string {
-  const groups = Map.groupBy(unexplained, ({ difference }) => groupOf(difference));
+  const groups = Map.groupBy(unexplained, ({ difference: { kind, containerd, agent } }) =>
+    kind === 'outcome' ? `outcome, containerd: ${containerd}, agent: ${agent}` : kind,
+  );
   return [...groups]
     .map(([group, members]) => {
-      const [smallest] = [...members].sort((one, other) => sizeOf(one) - sizeOf(other));
-      return smallest ? `${group}: ${members.length}\n${example(smallest)}` : '';
+      const [smallest] = members.map(example).sort((one, other) => one.length - other.length);
+      return `${group}: ${members.length}\n${smallest}`;
     })
     .join('\n');
 }
 
-function groupOf({ kind, containerd, agent }: Difference): string {
-  return kind === 'outcome' ? `outcome, containerd: ${containerd}, agent: ${agent}` : kind;
-}
-
-function sizeOf({ about }: Unexplained): number {
-  return (
-    JSON.stringify([about.case.configuration, about.case.hosts]).length + about.containerd.requests.length
-  );
-}
-
+/** The case, the behavior of the hosts that got requests, and the requests of both sides. */
 function example({ about, difference }: Unexplained): string {
-  const { name, domain, by, image, auth, configuration, hosts, behaviors } = about.case;
-  const asked = new Set(
-    [...about.containerd.requests, ...about.agent.requests].map(({ host }) => host.replace(/:443$/, '')),
-  );
-  const who = auth ? `${auth.username || 'no name'}, ${auth.password || 'no password'}` : 'none';
-  return [
-    `  ${name}: ${image} image of ${domain} by ${by}, credential: ${who}`,
-    ...Object.entries({ ...configuration, ...hosts }).flatMap(([path, text]) => [
-      `  --- ${path}`,
-      indent(shortened(text)),
-    ]),
-    ...[...asked].map((host) => `  ${host} is ${JSON.stringify(behaviors.get(host))}`),
-    side('containerd', about.containerd),
-    side('agent', about.agent),
-    `  ${difference.kind}, containerd:`,
-    indent(difference.containerd),
-    `  ${difference.kind}, agent:`,
-    indent(difference.agent),
-    '',
-  ].join('\n');
+  const { behaviors, ...one } = about.case;
+  const requests = [...about.containerd.requests, ...about.agent.requests];
+  const hosts = new Set(requests.map(({ host }) => host.replace(/:443$/, '')));
+  const asked = Object.fromEntries([...hosts].map((host) => [host, behaviors.get(host)]));
+  const sides = { containerd: about.containerd, agent: about.agent };
+  return JSON.stringify({ difference, case: one, asked, ...sides }, shortened, 2);
 }
 
-function side(name: string, { outcome, message, requests }: Observed): string {
-  return [`  ${name}: ${outcome} ${message}`, ...requests.map((request) => `    ${line(request)}`)].join(
-    '\n',
-  );
-}
-
-function line({ method, scheme, host, path, ns, authorization, headers, asked, status }: Recorded): string {
-  const where = method === 'CONNECT' ? host : `${scheme}://${host}${path}${ns === '' ? '' : `?ns=${ns}`}`;
-  return [method, where, `[${authorization}]`, headers, asked, status]
-    .filter((part) => part !== '')
-    .join(' ');
-}
-
-function indent(text: string): string {
-  return text.trimEnd().replace(/^/gm, '    ');
-}
-
-function shortened(text: string): string {
-  return text.includes('-----BEGIN') ? '(PEM)' : text;
+function shortened(_key: string, value: unknown): unknown {
+  return typeof value === 'string' && value.includes('-----BEGIN') ? '(PEM)' : value;
 }

@@ -13,7 +13,7 @@ import {
   type Server,
   type Socket,
 } from 'node:net';
-import { createCa, type PemPair, type TestCa } from '../../support/certificates.ts';
+import { createCa, type TestCa } from '../../support/certificates.ts';
 import { connection, respond, type Behavior, type Recorded, type Stock } from './registry.ts';
 
 /** Hosts by their special property; values as in image references and hosts.toml. */
@@ -52,31 +52,14 @@ const names = {
 /** A token server that is not a registry. */
 export const tokenHost = 'auth.example';
 
-export interface World {
-  readonly places: Places;
-  /** Trusted by the node: its bundle holds it. */
-  readonly publicCa: string;
-  /** Trusted only if a file of the node names it. */
-  readonly privateCa: string;
-  /** The client certificate that `mutual` requires. */
-  readonly client: PemPair;
-  /** Proxy variables for both sides. */
-  readonly env: Readonly<Record<string, string>>;
-  /** Requests since the last `arrange`. */
-  readonly records: readonly Recorded[];
-  /** Sets the behavior of each host (default: 404) and clears the records. */
-  arrange(stock: Stock, behaviors: ReadonlyMap<string, Behavior>): void;
-  /** Clears the records. */
-  clear(): void;
-  close(): Promise<void>;
-}
+export type World = Awaited<ReturnType<typeof createWorld>>;
 
-export async function createWorld(): Promise<World> {
-  const [publicCa, privateCa, clientCa] = await Promise.all([
-    createCa('public test CA'),
-    createCa('private test CA'),
-    createCa('client test CA'),
-  ]);
+export async function createWorld() {
+  const [publicCa, privateCa, clientCa] = [
+    await createCa('public'),
+    await createCa('private'),
+    await createCa('client'),
+  ];
   const records: Recorded[] = [];
   let stock: Stock = { repository: '', objects: new Map() };
   let behaviors: ReadonlyMap<string, Behavior> = new Map();
@@ -152,33 +135,32 @@ export async function createWorld(): Promise<World> {
   const publicAddress = await secure(publicCa, '127.0.0.9', { dns: publicNames });
   for (const name of publicNames) behind.set(`${name}:443`, publicAddress);
   behind.set('origin.example:5000', publicAddress);
-  behind.set(
-    `${names.mirrorPrivate}:443`,
-    await secure(privateCa, '127.0.0.9', { dns: [names.mirrorPrivate] }),
-  );
+  const privateAddress = await secure(privateCa, '127.0.0.9', { dns: [names.mirrorPrivate] });
+  behind.set(`${names.mirrorPrivate}:443`, privateAddress);
   behind.set(`${names.plainName}:443`, await plain('127.0.0.9', ''));
-  const proxy = await listen(
-    createProxy({ behind, answer: handler('http'), sockets, connected }),
-    '127.0.0.10',
-    '',
-  );
+  const proxy = await listen(createProxy(behind, handler('http'), sockets, connected), '127.0.0.10', '');
 
   return {
     places,
+    /** Trusted by the node: its bundle holds it. */
     publicCa: publicCa.cert,
+    /** Trusted only if a file of the node names it. */
     privateCa: privateCa.cert,
+    /** The client certificate that `mutual` requires. */
     client: await clientCa.issue({ cn: 'node', client: true }),
     env: { HTTPS_PROXY: `http://${proxy}`, HTTP_PROXY: `http://${proxy}` },
+    /** Requests since the last `arrange`. */
     records,
-    arrange: (newStock, newBehaviors) => {
+    /** Sets the behavior of each host (default: 404) and clears the records. */
+    arrange: (newStock: Stock, newBehaviors: ReadonlyMap<string, Behavior>): void => {
       stock = newStock;
       behaviors = newBehaviors;
       records.length = 0;
     },
-    clear: () => {
+    clear: (): void => {
       records.length = 0;
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       const closed = open.map((server) => once(server, 'close'));
       for (const server of open) server.close();
       for (const socket of sockets) socket.destroy();
@@ -198,17 +180,12 @@ async function closedPort(address: string): Promise<string> {
 }
 
 /** A forward proxy: CONNECT to the server behind a name; plain requests are answered in its place. */
-function createProxy({
-  behind,
-  answer,
-  sockets,
-  connected,
-}: {
-  readonly behind: ReadonlyMap<string, string>;
-  readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
-  readonly sockets: Set<Socket>;
-  readonly connected: (host: string, port: number | undefined) => void;
-}): Server {
+function createProxy(
+  behind: ReadonlyMap<string, string>,
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  sockets: Set<Socket>,
+  connected: (host: string, port: number | undefined) => void,
+): Server {
   const server = createHttpServer((request, response) => {
     const url = URL.parse(request.url ?? '');
     if (!url || !(behind.has(`${url.hostname}:443`) || behind.has(url.host))) {

@@ -15,15 +15,17 @@ const withPath = configToml(
   `[plugins."io.containerd.grpc.v1.cri".registry]\nconfig_path = ${quoted(certsD)}\n`,
 );
 
-interface Brief {
-  readonly domain: string;
-  readonly expected: Outcome;
-  readonly serving: Readonly<Record<string, Partial<Behavior>>>;
-  /** hosts.toml of the domain, or files by path below certs.d. */
-  readonly hosts?: string | Readonly<Record<string, string>>;
-  readonly configuration?: Case['configuration'];
-  readonly auth?: Case['auth'];
-}
+type Brief = readonly [
+  domain: string,
+  expected: Outcome,
+  serving: Readonly<Record<string, Partial<Behavior>>>,
+  more?: {
+    /** hosts.toml of the domain, or files by path below certs.d. */
+    readonly hosts?: string | Readonly<Record<string, string>>;
+    readonly configuration?: Case['configuration'];
+    readonly auth?: Case['auth'];
+  },
+];
 
 export function writtenCases(places: Places, certificates: Case['hosts']): WrittenCase[] {
   const {
@@ -44,150 +46,144 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
   const { username, password } = knownUser;
   const { ca, client, key } = certificatePaths;
   const briefs: Readonly<Record<string, Brief>> = {
-    'Docker Hub, nothing configured': {
-      domain: 'docker.io',
-      expected: 'found',
-      serving: { [hub]: open },
-      configuration: configToml(''),
-    },
-    'a registry on this machine that speaks no TLS': {
-      domain: plain,
-      expected: 'found',
-      serving: { [plain]: open },
-      configuration: configToml(''),
-    },
-    'a registry out of reach': { domain: gone, expected: 'unavailable', serving: {} },
-    'a tag that is not there': { domain: origin, expected: 'absent', serving: { [origin]: absent } },
-    'Basic with the right credential': {
-      domain: origin,
-      expected: 'found',
-      serving: { [origin]: { auth: 'basic' } },
-      auth: knownUser,
-    },
-    'Basic with a wrong credential': {
-      domain: origin,
-      expected: 'denied',
-      serving: { [origin]: { auth: 'basic' } },
-      auth: { username, password: 'wrong' },
-    },
-    'Bearer without a credential': {
-      domain: origin,
-      expected: 'found',
-      serving: { [origin]: { auth: 'bearer', anonymous: true } },
-    },
-    'Bearer of a token server elsewhere': {
-      domain: originPort,
-      expected: 'found',
-      serving: { [originPort]: { auth: 'bearer-elsewhere' } },
-      auth: knownUser,
-    },
-    'a mirror in front of the origin': {
-      domain: 'docker.io',
-      expected: 'found',
-      serving: { [mirror]: open, [hub]: absent },
-      hosts: mirrorToml(mirror, 'capabilities = ["pull", "resolve"]'),
-    },
-    'a mirror that is down': {
-      domain: 'docker.io',
-      expected: 'found',
-      serving: { [hub]: open },
-      hosts: mirrorToml(gone),
-    },
-    'a mirror that needs the credential of the pod': {
-      domain: origin,
-      expected: 'found',
-      serving: { [mirror]: closed },
-      hosts: mirrorToml(mirror),
-      auth: knownUser,
-    },
-    'a mirror that may not resolve tags': {
-      domain: origin,
-      expected: 'found',
-      serving: { [mirror]: open, [origin]: open },
-      hosts: mirrorToml(mirror, 'capabilities = ["pull"]'),
-    },
-    'a server that is not the origin': {
-      domain: origin,
-      expected: 'absent',
-      serving: { [mirror]: absent, [secure]: absent, [origin]: open },
-      hosts: `server = "https://${mirror}"\n\n[host."https://${secure}"]\n`,
-    },
-    'a path of its own': {
-      domain: origin,
-      expected: 'found',
-      serving: { [mirror]: open },
-      hosts: `[host."https://${mirror}/proxy/v2"]\noverride_path = true\n`,
-    },
-    'a special header': {
-      domain: origin,
-      expected: 'found',
-      serving: { [mirror]: open },
-      hosts: `[host."https://${mirror}"]\n[host."https://${mirror}".header]\nX-Test = ["one", "two"]\n`,
-    },
-    'a private authority': {
-      domain: origin,
-      expected: 'found',
-      serving: { [withCa]: open, [origin]: absent },
-      hosts: mirrorToml(withCa, `ca = ${quoted(ca)}`),
-    },
-    'a client certificate': {
-      domain: origin,
-      expected: 'found',
-      serving: { [mutual]: open, [origin]: absent },
-      hosts: mirrorToml(mutual, `skip_verify = true\nclient = [[${quoted(client)}, ${quoted(key)}]]`),
-    },
-    'the directory for everything': {
-      domain: originPort,
-      expected: 'found',
-      serving: { [secure]: open, [originPort]: absent },
-      hosts: { '_default/hosts.toml': mirrorToml(secure) },
-    },
-    'a directory with the port in its name': {
-      domain: originPort,
-      expected: 'found',
-      serving: { [secure]: open, [originPort]: absent },
-      hosts: { 'origin.example_5000_/hosts.toml': mirrorToml(secure) },
-    },
-    'certificates beside each other': {
-      domain: mirrorPrivate,
-      expected: 'found',
-      serving: { [mirrorPrivate]: open },
-      hosts: { [`${mirrorPrivate}/ca.crt`]: certificates[ca] ?? '' },
-    },
-    'a deprecated mirror': {
-      domain: 'docker.io',
-      expected: 'found',
-      serving: { [mirror]: open, [hub]: absent },
-      configuration: configToml(
-        `[plugins."io.containerd.grpc.v1.cri".registry.mirrors."docker.io"]\nendpoint = ["https://${mirror}"]\n`,
-      ),
-    },
-    'a deprecated credential': {
-      domain: origin,
-      expected: 'found',
-      serving: { [origin]: closed },
-      configuration: configToml(
-        `[plugins."io.containerd.grpc.v1.cri".registry.configs."${origin}".auth]\n` +
-          `username = ${quoted(username)}\npassword = ${quoted(password)}\n`,
-      ),
-    },
+    'Docker Hub, nothing configured': [
+      'docker.io',
+      'found',
+      { [hub]: open },
+      { configuration: configToml('') },
+    ],
+    'a registry on this machine that speaks no TLS': [
+      plain,
+      'found',
+      { [plain]: open },
+      { configuration: configToml('') },
+    ],
+    'a registry out of reach': [gone, 'unavailable', {}],
+    'a tag that is not there': [origin, 'absent', { [origin]: absent }],
+    'Basic with the right credential': [
+      origin,
+      'found',
+      { [origin]: { auth: 'basic' } },
+      { auth: knownUser },
+    ],
+    'Basic with a wrong credential': [
+      origin,
+      'denied',
+      { [origin]: { auth: 'basic' } },
+      { auth: { username, password: 'wrong' } },
+    ],
+    'Bearer without a credential': [origin, 'found', { [origin]: { auth: 'bearer', anonymous: true } }],
+    'Bearer of a token server elsewhere': [
+      originPort,
+      'found',
+      { [originPort]: { auth: 'bearer-elsewhere' } },
+      { auth: knownUser },
+    ],
+    'a mirror in front of the origin': [
+      'docker.io',
+      'found',
+      { [mirror]: open, [hub]: absent },
+      { hosts: mirrorToml(mirror, 'capabilities = ["pull", "resolve"]') },
+    ],
+    'a mirror that is down': ['docker.io', 'found', { [hub]: open }, { hosts: mirrorToml(gone) }],
+    'a mirror that needs the credential of the pod': [
+      origin,
+      'found',
+      { [mirror]: closed },
+      { hosts: mirrorToml(mirror), auth: knownUser },
+    ],
+    'a mirror that may not resolve tags': [
+      origin,
+      'found',
+      { [mirror]: open, [origin]: open },
+      { hosts: mirrorToml(mirror, 'capabilities = ["pull"]') },
+    ],
+    'a server that is not the origin': [
+      origin,
+      'absent',
+      { [mirror]: absent, [secure]: absent, [origin]: open },
+      { hosts: `server = "https://${mirror}"\n\n[host."https://${secure}"]\n` },
+    ],
+    'a path of its own': [
+      origin,
+      'found',
+      { [mirror]: open },
+      { hosts: `[host."https://${mirror}/proxy/v2"]\noverride_path = true\n` },
+    ],
+    'a special header': [
+      origin,
+      'found',
+      { [mirror]: open },
+      { hosts: `[host."https://${mirror}"]\n[host."https://${mirror}".header]\nX-Test = ["one", "two"]\n` },
+    ],
+    'a private authority': [
+      origin,
+      'found',
+      { [withCa]: open, [origin]: absent },
+      { hosts: mirrorToml(withCa, `ca = ${quoted(ca)}`) },
+    ],
+    'a client certificate': [
+      origin,
+      'found',
+      { [mutual]: open, [origin]: absent },
+      { hosts: mirrorToml(mutual, `skip_verify = true\nclient = [[${quoted(client)}, ${quoted(key)}]]`) },
+    ],
+    'the directory for everything': [
+      originPort,
+      'found',
+      { [secure]: open, [originPort]: absent },
+      { hosts: { '_default/hosts.toml': mirrorToml(secure) } },
+    ],
+    'a directory with the port in its name': [
+      originPort,
+      'found',
+      { [secure]: open, [originPort]: absent },
+      { hosts: { 'origin.example_5000_/hosts.toml': mirrorToml(secure) } },
+    ],
+    'certificates beside each other': [
+      mirrorPrivate,
+      'found',
+      { [mirrorPrivate]: open },
+      { hosts: { [`${mirrorPrivate}/ca.crt`]: certificates[ca] ?? '' } },
+    ],
+    'a deprecated mirror': [
+      'docker.io',
+      'found',
+      { [mirror]: open, [hub]: absent },
+      {
+        configuration: configToml(
+          `[plugins."io.containerd.grpc.v1.cri".registry.mirrors."docker.io"]\nendpoint = ["https://${mirror}"]\n`,
+        ),
+      },
+    ],
+    'a deprecated credential': [
+      origin,
+      'found',
+      { [origin]: closed },
+      {
+        configuration: configToml(
+          `[plugins."io.containerd.grpc.v1.cri".registry.configs."${origin}".auth]\n` +
+            `username = ${quoted(username)}\npassword = ${quoted(password)}\n`,
+        ),
+      },
+    ],
   };
-  return Object.entries(briefs).map(([name, brief]) => ({
+  return Object.entries(briefs).map(([name, [domain, expected, serving, more = {}]]) => ({
     name,
     image: 'multi',
     by: 'tag',
-    auth: brief.auth,
-    domain: brief.domain,
-    expected: brief.expected,
-    configuration: brief.configuration ?? withPath,
-    hosts: filesOf(brief),
+    auth: more.auth,
+    domain,
+    expected,
+    configuration: more.configuration ?? withPath,
+    hosts: filesOf(domain, more.hosts),
     behaviors: new Map(
-      Object.entries(brief.serving).map(([host, behavior]) => [host, { ...openRegistry, ...behavior }]),
+      Object.entries(serving).map(([host, behavior]) => [host, { ...openRegistry, ...behavior }]),
     ),
   }));
 }
 
-function filesOf({ domain, hosts = {} }: Brief): Case['hosts'] {
+function filesOf(domain: string, hosts: string | Readonly<Record<string, string>> = {}): Case['hosts'] {
   const files = typeof hosts === 'string' ? { [`${domain}/hosts.toml`]: hosts } : hosts;
   return Object.fromEntries(Object.entries(files).map(([path, text]) => [`${certsD}/${path}`, text]));
 }
