@@ -22,7 +22,6 @@ const cluster: readonly Step[] = [
   () => helmProgram('helm3'),
 ];
 
-/** Suite → its programs. */
 const suites: Readonly<Record<string, readonly Step[]>> = {
   image: [() => debianProgram('buildah')],
   registry: [

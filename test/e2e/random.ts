@@ -2,10 +2,8 @@
 export interface Random {
   /** Whole number from 0 up to, not including, `limit`. */
   below(limit: number): number;
-  /** True with this probability. */
   chance(probability: number): boolean;
   pick<Item>(items: readonly Item[]): Item;
-  /** Picks by weight. */
   weighted<Item>(items: readonly (readonly [weight: number, item: Item])[]): Item;
   /** Some of the items in random order, none twice. */
   some<Item>(items: readonly Item[], count: number): Item[];

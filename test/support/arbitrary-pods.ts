@@ -227,7 +227,6 @@ const pullability: fc.Arbitrary<ReadonlyMap<string, Pullability>> = fc
       ),
   );
 
-/** A whole input of placement. */
 export function inputs(
   annotation: fc.Arbitrary<string | undefined> = fc.constant(undefined),
 ): fc.Arbitrary<PlacementInput> {

@@ -10,7 +10,6 @@ const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const dayMs = 24 * 60 * 60 * 1000;
 
 export interface IssueOptions {
-  /** Common name of the subject. */
   readonly cn: string;
   readonly organizations?: readonly string[];
   readonly dns?: readonly string[];
@@ -31,7 +30,6 @@ export interface PemPair {
 }
 
 export interface TestCa {
-  /** The CA's own certificate, PEM. */
   readonly cert: string;
   readonly key: string;
   issue(options: IssueOptions): Promise<PemPair>;

@@ -3,5 +3,4 @@ import { fileURLToPath } from 'node:url';
 
 const directory = new URL('../../node_modules/.cache/archwright-tests/', import.meta.url);
 
-/** For the environment of a process that runs the program. */
 export const compileCache = { NODE_COMPILE_CACHE: fileURLToPath(directory) };

@@ -2,7 +2,6 @@
 
 const exhaustive = process.env['ARCHWRIGHT_EXHAUSTIVE'] === '1';
 
-/** Chooses a size: the usual one, or the full one. */
 export function sized(usual: number, full: number): number {
   return exhaustive ? full : usual;
 }

@@ -93,7 +93,6 @@ export function createFakeClock(random = (): number => 0.5): FakeClock {
 }
 
 export interface HastyClock extends Clock {
-  /** Sleeps so far, milliseconds. */
   readonly sleeps: readonly number[];
 }
 

@@ -22,9 +22,7 @@ export interface KubeRequest {
 
 export interface KubeListener {
   readonly access: KubeAccess;
-  /** Connections that were opened since the start. */
   connections(): number;
-  /** Resets every connection. */
   dropConnections(): void;
   close(): Promise<void>;
 }
@@ -106,7 +104,6 @@ export function events(...list: unknown[]): KubeAnswer {
   };
 }
 
-/** Sends watch events and ends the answer. */
 export function eventsThenEnd(...list: unknown[]): KubeAnswer {
   return (request, response) => {
     events(...list)(request, response);

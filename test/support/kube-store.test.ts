@@ -157,7 +157,6 @@ interface Event {
   readonly object: { readonly metadata?: { readonly name?: string; readonly resourceVersion?: string } };
 }
 
-/** Reads a watch in the background. */
 function watch(
   client: KubeClient,
   query: Record<string, string>,

@@ -22,25 +22,21 @@ export type { StoredObject } from './kube-store/objects.ts';
 export interface EvictionAnswer {
   readonly status: number;
   readonly message?: string;
-  /** Seconds. */
   readonly retryAfter?: number;
 }
 
 export interface KubeStore {
   readonly access: KubeAccess;
   readonly requests: StoreRequest[];
-  /** Requests that were meant. */
   asked(match: Match): StoreRequest[];
   /** Requests that write: POST, PATCH, DELETE. */
   writes(): StoreRequest[];
-  /** Connections that were opened since the start. */
   connections(): number;
   /** Puts an object (by the path of the object) as somebody else would, with its status; a new version each time. */
   put(path: string, object: object): StoredObject;
   get(path: string): StoredObject | undefined;
   list(path: string): StoredObject[];
   remove(path: string): void;
-  /** The version of the store. */
   version(): number;
   /** Makes requests fail; the first fault that matches counts. Returns what ends it. */
   fault(match: Match, fault: Fault): () => void;
@@ -55,7 +51,6 @@ export interface KubeStore {
   cutWatches(how: 'end' | 'reset' | 'silence', path?: string): void;
   /** Forgets the past: watches from before, and further pages of lists, are answered with 410. */
   compact(): void;
-  /** Resets every connection. */
   dropConnections(): void;
   /** Resolves when the condition holds; rejects after 10 s with the name of what was waited for. */
   until(condition: () => boolean, name?: string): Promise<void>;

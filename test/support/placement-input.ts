@@ -56,7 +56,6 @@ export function factsFrom(known: Known): (image: string) => ImageFacts | undefin
   };
 }
 
-/** A pod with one container for each image, and whatever else its spec and metadata say. */
 export function podOf(
   images: readonly string[],
   spec: Partial<PodSpec> = {},
@@ -85,14 +84,12 @@ export function withLabels(requireNodeLabels: Record<string, string>): Architect
   return { taintsToTolerate: [], requireNodeLabels };
 }
 
-/** The part of a spec with these required node affinity terms. */
 export function requiring(nodeSelectorTerms: readonly NodeSelectorTerm[]): Pick<PodSpec, 'affinity'> {
   return {
     affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
   };
 }
 
-/** The required node affinity terms of a pod. */
 export function termsOf({ spec }: Pod): readonly NodeSelectorTerm[] | undefined {
   return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
 }

@@ -11,7 +11,6 @@ import {
 
 export type Programs = Readonly<Record<KubernetesProgram | DebianProgram | HelmName, string>>;
 
-/** For a kubelet beside an API server. */
 export function kubeletPrograms() {
   const names = [
     'etcd',
@@ -24,7 +23,6 @@ export function kubeletPrograms() {
   return { ...kubernetesPrograms(names), ...byName(['busybox', 'runc'], debianProgram) };
 }
 
-/** For a cluster with a real node. */
 export function helmPrograms(): Programs {
   kwokStages();
   installCniPlugins();

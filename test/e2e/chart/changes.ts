@@ -28,13 +28,11 @@ const together: Readonly<Record<string, object>> = {
 
 export interface Change {
   readonly key: string;
-  /** Values before and after. */
   readonly before: object;
   readonly after: object;
   readonly example: unknown;
 }
 
-/** One for each value of the chart. */
 export function changes(): readonly Change[] {
   return chartSections().flatMap(({ values }) => values.map(changeOf));
 }
@@ -47,7 +45,6 @@ function changeOf({ key, example }: Value): Change {
   return { key, before, after: merged(before, nested(key.split('.'), example)), example };
 }
 
-/** The values with this one replaced. */
 export function withValue(values: object, key: string, value: unknown): object {
   const [first = '', ...rest] = key.split('.');
   const below = (values as Readonly<Record<string, unknown>>)[first];

@@ -34,7 +34,6 @@ interface Volume {
 }
 
 interface Example {
-  /** Makes objects that it needs. */
   readonly before?: (cluster: Cluster) => Promise<void>;
   readonly check: (t: Test, cluster: Cluster, agents: ReadonlyMap<string, OwnPod>) => Promise<void>;
 }
@@ -187,7 +186,6 @@ void t.test('examples of values', async (t) => {
   }
 });
 
-/** The pods of agents by the node that each is on. */
 async function agentsByNode(cluster: Cluster): Promise<ReadonlyMap<string, OwnPod>> {
   const pods = await cluster.list<OwnPod>(ownPods);
   const agents = pods.filter(({ metadata }) => metadata?.labels?.['app.kubernetes.io/component'] === 'agent');
@@ -198,7 +196,6 @@ async function configMap(cluster: Cluster, name: string): Promise<Rendered> {
   return cluster.get(`/api/v1/namespaces/archwright/configmaps/${name}`);
 }
 
-/** Whether the API server allows a user an action. */
 async function isAllowed(
   cluster: Cluster,
   user: string,

@@ -58,7 +58,6 @@ async function userWith(cluster: Cluster, name: string, role: string): Promise<K
   return clientOf(await cluster.identities.kubeconfig({ cn: name, group: 'devs' }, cluster.server));
 }
 
-/** @throws KubeError when the change is refused */
 export async function untilRefused(change: (tries: number) => Promise<unknown>): Promise<void> {
   for (let tries = 0; tries < 20; tries++) {
     await change(tries);

@@ -24,7 +24,6 @@ for (const helm of helms) {
       [{ gateWorkers: 0 }, /gateWorkers/],
       [{ registryCredentials: { 'ghcr.io': { user: 'a' } } }, /registryCredentials/],
       [{ agent: { pools: [{ nodeSelector: {} }] } }, /name/],
-      // `unknown.test.ts` has other unknown values.
       [{ agent: { pools: [{ name: 'gpu', config: { proxy: [] } }] } }, /proxy/],
       [{ serviceAccountTokens: true }, /serviceAccountTokenAudiences/],
     ];

@@ -13,7 +13,6 @@ export interface Rendered extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** Each document of a YAML text, read as Kubernetes reads it. */
 export function objectsOf(text: string): readonly Rendered[] {
   return parseAllDocuments(text, { version: '1.1' }).flatMap((document) => {
     const object = document.toJS() as Rendered | null;
@@ -54,7 +53,6 @@ export const priorityClasses = '/apis/scheduling.k8s.io/v1/priorityclasses';
 
 const configurationPath = paths.mutatingWebhookConfigurations('archwright');
 
-/** Applies the webhooks of the installed chart, as the controller does. */
 export async function applyWebhooks(cluster: Cluster): Promise<void> {
   const map = await cluster.get<Rendered>(paths.configMaps('archwright', 'archwright'));
   const patch = { type: 'apply', fieldManager: 'archwright-controller', force: true } as const;

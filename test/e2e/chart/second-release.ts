@@ -16,7 +16,6 @@ const owner = /"meta\.helm\.sh\/release-name" must equal "second": current value
 const place = /"meta\.helm\.sh\/release-namespace" must equal "default": current value is "archwright"/;
 const foreign = /missing key "meta\.helm\.sh\/release-name"/;
 
-/** Second releases, and the errors of Helm. */
 const seconds: readonly (readonly [
   release: string,
   namespace: string,

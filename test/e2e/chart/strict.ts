@@ -33,7 +33,6 @@ export function everyObject(): readonly Wanted[] {
   return [...wanted.values()];
 }
 
-/** Kinds of other projects. */
 const foreign = 'Certificate Issuer PodMonitor PrometheusRule ServiceMonitor VerticalPodAutoscaler'.split(
   ' ',
 );

@@ -12,7 +12,6 @@ import type { Cluster } from './harness.ts';
 import { freePorts } from './ports.ts';
 import { ready, startProcess, type Running } from './processes.ts';
 
-/** Namespace of archwright itself. */
 export const ownNamespace = 'archwright';
 
 /** Flag → value: `{ 'max-gate-duration': '5s' }`. */
@@ -44,7 +43,6 @@ export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Entry point to run instead of the program's. */
   readonly entry?: string;
-  /** Default: a free port. */
   readonly port?: number;
   /** Whether it may end before it is ready, because it kills itself. */
   readonly mayEnd?: boolean;
@@ -56,7 +54,6 @@ export interface WithAgents extends StartOptions {
 
 const programEntry = fileURLToPath(new URL('../../../cmd/archwright.ts', import.meta.url));
 
-/** Writes certificates for all components, and creates archwright's namespace. */
 export async function prepareArchwright(cluster: Cluster): Promise<TlsDirs> {
   const [agents, webhooks] = await Promise.all([createCa('agents'), createCa('webhook')]);
   const write = async (ca: typeof agents, name: string, options: IssueOptions): Promise<string> => {
@@ -106,7 +103,6 @@ export async function startController(cluster: Cluster, options: WithAgents): Pr
   });
 }
 
-/** Runs a subcommand such as `clean` to its end. */
 export async function runArchwright(
   cluster: Cluster,
   args: readonly string[],
@@ -169,7 +165,6 @@ async function inForce(cluster: Cluster, webhook: Server): Promise<void> {
   throw new Error('the API server does not call the webhook');
 }
 
-/** Creates a pod in `default` in a dry run. @throws KubeError */
 export async function tryPod(
   cluster: Cluster,
   container: object = { image: 'probe.invalid/probe:1', imagePullPolicy: 'Never' },

@@ -20,7 +20,6 @@ export function auditLog(directory: string, whose: object) {
   const policy = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages, rules };
   writeFileSync(policyFile, JSON.stringify(policy));
   return {
-    /** For the API server. */
     flags: [`--audit-policy-file=${policyFile}`, `--audit-log-path=${log}`],
     events: (): readonly AuditEvent[] => {
       // The last line may be incomplete.

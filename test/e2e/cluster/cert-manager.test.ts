@@ -109,14 +109,12 @@ void t.test('archwright runs with certificates of cert-manager', { skip }, async
   await policy(installed, 'Fail');
 });
 
-/** Deletes a Secret, and waits until cert-manager has written it again. */
 async function lose({ cluster }: Installed, secretName: string): Promise<void> {
   const path = paths.secrets(ownNamespace, secretName);
   await cluster.delete(path);
   await waitFor<Secret>(cluster.client, path, (now) => now?.data?.['tls.crt'] !== undefined);
 }
 
-/** Waits until the webhook has a failure policy. */
 async function policy({ cluster }: Installed, wanted: string): Promise<void> {
   await waitFor<WebhookConfiguration>(
     cluster.client,
@@ -145,7 +143,6 @@ function startRequests(t: Test, { dirs, askAgent }: Installed) {
   return {
     failed: (): readonly string[] => failed,
     count: (): number => [...counts.values()].reduce((sum, count) => sum + count, 0),
-    /** Waits until each client has sent this many more requests. */
     more: async (each: number): Promise<void> => {
       const before = new Map(counts);
       while ([...counts].some(([name, count]) => count < (before.get(name) ?? 0) + each)) await pause(50);

@@ -16,7 +16,6 @@ export interface ControlPlaneOptions {
   readonly schedulerQps?: number;
   /** Address of the API server for pods and real kubelets; not loopback. */
   readonly nodeAddress?: string;
-  /** Further flags. */
   readonly apiServerFlags?: readonly string[];
   /**
    * Version of Kubernetes (`v1.30.14`) of an API server that runs alone with etcd: objects are validated, admitted and stored, and no
@@ -32,7 +31,6 @@ export type ControlPlane = Awaited<ReturnType<typeof startControlPlane>>;
 const names = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kwok'] as const;
 type PartName = (typeof names)[number];
 
-/** Without the user's environment. */
 const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/nonexistent' };
 
 /**

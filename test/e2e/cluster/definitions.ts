@@ -13,7 +13,6 @@ interface Definition extends KubeObject {
 
 const group = '/apis/arch.example/v1alpha1';
 
-/** Creates a definition of any custom resource, and waits until the API server serves it. */
 export async function define(cluster: Cluster, text: string): Promise<void> {
   await cluster.applyYaml(text);
   const { metadata } = parse(text) as KubeObject;
@@ -26,7 +25,6 @@ function isEstablished(definition: Definition | undefined): boolean {
   return conditions.some(({ type, status }) => type === 'Established' && status === 'True');
 }
 
-/** Defines the chart's custom resources. */
 export async function withDefinitions(cluster: Cluster): Promise<void> {
   for (const kind of ['clusterpodplacementconfigs', 'podplacementconfigs']) {
     const file = new URL(`../../../charts/archwright/files/crds/${kind}.yaml`, import.meta.url);

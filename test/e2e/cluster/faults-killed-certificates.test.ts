@@ -48,7 +48,6 @@ const lives = {
   third: { 'ca-time': '363d', 'certificate-time': '2m' },
 } as const satisfies Record<string, Settings>;
 
-/** A foreign webhook in archwright's configuration. */
 const foreign = {
   name: 'foreign.example.com',
   admissionReviewVersions: ['v1'],

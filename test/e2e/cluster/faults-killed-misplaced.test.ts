@@ -57,7 +57,6 @@ async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched
   await cordon(cluster, elsewhere, false);
 }
 
-/** Excludes the namespace from the webhook. */
 async function lookAside({ cluster }: Scene): Promise<void> {
   const path = '/webhooks/0/namespaceSelector/matchExpressions/0/values/-';
   await cluster.patch('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright', {

@@ -41,14 +41,12 @@ async function tainted(scene: Scene, wanted: boolean): Promise<void> {
   }
 }
 
-/** Removes the taints again. */
 async function untaint(scene: Scene, victims: Victims): Promise<void> {
   const controller = await victims.live('untaints');
   await tainted(scene, false);
   await controller.process.stop();
 }
 
-/** Pods that wait while a leader is killed. */
 async function withCrowd(scene: Scene, name: string, leader: string): Promise<Crowd> {
   await scene.leader((now) => now === leader);
   const crowd = await scene.crowd({ name, count: 20 });

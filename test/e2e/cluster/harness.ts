@@ -73,7 +73,6 @@ export class Cluster {
     await this.#plane.parts.get('kube-apiserver')?.stop();
   }
 
-  /** Starts it again on the same address; resolves when it is ready. */
   async startApiServer(): Promise<void> {
     await this.#plane.startApiServer();
   }
@@ -86,7 +85,6 @@ export class Cluster {
     return (await this.get<{ readonly items: readonly T[] }>(path, query)).items;
   }
 
-  /** Creates an object in a collection. */
   post<T = KubeObject>(path: string, object: object, query: Query = {}): Promise<T> {
     return this.client.create(path, object, { signal: patience(), query });
   }
@@ -100,7 +98,6 @@ export class Cluster {
     return this.client.patch(path, patch, { signal: patience(), query });
   }
 
-  /** A merge patch. */
   merge<T = KubeObject>(path: string, body: object): Promise<T> {
     return this.patch(path, { type: 'merge', body });
   }
@@ -132,7 +129,6 @@ export class Cluster {
     return `${base}/namespaces/${metadata?.namespace ?? 'default'}/${resource.name}`;
   }
 
-  /** Creates a namespace and waits until it takes pods. */
   async createNamespace(name: string, labels: Readonly<Record<string, string>> = {}): Promise<void> {
     await this.post('/api/v1/namespaces', { metadata: { name, labels } });
     await this.accountIn(name);
@@ -200,7 +196,6 @@ export async function startCluster({ nodes = {}, ...more }: ClusterOptions = {},
   return cluster;
 }
 
-/** A client with the rights of a kubeconfig. */
 export async function clientOf(kubeconfig: string, userAgent = 'archwright-e2e'): Promise<KubeClient> {
   const access = await kubeconfigAccess({ path: kubeconfig });
   if (access === undefined) throw new TypeError('the kubeconfig that was just written gives no access');

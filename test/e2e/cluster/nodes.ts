@@ -66,7 +66,6 @@ export function takesPods(node: NodeObject | undefined): boolean {
   return hasCondition(node, 'Ready') && !taints.some(({ key }) => key.startsWith('node.kubernetes.io/'));
 }
 
-/** archwright's taints on a node. */
 export function ownTaints(node: NodeObject | undefined): readonly Taint[] {
   return (node?.spec?.taints ?? []).filter(({ key }) => key.startsWith('arch.example/'));
 }

@@ -55,7 +55,6 @@ export function workload(
 interface WorkloadOptions {
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;
-  /** More of the spec of its pods. */
   readonly pod?: object;
   readonly replicas?: number;
 }

@@ -13,7 +13,6 @@ import { onPath } from '../programs/cache.ts';
 export interface Running {
   readonly name: string;
   readonly pid: number;
-  /** Its output so far. */
   log(): string;
   /** Calls the listener with each further line of output. */
   onLine(listener: (line: string) => void): void;

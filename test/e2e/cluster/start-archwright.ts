@@ -25,9 +25,7 @@ export const shortLease: Settings = {
 
 export interface AdmissionOptions {
   readonly failurePolicy?: 'Ignore' | 'Fail';
-  /** Default: registries of its own. */
   readonly images?: Images;
-  /** Default: new certificates. */
   readonly tls?: TlsDirs;
   /** Of the webhook. */
   readonly settings?: Settings;

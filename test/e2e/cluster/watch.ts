@@ -11,7 +11,6 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 export interface Seen<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: T;
-  /** `performance.now()` when it arrived. */
   readonly at: number;
 }
 
@@ -37,7 +36,6 @@ export class Watched<T extends KubeObject> {
     void this.#run();
   }
 
-  /** Resolves when the collection has been listed once. */
   async listed(): Promise<void> {
     const late = (): void => this.#listed.reject(new Error(`${this.#path} cannot be listed`));
     const timer = setTimeout(late, defaultMs);

@@ -109,7 +109,6 @@ function podsOf(
   return workload(kind, name, container, { pod: { terminationGracePeriodSeconds: 0, nodeSelector } });
 }
 
-/** Waits for a pod by the beginning of its name. */
 async function podNamed(cluster: Cluster, prefix: string, fits: (pod: PodNow) => boolean): Promise<PodNow> {
   const watched = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods');
   const isIt = (pod: PodNow): boolean => (pod.metadata?.name ?? '').startsWith(prefix) && fits(pod);
@@ -125,7 +124,6 @@ async function eventOf(cluster: Cluster, reason: string): Promise<void> {
   await told(events, reason, [], patienceMs).finally(() => events.close());
 }
 
-/** archwright's taints on the s390x node. */
 async function taintsOf(cluster: Cluster): Promise<readonly Taint[]> {
   return ownTaints(await cluster.get<NodeObject>('/api/v1/nodes/s390x-0'));
 }

@@ -82,7 +82,6 @@ export interface RealNodeOptions {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Starts the node; resolves when it is ready. */
 export async function startRealNode({ programs, cluster, cgroup, labels }: RealNodeOptions): Promise<void> {
   // Names in the cache differ from those that containerd looks for.
   const bin = '/run/programs';

@@ -49,7 +49,6 @@ export async function startRegistries(programs: Programs) {
   );
   installPlugin(hosts.plugin, 'plugin', passwords.plugin);
 
-  /** Copies an OCI layout with all its platforms. */
   const copy = async (layout: string, registry: RegistryName, repositoryAndTag: string): Promise<string> => {
     const image = `${hosts[registry]}/${repositoryAndTag}`;
     const login = registry === 'public' ? [] : ['--dest-creds', `${registry}:${passwords[registry]}`];

@@ -10,7 +10,6 @@ import { kubernetesPrograms } from '../programs/kubernetes.ts';
 interface Outcome {
   readonly code: number;
   readonly out: string;
-  /** Standard output and error together. */
   readonly text: string;
 }
 
@@ -59,7 +58,6 @@ export function createHelm(name: HelmName, cluster: Pick<Cluster, 'directory' | 
       if (code !== 0) throw new Error(`${name} ${words.join(' ')}: exit code ${code}: ${text}`);
       return text;
     },
-    /** Writes a values file and returns the flag for it. */
     values: (file: string, values: object): string => {
       const path = join(home, `${file}.json`);
       writeFileSync(path, JSON.stringify(values));

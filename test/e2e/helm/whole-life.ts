@@ -85,7 +85,6 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
   await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
 }
 
-/** Our chart under another version. */
 async function packaged(helm: Helm, version: string): Promise<string> {
   const directory = `/tmp/${helm.name}/packages`;
   await helm.run('package', chart, '--version', version, '--destination', directory);

@@ -112,7 +112,6 @@ patches:
   );
 }
 
-/** `clean.yaml` for this cluster. */
 function cleaning(own: World['own']): string {
   const text = readFileSync(join(deploy, 'clean.yaml'), 'utf8').replaceAll(
     /ghcr\.io\/archwright\/archwright:\S+/g,

@@ -11,7 +11,6 @@ export type World = Awaited<ReturnType<typeof startWorld>>;
 /** Label of the node that can really run something. */
 export const realNode = { 'e2e.example/real': 'true' };
 
-/** Registry and name → architectures. */
 const pushed = {
   'public/multi': 'amd64 arm64 s390x',
   'public/intel': 'amd64',
@@ -47,9 +46,7 @@ export async function startWorld(programs: Programs, cgroup: string) {
     cluster,
     registries,
     programs,
-    /** The reference of an image. */
     image: (name: keyof typeof pushed): string => references.get(name) ?? '',
-    /** The image of archwright. */
     own: { registry: registries.hosts.public, repository: 'archwright/archwright', tag: '0.1.0' },
   };
 }

@@ -17,7 +17,6 @@ import { command, sceneInside, type Unpacked } from './unpacked.ts';
 const politeMs = 30_000;
 const entry = 'cmd/archwright.ts';
 
-/** @param scene folder of the image's own files */
 export async function chain(t: Test, image: Unpacked, scene: string): Promise<void> {
   const registry = await startTestRegistry();
   t.teardown(() => registry.close());

@@ -7,9 +7,7 @@ import { onPath } from '../programs/cache.ts';
 
 export interface Unpacked {
   readonly architecture: Architecture;
-  /** Folder of its root file system. */
   readonly root: string;
-  /** The command before its arguments. */
   readonly entrypoint: readonly string[];
   /** `NAME=value` */
   readonly env: readonly string[];

@@ -78,9 +78,7 @@ export async function openAgentSide(
       }
       return observations;
     },
-    /** Problems of its credential sources. */
     problems: (): readonly string[] => inspection.problems().map(({ message }) => message),
-    /** Reads changed files now. */
     refresh: async (): Promise<void> => {
       for (const { source } of inspection.sources) await source.refresh();
     },

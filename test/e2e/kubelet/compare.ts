@@ -4,7 +4,6 @@ import type { Run } from './recorder.ts';
 
 export interface Difference {
   readonly image: string;
-  /** What is compared. */
   readonly what: 'outcome' | 'presented' | 'runs' | 'request' | 'arguments' | 'environment' | 'verdict';
   readonly kubelet: string;
   readonly agent: string;
@@ -18,7 +17,6 @@ export interface Circumstances {
   readonly tokenPlugins: ReadonlySet<string>;
   /** Plugins with answers that are cached for each token. */
   readonly byToken: ReadonlySet<string>;
-  /** Plugins that fail. */
   readonly failingPlugins: ReadonlySet<string>;
   /** Whether an image of the repository was pulled before in this run of the kubelet. */
   readonly askedBefore: boolean;

@@ -46,11 +46,9 @@ export interface PodCase {
   readonly name: string;
   /** Time to wait before it, until cached answers expire. */
   readonly afterMs?: number;
-  /** Files that change before it. */
   readonly files?: Readonly<Record<string, string>>;
   readonly secrets: readonly PullSecret[];
   readonly images: readonly CaseImage[];
-  /** Default: `default`. */
   readonly serviceAccount?: string;
 }
 
@@ -63,7 +61,6 @@ export interface PullSecret {
 export interface CaseImage {
   /** As the pod writes it. */
   readonly image: string;
-  /** The registry has no such tag. */
   readonly absent?: boolean;
 }
 
@@ -103,17 +100,14 @@ export function wrong(username: string): Login {
   return { username, password: 'wrong' };
 }
 
-/** An entry of a docker configuration. */
 export function entry({ username, password }: Login): { auth: string } {
   return { auth: Buffer.from(`${username}:${password}`).toString('base64') };
 }
 
-/** A `config.json`. */
 export function dockerConfig(auths: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({ auths });
 }
 
-/** Entries of a docker configuration by key. */
 export function entries(logins: Readonly<Record<string, Login>>): Record<string, { auth: string }> {
   return Object.fromEntries(Object.entries(logins).map(([key, login]) => [key, entry(login)]));
 }
@@ -127,14 +121,12 @@ export function pullSecret(logins: Readonly<Record<string, Login>>): PullSecret 
   return secretWith(dockerConfig(entries(logins)));
 }
 
-/** The registry of most cases. */
 export const host = 'registry.example';
 
 export function pod(name: string, images: readonly string[], secrets: readonly PullSecret[] = []): PodCase {
   return { name, secrets, images: images.map((image) => ({ image })) };
 }
 
-/** The response of a plugin. */
 export function response(
   auth: Readonly<Record<string, Login>> | null,
   more: { readonly cacheKeyType?: string; readonly cacheDuration?: string; readonly version?: string } = {},
@@ -169,12 +161,10 @@ export interface Provider {
 }
 
 export interface WrittenAs {
-  /** Of the configuration. */
   readonly version?: 'v1' | 'v1beta1' | 'v1alpha1';
   readonly format?: 'json' | 'yaml';
 }
 
-/** A configuration of plugins as a file writes it. */
 export function providersFile(
   providers: readonly (readonly [name: string, Provider])[],
   { version = 'v1', format = 'json' }: WrittenAs = {},
@@ -202,7 +192,6 @@ export function plugin(patterns: string, behavior: Behavior, more: Partial<Provi
   return { provider: { matchImages: patterns.split(' '), ...more }, behavior };
 }
 
-/** With one file of configuration. */
 export function setup(
   name: string,
   plugins: Readonly<Record<string, ReturnType<typeof plugin>>>,

@@ -222,7 +222,6 @@ const tokens = setup(
   [pod('p9-token', [`${host}/p9/a:1`])],
 );
 
-/** A pod of a service account. */
 const podWith = (
   serviceAccount: string,
   name: string,

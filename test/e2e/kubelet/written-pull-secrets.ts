@@ -14,7 +14,6 @@ import {
 
 const ok = (user: string): PullSecret => pullSecret({ [host]: right(user) });
 const bad = (user: string): PullSecret => pullSecret({ [host]: wrong(user) });
-/** With an entry of any content. */
 const odd = (entry: object, key = host): PullSecret => secretWith(dockerConfig({ [key]: entry }));
 
 /** Name → secrets and images. Default image: one of the usual registry. */
@@ -89,7 +88,6 @@ const cases: Readonly<Record<string, readonly [secrets: readonly PullSecret[], .
   's-invalid': [[], 'Registry.example/UPPER:1'],
 };
 
-/** The registry does not have the tag. */
 const absent = { 's-no-tag': [ok('alice')], 's-no-tag-twice': [bad('alice'), ok('bob')] };
 
 export const pullSecretSetup: Setup = {

@@ -4,7 +4,6 @@ import type { Content } from '../../support/registry/content.ts';
 import { emptyTar, unpackable, unpackableIndex } from '../layout.ts';
 import type { Behavior, Stock } from './registry.ts';
 
-/** Files by their path on the node. */
 export type NodeFiles = Readonly<Record<string, string>>;
 
 export interface Case {
@@ -25,7 +24,6 @@ export interface Case {
   readonly behaviors: ReadonlyMap<string, Behavior>;
 }
 
-/** A registry without authentication. */
 export const openRegistry: Behavior = {
   answer: 'image',
   auth: 'open',

@@ -15,7 +15,6 @@ export interface GeneratedConfig {
 const certsD = '/etc/containerd/certs.d';
 const dockerCertsD = '/etc/docker/certs.d';
 
-/** Newest format that a version reads. */
 const newestFormat: Readonly<Record<ContainerdVersion, number>> = { '1.6': 2, '1.7': 2, '2.1': 3, '2.4': 4 };
 
 type Table = readonly [name: string, text: string];

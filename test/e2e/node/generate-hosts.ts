@@ -15,7 +15,6 @@ export const certificatePaths = {
   missing: '/etc/pki/test/missing.crt',
 } as const;
 
-/** The certificates as files. */
 export function certificateFiles(world: {
   readonly publicCa: string;
   readonly privateCa: string;
@@ -35,11 +34,9 @@ interface HostsContext {
   readonly random: Random;
   readonly places: Places;
   readonly certificates: NodeFiles;
-  /** Containerd's namespace. */
   readonly namespace: string;
 }
 
-/** The directories below each root of `config_path`. */
 export function generateHosts(context: HostsContext, roots: readonly string[]): NodeFiles {
   const { random } = context;
   const files: Record<string, string> = {};
@@ -223,7 +220,6 @@ function hostKeys({ random }: HostsContext, name: PlaceName | undefined, header:
   return lines;
 }
 
-/** A login in a file, as for mirrors. */
 const knownBasic = `Basic ${Buffer.from(`${knownUser.username}:${knownUser.password}`).toString('base64')}`;
 
 export const quoted = (text: string): string => JSON.stringify(text);

@@ -12,7 +12,6 @@ import type { World } from './world.ts';
 
 export type Node = ReturnType<typeof createNode>;
 
-/** Removed before each case. */
 const hostDirectories = ['etc/containerd', 'etc/docker'] as const;
 
 /** In memory containerd's database is several times faster. */

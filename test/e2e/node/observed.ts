@@ -12,7 +12,6 @@ export interface Visit {
   readonly where: string;
   /** Authorization of each request, without repetitions. */
   readonly authorizations: readonly string[];
-  /** Special headers. */
   readonly headers: string;
   /** Statuses; shown, not compared. */
   readonly statuses: readonly (number | 'dropped')[];
@@ -115,7 +114,6 @@ function pullOutcome(message: string): Outcome {
   return 'unavailable';
 }
 
-/** The outcome of an inspection. */
 export function outcomeOfFacts(facts: ImageFacts): Result {
   const { error, platforms, digest = '' } = facts;
   if (error)

@@ -27,7 +27,6 @@ const only = process.env['E2E_ONLY']?.split(',').map(Number);
 const versions = (process.env['E2E_CONTAINERD']?.split(',') ??
   Object.keys(containerdVersions)) as ContainerdVersion[];
 
-/** Results of one version. */
 interface Tally {
   readonly outcomes: Map<string, number>;
   readonly explained: Map<string, number>;
@@ -84,7 +83,6 @@ async function comparedWith(t: Test, minor: ContainerdVersion, world: World): Pr
   if (tally.unexplained.length > 0) t.comment(report(tally.unexplained));
 }
 
-/** @returns containerd's outcome */
 async function run(node: Node, about: Case, tally: Tally): Promise<string> {
   const compared = await node.run(about);
   const { outcome } = compared.containerd;

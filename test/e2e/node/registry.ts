@@ -55,7 +55,6 @@ export interface Recorded {
   readonly ns: string;
   /** `connection`: one without a request. */
   readonly kind: 'manifests' | 'blobs' | 'token' | 'other' | 'connection';
-  /** Tag or digest. */
   readonly object: string;
   /** `none`, `basic USER`, `bearer USER of HOST`, or the header itself. */
   readonly authorization: string;
@@ -89,7 +88,6 @@ interface Answer {
 /** Token requests of these tests are a few hundred bytes. */
 const maxFormBytes = 16 * 1024;
 
-/** Answers one request and records it. */
 export function respond(exchange: Exchange): void {
   const { request, response } = exchange;
   const url = new URL(request.url ?? '/', `${exchange.scheme}://${exchange.host}`);

@@ -9,9 +9,7 @@ import type { Behavior } from './registry.ts';
 
 export interface Rule {
   readonly name: string;
-  /** Kinds of differences that it explains. */
   readonly kinds: readonly DifferenceKind[];
-  /** Whether the rule applies to the case. */
   readonly explains: (about: Compared, kind: DifferenceKind) => boolean;
 }
 

@@ -8,7 +8,6 @@ import { kubernetesModule, kubernetes } from './kubernetes.ts';
 
 export const certManager = { path: 'github.com/cert-manager/cert-manager', version: 'v1.21.2' } as const;
 
-/** The path of the program, built if necessary. */
 export function certManagerProgram(): string {
   const source = readFileSync(new URL('../cluster/cert-manager/main.go', import.meta.url), 'utf8');
   // Comments do not change the program.

@@ -3,7 +3,6 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { onPath, refuseInBox, run, say } from './cache.ts';
 
-/** Program → package. */
 export const debianPackages = {
   'docker-registry': 'docker-registry',
   skopeo: 'skopeo',
@@ -36,7 +35,6 @@ export function libfaketime(): string {
   );
 }
 
-/** Installs the CNI plugins if necessary. */
 export function installCniPlugins(): void {
   foundOrInstalled('containernetworking-plugins', () =>
     [join(cniPlugins, 'bridge')].find((path) => existsSync(path)),

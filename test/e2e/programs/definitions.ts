@@ -13,7 +13,6 @@ interface Source {
   readonly name: string;
   readonly path: string;
   readonly version: string;
-  /** Files inside the module. */
   readonly files: readonly string[];
 }
 

@@ -47,7 +47,6 @@ export function buildSource(module: GoModule, source: string, output: string): v
 }
 
 interface Downloaded {
-  /** Folder of its files. */
   readonly Dir: string;
   readonly GoMod: string;
 }

@@ -14,7 +14,6 @@ const helmModules: Readonly<Record<HelmName, GoModule>> = {
 };
 const foundHelms = new Map<HelmName, string>();
 
-/** The path of Helm of a major version. */
 export function helmProgram(name: HelmName): string {
   const known = foundHelms.get(name);
   if (known !== undefined) return known;

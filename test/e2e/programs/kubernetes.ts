@@ -25,7 +25,6 @@ const modules = {
   },
 } as const satisfies Record<string, GoModule>;
 
-/** Program → its module and package. */
 const packages = {
   'kube-apiserver': ['kubernetes', 'k8s.io/kubernetes/cmd/kube-apiserver'],
   'kube-controller-manager': ['kubernetes', 'k8s.io/kubernetes/cmd/kube-controller-manager'],

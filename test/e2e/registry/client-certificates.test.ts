@@ -29,7 +29,6 @@ const registry = await startRegistry({
 });
 t.teardown(() => registry.stop());
 
-/** Writes files below a directory; gives the directory back. */
 function write(root: string, files: Files): string {
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
@@ -54,7 +53,6 @@ const escaped = hosts.replace(/:(\d+)$/, '_$1_');
 const url = `https://${registry.host}`;
 const pair = 'ca = "ca.pem"\nclient = [["node.pem", "node.key"]]\n';
 
-/** Certificates of a node. */
 const pem = (dir: string, { cert, key } = right): Files => ({
   [`${dir}/ca.pem`]: server.cert,
   [`${dir}/node.pem`]: cert,

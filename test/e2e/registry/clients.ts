@@ -42,7 +42,6 @@ export async function copyImage(
 
 export type Clients = ReturnType<typeof createClients>;
 
-/** @param login of the host */
 export function createClients(options: {
   readonly directory: string;
   readonly caFile: string;

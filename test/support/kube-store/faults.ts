@@ -4,7 +4,6 @@ import type { KubeRequest } from '../kube-server.ts';
 export interface StoreRequest extends KubeRequest {
   /** The method, or `WATCH` for a watch. */
   readonly verb: string;
-  /** The body as JSON; undefined where there is none. */
   readonly json: unknown;
 }
 
@@ -12,7 +11,6 @@ export interface StoreRequest extends KubeRequest {
 export type Match = string | RegExp | ((request: StoreRequest) => boolean);
 
 export interface Fault {
-  /** How often; by default for ever. */
   readonly times?: number;
   /** Answers with this status and nothing else happens. */
   readonly status?: number;
@@ -25,7 +23,6 @@ export interface Fault {
   readonly reset?: boolean;
   /** The request is carried out and the connection is reset instead of an answer. */
   readonly lost?: boolean;
-  /** No answer ever comes. */
   readonly hang?: boolean;
   /** Runs before the request is handled, and is waited for: to hold a request, or to change something under it. */
   readonly before?: (request: StoreRequest) => Promise<void> | void;
@@ -55,7 +52,6 @@ export function createFaults(): Faults {
   };
 }
 
-/** Whether a request is meant. */
 export function matches(match: Match, request: StoreRequest): boolean {
   if (typeof match === 'function') return match(request);
   const text = `${request.verb} ${request.path}`;

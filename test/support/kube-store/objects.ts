@@ -103,7 +103,6 @@ export class Objects {
     return version < this.#oldest ? undefined : this.#log.filter((change) => change.version > version);
   }
 
-  /** Forgets the log. */
   compact(): void {
     this.#version++;
     this.#oldest = this.#version;

@@ -4,18 +4,15 @@ import type { StoredObject } from './objects.ts';
 export interface Target {
   /** Identifies the kind of object: `/api/v1 pods`. */
   readonly collection: string;
-  /** `v1`, `apps/v1`. */
   readonly apiVersion: string;
   readonly resource: string;
   /** Empty for all namespaces, and for cluster-scoped objects. */
   readonly namespace: string;
-  /** Empty for the collection. */
   readonly name: string;
   /** `status`, `eviction`, `log`, … or empty. */
   readonly subresource: string;
 }
 
-/** Undefined if it is no path of objects. */
 export function parsePath(path: string): Target | undefined {
   const [, version, rest] = /^\/(api\/v1|apis\/[^/]+\/[^/]+)\/(.+)$/.exec(path) ?? [];
   if (version === undefined || rest === undefined) return undefined;

@@ -11,7 +11,6 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A `Status` object. */
 export function statusAnswer(code: number, reason: string, message: string, details: object = {}): Answer {
   const status = code < 400 ? 'Success' : 'Failure';
   return { status: code, body: { kind: 'Status', apiVersion: 'v1', status, reason, message, details, code } };

@@ -12,7 +12,6 @@ import type {
 import { secret } from '../../../src/telemetry/secret.ts';
 import { startTestRegistry, type TestRegistry, type TestRegistryOptions } from './server.ts';
 
-/** A test registry as a configured endpoint. */
 export function endpointOf(registry: TestRegistry, changes: Partial<Endpoint> = {}): Endpoint {
   return {
     base: `${registry.url}/v2`,
@@ -30,7 +29,6 @@ export function endpointOf(registry: TestRegistry, changes: Partial<Endpoint> = 
   };
 }
 
-/** A credential as from a node's docker config. */
 export function credential(
   username: string,
   password: string,
@@ -70,14 +68,12 @@ export function lookUp(
   return client.lookup(lookupOf(places, changes), signal);
 }
 
-/** Starts a registry that ends with the test. */
 export async function startRegistry(t: Test, options: TestRegistryOptions = {}): Promise<TestRegistry> {
   const registry = await startTestRegistry(options);
   t.teardown(() => registry.close());
   return registry;
 }
 
-/** A `testClient` that ends with the test. */
 export function clientFor(t: Test, options: RegistryClientOptions = {}): RegistryClient {
   const client = testClient(options);
   t.teardown(() => client.close());

@@ -21,9 +21,7 @@ export interface Content {
   readonly mediaType: string;
   readonly bytes: Buffer;
   readonly digest: string;
-  /** Manifests that this one lists. */
   readonly children: readonly Content[];
-  /** Config and layers. */
   readonly blobs: readonly Content[];
 }
 
@@ -72,7 +70,6 @@ export function platformOf(text: string): Record<string, string> {
 }
 
 interface ImageOptions {
-  /** `oci` by default. */
   readonly flavor?: 'oci' | 'docker';
   /** Makes otherwise equal images differ. */
   readonly label?: string;

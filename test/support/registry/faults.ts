@@ -24,15 +24,11 @@ export type Fault =
   | { readonly kind: 'headers'; readonly headers: Readonly<Record<string, string>> }
   /** The right answer with another body, and the right digest header of the old one. */
   | { readonly kind: 'body'; readonly body: string }
-  /** Never an answer: the request is held until the client goes. */
   | { readonly kind: 'hold' }
-  /** The right answer, later. */
   | { readonly kind: 'delay'; readonly ms: number }
   /** The right answer, when something has happened. */
   | { readonly kind: 'after'; readonly event: Promise<unknown> }
-  /** The connection is closed before any answer. */
   | { readonly kind: 'drop' }
-  /** Bytes that are no HTTP. */
   | { readonly kind: 'garbage' }
   /** Status and headers, then the connection closes. */
   | { readonly kind: 'close-after-headers' }

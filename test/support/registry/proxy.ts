@@ -4,11 +4,9 @@ import { createServer, request, type IncomingMessage } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 
 export interface TestProxy {
-  /** `http://127.0.0.1:port`. */
   readonly url: string;
   /** What was asked: `CONNECT host:port`, `GET http://…`, with the Proxy-Authorization it came with. */
   readonly requests: { readonly line: string; readonly authorization: string | undefined }[];
-  /** Connections that are open now. */
   readonly connections: number;
   close(): Promise<void>;
 }

@@ -11,7 +11,6 @@ export interface RecordedRequest {
   readonly headers: IncomingMessage['headers'];
   /** The first word of the Authorization header in lower case, and who it stands for. */
   readonly authorization?: { readonly scheme: string; readonly user: string; readonly token?: string };
-  /** The body of a POST, as text. */
   readonly body: string;
   /** Number of the connection, counted from 1: equal numbers mean a kept-alive connection. */
   readonly connection: number;

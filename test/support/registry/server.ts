@@ -59,7 +59,6 @@ export interface TestRegistry extends Pick<Recorder, 'waitFor' | 'counts'> {
   /** The CA to trust, PEM; empty for plain HTTP. */
   readonly ca: string;
   readonly faults: Faults;
-  /** Connections that are open now. */
   readonly connections: number;
   /**
    * Stores a document with all that belongs to it, and tags the top.

@@ -4,7 +4,6 @@
  * opens nothing else.
  */
 export interface IssuerOptions {
-  /** User name → password. */
   readonly users?: Readonly<Record<string, string>>;
   /**
    * Who may pull what; an undefined user is anonymous. By default every user may pull everything and the anonymous
@@ -17,28 +16,23 @@ export interface IssuerOptions {
   readonly accepts?: readonly ('GET' | 'POST')[];
   /** Name of the member with the token; both by default. */
   readonly member?: 'token' | 'access_token';
-  /** Milliseconds since the epoch, for expiry. */
   readonly now?: () => number;
 }
 
 export interface TokenRequest {
   readonly method: string;
   readonly query: URLSearchParams;
-  /** The form of a POST. */
   readonly form: URLSearchParams;
   readonly basic?: { readonly user: string; readonly password: string };
 }
 
 export interface TokenIssuer {
-  /** Answers one request to the token server. */
   answer(request: TokenRequest): { status: number; body: Record<string, unknown> };
   /** Whether a token lets its bearer pull; `unknown` also when it has expired. */
   check(token: string, repository: string): 'granted' | 'unknown' | 'insufficient';
   /** The user a token was issued to; `''` for anonymous ones. */
   userOf(token: string): string | undefined;
-  /** Number of tokens issued so far. */
   readonly issued: number;
-  /** Makes all tokens invalid before their time. */
   revoke(): void;
 }
 

@@ -105,7 +105,6 @@ export async function install(t: Test, settings: Settings = {}) {
     webhookClient: dirs['archwright-webhook-client-tls'],
     controllerClient: dirs['archwright-controller-client-tls'],
   };
-  /** With the rights that the chart grants. */
   const accountOf = (part: string): Promise<string> => {
     const user = { cn: `system:serviceaccount:${ownNamespace}:archwright-${part}` };
     return cluster.identities.kubeconfig(user, cluster.server);
@@ -141,7 +140,6 @@ export async function install(t: Test, settings: Settings = {}) {
     controller,
     apply,
     come,
-    /** Removes the webhook's address from its Service. */
     leave: (): Promise<void> => cluster.delete(`${slices}/${sliceName}`),
     /** The certificate of a Secret, the rest of its chain, and `ca.crt`. */
     issued: async (secretName: string) => {
@@ -155,7 +153,6 @@ export async function install(t: Test, settings: Settings = {}) {
       if (certificate === undefined) throw new Error(`${secretName}: no certificate`);
       return { certificate, intermediates, bundle: certificatesIn('ca.crt') };
     },
-    /** Folders of mounted Secrets. */
     dirs,
     /** Sends a request to the agent with the files of a directory. @throws AgentError */
     askAgent: async (tlsDir: string): Promise<void> => {

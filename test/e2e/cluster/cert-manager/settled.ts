@@ -12,7 +12,6 @@ import { clientSecrets, leaves, type Installed } from './installed.ts';
 import { renew } from './program.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 
-/** Renews the four leaves, one after the other. */
 export async function renewAll({ cluster }: Installed): Promise<void> {
   for (const name of Object.values(leaves)) await renew(cluster, ownNamespace, name);
 }
@@ -28,7 +27,6 @@ export async function trusted(installed: Installed): Promise<void> {
   await shown(installed);
 }
 
-/** Waits until webhook and agent show the certificates of their Secrets. */
 export async function shown({ issued, webhook, agent }: Installed): Promise<void> {
   for (const [url, secretName] of [
     [webhook.url, 'archwright-webhook-tls'],

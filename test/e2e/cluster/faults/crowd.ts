@@ -60,7 +60,6 @@ export async function createCrowd(t: Test, { cluster, images, pods }: Ground, op
       clear();
       known.resolve();
     },
-    /** Waits until all are gated. */
     gated: (): Promise<boolean> =>
       pods.until(`${name}: all are gated`, () => wanted.every((one) => isGated(now(one.name)))),
     /** Waits until all are bound, and checks each. */

@@ -73,7 +73,6 @@ export async function startScene(
   };
 }
 
-/** Runs `archwright clean`, and checks that nothing of archwright is left. */
 export async function cleanUp(t: Test, { cluster, pods }: Ground): Promise<void> {
   const flags = [`--kubeconfig=${cluster.kubeconfig}`, `--namespace=${ownNamespace}`];
   const args = ['clean', ...flags, '--webhook-configuration=archwright'];

@@ -90,7 +90,6 @@ export async function startStorm(cluster: Cluster, cn: string) {
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
     /** The answer for a request; `undefined`: the real one. */
     rule: (_method: string, _path: string): StormAnswer | undefined => undefined,
-    /** Number of replaced answers, by status. */
     struck,
     close: async (): Promise<void> => {
       agent.destroy();

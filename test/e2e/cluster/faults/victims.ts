@@ -49,7 +49,6 @@ export function createVictims(
       t.equal(how, 'SIGKILL', `killed at ${step}`);
       if (how !== 'SIGKILL') throw new Error(`${step}:\n${process.log().slice(-shownLogCharacters)}`);
     },
-    /** Starts one that lives. */
     live: (name: string, settings: Settings = {}): Promise<Server> =>
       start({ name, entry, env: { STEPS_FILE: file }, settings }),
     /** Checks that the steps that any of them reached are those at which a test kills one. */

@@ -113,11 +113,9 @@ export interface Verdict {
 export interface Evidence {
   readonly expected: Expected;
   readonly now: PodNow | undefined;
-  /** Why the webhook refused it. */
   readonly refusal?: string | undefined;
 }
 
-/** The problem of one pod; `undefined`: none. */
 export function judge(one: Case, evidence: Evidence): Verdict | undefined {
   const problem = problemOf(evidence);
   const { expected, now } = evidence;

@@ -31,11 +31,9 @@ export function nodesWithoutUs({ pod: { spec } }: Case): readonly string[] {
 }
 
 export interface Expected {
-  /** Nodes that the pod may go to. */
   readonly may: readonly string[];
   /** Whether it must be bound to one of them. */
   readonly must: boolean;
-  /** Whether it may be refused. */
   readonly mayBeRefused: boolean;
 }
 
