@@ -20,13 +20,6 @@ export interface KubeRequest {
   readonly body: string;
 }
 
-export interface KubeListener {
-  readonly access: KubeAccess;
-  connections(): number;
-  dropConnections(): void;
-  close(): Promise<void>;
-}
-
 /**
  * Listens on a free port of loopback.
  * @param namespace that access stands in
@@ -35,7 +28,7 @@ export interface KubeListener {
 export async function listenAsKube(
   namespace: string,
   receive: (request: KubeRequest, response: ServerResponse) => void,
-): Promise<KubeListener> {
+) {
   const { ca, pair } = await sharedServer({ cn: 'kubernetes', ip: ['127.0.0.1'] });
   const sockets = new Set<Socket>();
   let connections = 0;
@@ -61,16 +54,18 @@ export async function listenAsKube(
     for (const socket of sockets) socket.destroy();
   }
 
+  const access: KubeAccess = {
+    server: `https://127.0.0.1:${port}`,
+    namespace,
+    description: 'test',
+    now: () => Promise.resolve({ tls: { ca: ca.cert }, authorization: secret('Bearer of-the-test') }),
+  };
   return {
-    access: {
-      server: `https://127.0.0.1:${port}`,
-      namespace,
-      description: 'test',
-      now: () => Promise.resolve({ tls: { ca: ca.cert }, authorization: secret('Bearer of-the-test') }),
-    },
-    connections: () => connections,
+    access,
+    /** Number of connections that were opened since the start. */
+    connections: (): number => connections,
     dropConnections,
-    close: () =>
+    close: (): Promise<void> =>
       new Promise((resolve) => {
         dropConnections();
         server.close(() => resolve());
@@ -80,13 +75,7 @@ export async function listenAsKube(
 
 export type KubeAnswer = (request: KubeRequest, response: ServerResponse) => void;
 
-export interface KubeServer extends Omit<KubeListener, 'dropConnections'> {
-  readonly requests: KubeRequest[];
-  /** Answers for a path, in order; for a watch the path is followed by `?watch`. */
-  script(path: string, ...answers: KubeAnswer[]): void;
-  /** Resolves when a request to the path has arrived `count` times. */
-  asked(path: string, count: number): Promise<void>;
-}
+export type KubeServer = Awaited<ReturnType<typeof startKubeServer>>;
 
 /** Answers with an object, or with a `Status` for a status other than 200. */
 export function json(body: unknown, status = 200, headers: Record<string, string> = {}): KubeAnswer {
@@ -111,7 +100,7 @@ export function eventsThenEnd(...list: unknown[]): KubeAnswer {
   };
 }
 
-export async function startKubeServer(): Promise<KubeServer> {
+export async function startKubeServer() {
   const scripts = new Map<string, KubeAnswer[]>();
   const requests: KubeRequest[] = [];
   const waiting: { readonly path: string; readonly count: number; readonly resolve: () => void }[] = [];
@@ -137,13 +126,15 @@ export async function startKubeServer(): Promise<KubeServer> {
   return {
     access: listener.access,
     requests,
-    connections: () => listener.connections(),
-    script: (path, ...answers) => void scripts.set(path, answers),
-    asked: (path, times) =>
-      new Promise<void>((resolve) => {
+    connections: (): number => listener.connections(),
+    /** Answers for a path, in order; for a watch the path is followed by `?watch`. */
+    script: (path: string, ...answers: KubeAnswer[]): void => void scripts.set(path, answers),
+    /** Resolves when a request to the path has arrived this many times. */
+    asked: (path: string, times: number): Promise<void> =>
+      new Promise((resolve) => {
         if (count(path) >= times) resolve();
         else waiting.push({ path, count: times, resolve });
       }),
-    close: () => listener.close(),
+    close: (): Promise<void> => listener.close(),
   };
 }

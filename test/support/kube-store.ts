@@ -6,9 +6,8 @@
  */
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import type { KubeAccess } from '../../src/kube/api/access.ts';
 import { listenAsKube } from './kube-server.ts';
-import { createFaults, matches, type Fault, type Match, type StoreRequest } from './kube-store/faults.ts';
+import { Faults, matches, type Fault, type Match, type StoreRequest } from './kube-store/faults.ts';
 import { Objects, type StoredObject } from './kube-store/objects.ts';
 import { parsePath, parseSelector, type Target } from './kube-store/paths.ts';
 import { Reads, type LogText } from './kube-store/reads.ts';
@@ -25,39 +24,7 @@ export interface EvictionAnswer {
   readonly retryAfter?: number;
 }
 
-export interface KubeStore {
-  readonly access: KubeAccess;
-  readonly requests: StoreRequest[];
-  asked(match: Match): StoreRequest[];
-  /** Requests that write: POST, PATCH, DELETE. */
-  writes(): StoreRequest[];
-  connections(): number;
-  /** Puts an object (by the path of the object) as somebody else would, with its status; a new version each time. */
-  put(path: string, object: object): StoredObject;
-  get(path: string): StoredObject | undefined;
-  list(path: string): StoredObject[];
-  remove(path: string): void;
-  version(): number;
-  /** Makes requests fail; the first fault that matches counts. Returns what ends it. */
-  fault(match: Match, fault: Fault): () => void;
-  /** Scripts evictions of a pod, by the pod's path, in order; after the last the pod is deleted. */
-  evictions(path: string, ...answers: EvictionAnswer[]): void;
-  /** The log of a pod, by its path; undefined: the container has none (400). */
-  log(path: string, text: LogText): void;
-  /** Open watches of a collection path, or all. */
-  watches(path?: string): number;
-  bookmark(): void;
-  /** Ends watches, resets their connections, or leaves them open and silent. */
-  cutWatches(how: 'end' | 'reset' | 'silence', path?: string): void;
-  /** Forgets the past: watches from before, and further pages of lists, are answered with 410. */
-  compact(): void;
-  dropConnections(): void;
-  /** Resolves when the condition holds; rejects after 10 s with the name of what was waited for. */
-  until(condition: () => boolean, name?: string): Promise<void>;
-  /** Resolves when nothing has been asked for many turns of the event loop; for tests whose time is not real. */
-  quiet(): Promise<void>;
-  close(): Promise<void>;
-}
+export type KubeStore = Awaited<ReturnType<typeof startKubeStore>>;
 
 export interface KubeStoreOptions {
   /** The server's wall clock, milliseconds; also in its `Date` headers. */
@@ -70,13 +37,13 @@ const untilMs = 10_000;
 /** Client and server share this event loop: a new connection, a request and its answer take some twenty turns. */
 const quietTurns = 80;
 
-export async function startKubeStore(options: KubeStoreOptions = {}): Promise<KubeStore> {
+export async function startKubeStore(options: KubeStoreOptions = {}) {
   const now = options.now ?? (() => Date.now());
   const objects = new Objects(now);
   const watches = new Watches(objects);
   const writes = new Writes({ objects, now, gracefulPods: options.gracefulPods ?? false });
   const reads = new Reads(objects);
-  const faults = createFaults();
+  const faults = new Faults();
   const requests: StoreRequest[] = [];
   const evictions = new Map<string, EvictionAnswer[]>();
 
@@ -161,26 +128,35 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
   return {
     access: listener.access,
     requests,
-    asked: (match) => requests.filter((request) => matches(match, request)),
-    writes: () => requests.filter((request) => request.method !== 'GET'),
-    connections: () => listener.connections(),
-    put: (path, object) => objects.put(target(path), object),
-    get: (path) => objects.get(target(path)),
-    list: (path) => objects.list(target(path)),
-    remove: (path) => void objects.remove(target(path)),
-    version: () => objects.version(),
-    fault: (match, fault) => faults.add(match, fault),
-    evictions: (path, ...answers) => void evictions.set(path, answers),
-    log: (path, text) => reads.log(path, text),
-    watches: (path) => watches.count(path),
-    bookmark: () => watches.bookmark(),
-    cutWatches: (how, path) => watches.cut(how, path),
-    compact: () => {
+    asked: (match: Match): StoreRequest[] => requests.filter((request) => matches(match, request)),
+    /** Requests that write: POST, PATCH, DELETE. */
+    writes: (): StoreRequest[] => requests.filter((request) => request.method !== 'GET'),
+    connections: (): number => listener.connections(),
+    /** Puts an object by its path as another client would, with its status; a new version each time. */
+    put: (path: string, object: object): StoredObject => objects.put(target(path), object),
+    get: (path: string): StoredObject | undefined => objects.get(target(path)),
+    list: (path: string): StoredObject[] => objects.list(target(path)),
+    remove: (path: string): void => void objects.remove(target(path)),
+    version: (): number => objects.version(),
+    /** Makes requests fail; the first fault that matches counts. Returns what ends it. */
+    fault: (match: Match, fault: Fault): (() => void) => faults.add(match, fault),
+    /** Scripts evictions of a pod, by the pod's path, in order; after the last the pod is deleted. */
+    evictions: (path: string, ...answers: EvictionAnswer[]): void => void evictions.set(path, answers),
+    /** The log of a pod, by its path. */
+    log: (path: string, text: LogText): void => reads.log(path, text),
+    /** Open watches of a collection path, or all. */
+    watches: (path?: string): number => watches.count(path),
+    bookmark: (): void => watches.bookmark(),
+    /** Ends watches, resets their connections, or leaves them open and silent. */
+    cutWatches: (how: 'end' | 'reset' | 'silence', path?: string): void => watches.cut(how, path),
+    /** Forgets the past: watches from before, and further pages of lists, are answered with 410. */
+    compact: (): void => {
       objects.compact();
       reads.forgetPages();
     },
-    dropConnections: () => listener.dropConnections(),
-    quiet: async () => {
+    dropConnections: (): void => listener.dropConnections(),
+    /** Resolves when no request has come for many turns of the event loop; for tests with a fake clock. */
+    quiet: async (): Promise<void> => {
       for (let turns = 0, last = requests.length; turns < quietTurns; turns++) {
         await setImmediate();
         if (requests.length === last) continue;
@@ -188,8 +164,9 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
         turns = 0;
       }
     },
-    until: (condition, name = String(condition)) => until(condition, name),
-    close: () => listener.close(),
+    /** Resolves when the condition holds; rejects after 10 s with the name of the condition. */
+    until: (condition: () => boolean, name = String(condition)): Promise<void> => until(condition, name),
+    close: (): Promise<void> => listener.close(),
   };
 }
 

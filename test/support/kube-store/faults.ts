@@ -28,28 +28,24 @@ export interface Fault {
   readonly before?: (request: StoreRequest) => Promise<void> | void;
 }
 
-export interface Faults {
-  add(match: Match, fault: Fault): () => void;
-  /** The first fault that matches, counted down. */
-  take(request: StoreRequest): Fault | undefined;
-}
+export class Faults {
+  readonly #list: { readonly match: Match; readonly fault: Fault; left: number }[] = [];
 
-export function createFaults(): Faults {
-  const list: { match: Match; fault: Fault; left: number }[] = [];
-  return {
-    add: (match, fault) => {
-      const entry = { match, fault, left: fault.times ?? Number.POSITIVE_INFINITY };
-      list.push(entry);
-      return () => {
-        entry.left = 0;
-      };
-    },
-    take: (request) => {
-      const entry = list.find((each) => each.left > 0 && matches(each.match, request));
-      if (entry) entry.left--;
-      return entry?.fault;
-    },
-  };
+  /** @returns what ends it */
+  add(match: Match, fault: Fault): () => void {
+    const entry = { match, fault, left: fault.times ?? Number.POSITIVE_INFINITY };
+    this.#list.push(entry);
+    return () => {
+      entry.left = 0;
+    };
+  }
+
+  /** The first fault that matches, counted down. */
+  take(request: StoreRequest): Fault | undefined {
+    const entry = this.#list.find((each) => each.left > 0 && matches(each.match, request));
+    if (entry) entry.left--;
+    return entry?.fault;
+  }
 }
 
 export function matches(match: Match, request: StoreRequest): boolean {

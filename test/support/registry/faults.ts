@@ -57,37 +57,31 @@ export interface FaultRule {
   readonly fault: Fault;
 }
 
-export interface Faults {
-  /** Adds a rule; later rules are looked at first. Returns what takes it away again. */
-  add(rule: FaultRule): () => void;
-  clear(): void;
-  /** The fault that strikes this request, counted. */
-  strike(method: string, path: string): Fault | undefined;
-}
+export class Faults {
+  #rules: { readonly rule: FaultRule; left: number }[] = [];
 
-export function createFaults(): Faults {
-  let rules: { rule: FaultRule; left: number }[] = [];
-  return {
-    add: (rule) => {
-      const entry = { rule, left: rule.times ?? Number.POSITIVE_INFINITY };
-      rules = [entry, ...rules];
-      return () => {
-        rules = rules.filter((other) => other !== entry);
-      };
-    },
-    clear: () => {
-      rules = [];
-    },
-    strike: (method, path) => {
-      const entry = rules.find(
-        ({ rule, left }) =>
-          left > 0 && (rule.method === undefined || rule.method === method) && rule.path.test(path),
-      );
-      if (!entry) return undefined;
-      entry.left -= 1;
-      return entry.rule.fault;
-    },
-  };
+  /** Adds a rule; later rules are looked at first. Returns what removes it again. */
+  add(rule: FaultRule): () => void {
+    const entry = { rule, left: rule.times ?? Number.POSITIVE_INFINITY };
+    this.#rules = [entry, ...this.#rules];
+    return () => {
+      this.#rules = this.#rules.filter((other) => other !== entry);
+    };
+  }
+
+  clear(): void {
+    this.#rules = [];
+  }
+
+  /** The fault of this request, counted. */
+  strike(method: string, path: string): Fault | undefined {
+    const entry = this.#rules.find(
+      ({ rule, left }) =>
+        left > 0 && (rule.method === undefined || rule.method === method) && rule.path.test(path),
+    );
+    if (entry) entry.left -= 1;
+    return entry?.rule.fault;
+  }
 }
 
 /** Sends an answer as it should be sent. A HEAD gets no body but its length. */

@@ -3,13 +3,7 @@ import { once } from 'node:events';
 import { createServer, request, type IncomingMessage } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 
-export interface TestProxy {
-  readonly url: string;
-  /** What was asked: `CONNECT host:port`, `GET http://…`, with the Proxy-Authorization it came with. */
-  readonly requests: { readonly line: string; readonly authorization: string | undefined }[];
-  readonly connections: number;
-  close(): Promise<void>;
-}
+export type TestProxy = Awaited<ReturnType<typeof startTestProxy>>;
 
 export interface TestProxyOptions {
   /** Host and port that names lead to. */
@@ -19,8 +13,9 @@ export interface TestProxyOptions {
 }
 
 /** Starts a proxy that sends everything to one server. */
-export async function startTestProxy(options: TestProxyOptions): Promise<TestProxy> {
-  const requests: TestProxy['requests'] = [];
+export async function startTestProxy(options: TestProxyOptions) {
+  /** `CONNECT host:port` or `GET http://…`, with the Proxy-Authorization of the request. */
+  const requests: { readonly line: string; readonly authorization: string | undefined }[] = [];
   const sockets = new Set<Socket>();
   const note = (message: IncomingMessage): void => {
     const line = `${message.method} ${message.url}`;
@@ -69,7 +64,7 @@ export async function startTestProxy(options: TestProxyOptions): Promise<TestPro
     get connections() {
       return sockets.size;
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       const closed = once(server, 'close');
       server.close();
       for (const socket of sockets) socket.destroy();

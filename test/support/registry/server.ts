@@ -14,7 +14,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { sharedServer, type IssueOptions, type TestCa } from '../certificates.ts';
 import type { Content } from './content.ts';
-import { createFaults, send, spoil, type Answer, type Faults } from './faults.ts';
+import { Faults, send, spoil, type Answer } from './faults.ts';
 import { ending, Recorder, type RecordedRequest } from './record.ts';
 import type { TokenIssuer } from './tokens.ts';
 
@@ -82,7 +82,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   const listen = options.listen ?? { address: '127.0.0.1', port: 0 };
   const store = new Map<string, Content>();
   const recorder = new Recorder();
-  const faults = createFaults();
+  const faults = new Faults();
   const sockets = new Map<Socket, number>();
   let connected = 0;
 

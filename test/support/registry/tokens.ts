@@ -26,15 +26,7 @@ export interface TokenRequest {
   readonly basic?: { readonly user: string; readonly password: string };
 }
 
-export interface TokenIssuer {
-  answer(request: TokenRequest): { status: number; body: Record<string, unknown> };
-  /** Whether a token lets its bearer pull; `unknown` also when it has expired. */
-  check(token: string, repository: string): 'granted' | 'unknown' | 'insufficient';
-  /** The user a token was issued to; `''` for anonymous ones. */
-  userOf(token: string): string | undefined;
-  readonly issued: number;
-  revoke(): void;
-}
+export type TokenIssuer = ReturnType<typeof createIssuer>;
 
 interface Granted {
   readonly user: string;
@@ -44,7 +36,7 @@ interface Granted {
 
 let issuers = 0;
 
-export function createIssuer(options: IssuerOptions = {}): TokenIssuer {
+export function createIssuer(options: IssuerOptions = {}) {
   const tokens = new Map<string, Granted>();
   const access = options.access ?? ((user) => user !== undefined);
   const accepts: readonly string[] = options.accepts ?? ['GET', 'POST'];
@@ -67,7 +59,7 @@ export function createIssuer(options: IssuerOptions = {}): TokenIssuer {
   }
 
   return {
-    answer: (request) => {
+    answer: (request: TokenRequest): { status: number; body: Record<string, unknown> } => {
       if (!accepts.includes(request.method))
         return { status: 404, body: { errors: [{ code: 'NOT_FOUND' }] } };
       const who = whoAsks(request);
@@ -95,15 +87,18 @@ export function createIssuer(options: IssuerOptions = {}): TokenIssuer {
         },
       };
     },
-    check: (token, repository) => {
+    /** Whether a token grants a pull; `unknown` also when it has expired. */
+    check: (token: string, repository: string): 'granted' | 'unknown' | 'insufficient' => {
       const granted = tokens.get(token);
       if (!granted || now() >= granted.until) return 'unknown';
       return granted.repositories.has(repository) ? 'granted' : 'insufficient';
     },
-    userOf: (token) => tokens.get(token)?.user,
-    get issued() {
+    /** The user that a token was issued to; `''` for anonymous ones. */
+    userOf: (token: string): string | undefined => tokens.get(token)?.user,
+    /** Number of tokens issued so far. */
+    get issued(): number {
       return issued;
     },
-    revoke: () => tokens.clear(),
+    revoke: (): void => tokens.clear(),
   };
 }
