@@ -187,9 +187,7 @@ function removeGroup(path: string): boolean {
   }
 }
 
-/**
- * Runs a program with these programs in `PROGRAMS`, and checks that it ends well. A machine that cannot run a box fails the test.
- */
+/** Runs a program with these programs in `PROGRAMS`, and checks that it ends well. A machine that cannot run a box fails the test. */
 export async function runInBox(
   t: Test,
   programs: Readonly<Record<string, string>>,

@@ -29,6 +29,12 @@ void t.test('applied again', async (t) => {
     await three.run('install archwright', chart, '--no-hooks');
     await applyWebhooks(cluster);
     const webhooks = await webhooksOf(cluster);
+    t.equal(webhooks.length, 4);
+    await three.run('upgrade archwright', chart, '--no-hooks --set webhook.replicas=5');
+    t.equal(await replicas(), 5);
+    await three.run('rollback archwright 1 --no-hooks');
+    t.equal(await replicas(), 2, 'a rollback');
+    t.same(await webhooksOf(cluster), webhooks, 'the webhooks of the controller stay');
     await four.run('upgrade archwright', chart, '--no-hooks --set webhook.replicas=3');
     t.equal(await replicas(), 3);
     const server = '--no-hooks --server-side=true --force-conflicts';

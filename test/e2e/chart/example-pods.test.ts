@@ -16,7 +16,7 @@ import { multiArch } from '../../support/registry/content.ts';
 import { startCluster, type Cluster } from '../cluster/harness.ts';
 import { takesPods, type NodeObject } from '../cluster/nodes.ts';
 import { runningPod } from '../cluster/pods.ts';
-import { waitFor, type Condition } from '../cluster/watch.ts';
+import { type Condition } from '../cluster/watch.ts';
 import { callWebhook } from './called.ts';
 
 /** The zone of `own-affinity.yaml` is that of one node. */
@@ -75,7 +75,7 @@ void t.test('examples of pods', async (t) => {
     const failure = (now: Deployment | undefined): string =>
       now?.status?.conditions?.find(({ type }) => type === 'ReplicaFailure')?.message ?? '';
     const path = '/apis/apps/v1/namespaces/shop/deployments/impossible';
-    const deployment = await waitFor<Deployment>(cluster.client, path, (now) => failure(now) !== '');
+    const deployment = await cluster.waitFor<Deployment>(path, (now) => failure(now) !== '');
     t.match(failure(deployment), /arch\.example.* denied the request.*legacy\/billing:1.*amd64/);
   });
 
@@ -89,7 +89,7 @@ void t.test('examples of pods', async (t) => {
       // While only one of them takes pods, it gets them.
       for (const document of fakeNodes) {
         const { metadata } = document.toJS() as NodeObject;
-        await waitFor<NodeObject>(cluster.client, `/api/v1/nodes/${metadata?.name}`, takesPods);
+        await cluster.waitFor<NodeObject>(`/api/v1/nodes/${metadata?.name}`, takesPods);
       }
       await cluster.create(parse(readFileSync('examples/kind/pod.yaml', 'utf8')) as object);
       t.equal((await runningPod(cluster, 'web')).spec.nodeName, 'fake-arm64');
@@ -106,7 +106,7 @@ async function nodeOf(cluster: Cluster, { request }: Example): Promise<string> {
 async function nodesOfDaemonSet(cluster: Cluster, count: number): Promise<readonly string[]> {
   type Status = KubeObject & { readonly status?: { readonly numberReady?: number } };
   const path = '/apis/apps/v1/namespaces/shop/daemonsets/node-watch';
-  await waitFor<Status>(cluster.client, path, (now) => now?.status?.numberReady === count);
+  await cluster.waitFor<Status>(path, (now) => now?.status?.numberReady === count);
   const query = { labelSelector: 'app=node-watch' };
   const pods = await cluster.list<Pod>('/api/v1/namespaces/shop/pods', query);
   return pods.map(({ spec }) => spec.nodeName ?? '').sort();

@@ -8,7 +8,6 @@ import { parseAllDocuments } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { startCluster, type Cluster } from '../cluster/harness.ts';
 import { takesPods, type FakeNode, type NodeObject } from '../cluster/nodes.ts';
-import { waitFor } from '../cluster/watch.ts';
 import { differencesFrom, listEverything } from '../cluster/listing.ts';
 import { runningPod } from '../cluster/pods.ts';
 import { createHelm } from '../helm/release.ts';
@@ -153,7 +152,7 @@ const examples: Readonly<Record<string, Example>> = {
       const runs = await runningPod(cluster, 'web');
       t.match(runs.spec.nodeName, /^fake-/, 'pods with a toleration run there');
       await cluster.delete(web);
-      await waitFor(cluster.client, web, (pod) => pod === undefined);
+      await cluster.waitFor(web, (pod) => pod === undefined);
     },
   },
 };
@@ -169,7 +168,7 @@ void t.test('examples of values', async (t) => {
   for (const node of fakeNodes) await cluster.create(node);
   for (const { metadata } of fakeNodes) {
     const path = `/api/v1/nodes/${metadata?.name}`;
-    await waitFor<NodeObject>(cluster.client, path, takesPods);
+    await cluster.waitFor<NodeObject>(path, takesPods);
   }
   await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
 

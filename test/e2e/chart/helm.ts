@@ -40,10 +40,7 @@ export function helmEnvironment(home: string, kubeconfig = join(home, 'none')): 
   };
 }
 
-/**
- * Renders the chart.
- * @throws Error with Helm's output if it refuses
- */
+/** Renders the chart. @throws Error with Helm's output if it refuses */
 export function render(
   name: HelmName,
   values: object = {},

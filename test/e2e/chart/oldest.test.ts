@@ -20,7 +20,7 @@ import { withDefinitions } from '../cluster/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { startImages } from '../cluster/images.ts';
 import { isGated, podOf, podPath } from '../cluster/pods.ts';
-import { hasCondition, waitFor } from '../cluster/watch.ts';
+import { hasCondition } from '../cluster/watch.ts';
 import { callWebhook } from './called.ts';
 
 void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
@@ -52,7 +52,7 @@ void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
     images.public.faults.add({ path: /\/late\//u, fault: { kind: 'delay', ms: 2000 } });
     const pod = await create('late', images.push('late', ['arm64']));
     t.ok(isGated(pod));
-    const open = await waitFor<Pod>(cluster.client, podPath('late'), (now) => !isGated(now));
+    const open = await cluster.waitFor<Pod>(podPath('late'), (now) => !isGated(now));
     t.same(required(open), ['arm64']);
   });
 
@@ -60,7 +60,7 @@ void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
     type Resource = KubeObject & { readonly status?: ResourceStatus };
     await cluster.create(clusterConfig({ preferredArchitecture: 'arm64' }));
     const path = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
-    t.ok(await waitFor<Resource>(cluster.client, path, (now) => hasCondition(now, 'Available')));
+    t.ok(await cluster.waitFor<Resource>(path, (now) => hasCondition(now, 'Available')));
   });
 
   await t.test('clean', async (t) => {
@@ -69,6 +69,6 @@ void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
     const { code, output } = await runArchwright(cluster, args);
     t.equal(code, 0, output);
     const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
-    t.notOk(await waitFor(cluster.client, path, (configuration) => configuration === undefined));
+    t.notOk(await cluster.waitFor(path, (configuration) => configuration === undefined));
   });
 });

@@ -6,7 +6,6 @@ import t from 'tap';
 import { kubernetes, oldestKubernetes } from '../programs/kubernetes.ts';
 import { define, acceptedAndRefused, withDefinitions } from '../cluster/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
-import { waitFor } from '../cluster/watch.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
 import { heldToPodSecurity } from './pod-security.ts';
 import { ownRights } from './own-rights.ts';
@@ -31,7 +30,7 @@ for (const version of [oldestKubernetes, kubernetes]) {
       // The chart's definitions are deleted a moment after it.
       for (const kind of ['clusterpodplacementconfigs', 'podplacementconfigs']) {
         const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${kind}.arch.example`;
-        await waitFor(cluster.client, path, (definition) => definition === undefined);
+        await cluster.waitFor(path, (definition) => definition === undefined);
       }
       await withDefinitions(cluster);
       await acceptedAndRefused(t, cluster);

@@ -20,7 +20,6 @@ import {
 } from './cert-manager/installed.ts';
 import { renew, untilIssued } from './cert-manager/program.ts';
 import { renewAll, shown, trusted } from './cert-manager/settled.ts';
-import { waitFor } from './watch.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 const server = '1.3.6.1.5.5.7.3.1';
@@ -112,17 +111,14 @@ void t.test('archwright runs with certificates of cert-manager', { skip }, async
 async function lose({ cluster }: Installed, secretName: string): Promise<void> {
   const path = paths.secrets(ownNamespace, secretName);
   await cluster.delete(path);
-  await waitFor<Secret>(cluster.client, path, (now) => now?.data?.['tls.crt'] !== undefined);
+  await cluster.waitFor<Secret>(path, (now) => now?.data?.['tls.crt'] !== undefined);
 }
 
 async function policy({ cluster }: Installed, wanted: string): Promise<void> {
-  await waitFor<WebhookConfiguration>(
-    cluster.client,
-    paths.mutatingWebhookConfigurations('archwright'),
-    (now) =>
-      (now?.webhooks ?? []).some(
-        ({ name, failurePolicy }) => name === 'pods.arch.example' && failurePolicy === wanted,
-      ),
+  await cluster.waitFor<WebhookConfiguration>(paths.mutatingWebhookConfigurations('archwright'), (now) =>
+    (now?.webhooks ?? []).some(
+      ({ name, failurePolicy }) => name === 'pods.arch.example' && failurePolicy === wanted,
+    ),
   );
 }
 

@@ -11,7 +11,7 @@ import { withDefinitions } from './definitions.ts';
 import { startCluster } from './harness.ts';
 import { isGated, podOf } from './pods.ts';
 import { startArchwright } from './start-archwright.ts';
-import { hasCondition, waitFor } from './watch.ts';
+import { hasCondition } from './watch.ts';
 
 type Resource = KubeObject & { readonly spec?: unknown; readonly status?: ResourceStatus };
 
@@ -37,16 +37,16 @@ void t.test('in force, with a status, and deleted after the last gate', async (t
   );
   const isAvailable = (now: Resource | undefined): boolean => hasCondition(now, 'Available');
   // Kinds that were absent are looked for every 30 s.
-  const config = await waitFor<Resource>(cluster.client, clusterPath, isAvailable, 60_000);
+  const config = await cluster.waitFor<Resource>(clusterPath, isAvailable, 60_000);
   t.ok(hasCondition(config, 'Degraded'), 's390x is left out');
   t.same(config?.metadata?.finalizers, ['arch.example/gates']);
   t.equal(config?.status?.observedGeneration, 1);
   await cluster.create(podConfig({ priority: 1, onUnknownImage: 'deny' }, 'older'));
   await cluster.create(podConfig({ priority: 1, labelSelector: { matchLabels: { app: 'web' } } }, 'younger'));
   const younger = `${group}/namespaces/shop/podplacementconfigs/younger`;
-  await waitFor<Resource>(cluster.client, younger, (now) => hasCondition(now, 'Conflict'));
+  await cluster.waitFor<Resource>(younger, (now) => hasCondition(now, 'Conflict'));
   await cluster.delete(`${group}/namespaces/shop/podplacementconfigs/older`);
-  await waitFor<Resource>(cluster.client, younger, (now) => hasCondition(now, 'Conflict', 'False'));
+  await cluster.waitFor<Resource>(younger, (now) => hasCondition(now, 'Conflict', 'False'));
 
   const image = images.push('both', ['amd64', 'arm64']);
   /** Retries until admission changes a pod as expected: the webhook learns of changes by a watch. */
@@ -72,11 +72,11 @@ void t.test('in force, with a status, and deleted after the last gate', async (t
 
   await cluster.delete(clusterPath);
   const isLeaving = (now: Resource | undefined): boolean => now?.status?.gatedPods !== undefined;
-  const leaving = await waitFor<Resource>(cluster.client, clusterPath, isLeaving);
+  const leaving = await cluster.waitFor<Resource>(clusterPath, isLeaving);
   t.ok(hasCondition(leaving, 'Progressing'));
   await admitted('shop', missing, (pod) => !isGated(pod));
   await cluster.delete(`${podsPath}/gated`);
-  await waitFor<Resource>(cluster.client, clusterPath, (now) => now === undefined);
+  await cluster.waitFor<Resource>(clusterPath, (now) => now === undefined);
   await admitted('shop', missing, isGated);
   t.notOk(controller.process.hasEnded());
 });

@@ -5,7 +5,6 @@ import { parse } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { objectCases, podConfig } from '../../policy/resources/objects.ts';
 import { type Cluster } from './harness.ts';
-import { waitFor } from './watch.ts';
 
 interface Definition extends KubeObject {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
@@ -17,7 +16,7 @@ export async function define(cluster: Cluster, text: string): Promise<void> {
   await cluster.applyYaml(text);
   const { metadata } = parse(text) as KubeObject;
   const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${metadata?.name ?? ''}`;
-  await waitFor<Definition>(cluster.client, path, isEstablished);
+  await cluster.waitFor<Definition>(path, isEstablished);
 }
 
 function isEstablished(definition: Definition | undefined): boolean {

@@ -5,7 +5,6 @@ import { ownNamespace, startAgent, startWebhook, type Server } from './archwrigh
 import { isGated, podOf } from './pods.ts';
 import { startScene } from './faults/scene.ts';
 import { writeWebhooksFile } from './issued.ts';
-import { waitFor } from './watch.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 function port(url: string): number {
@@ -73,8 +72,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
 
   // With `failurePolicy: Fail` the controller soon sets Ignore for a webhook that is away, and Fail when it is back.
   const failurePolicy = async (wanted: string): Promise<void> => {
-    await waitFor<WebhookConfiguration>(
-      cluster.client,
+    await cluster.waitFor<WebhookConfiguration>(
       paths.mutatingWebhookConfigurations('archwright'),
       (now) => now?.webhooks?.[0]?.failurePolicy === wanted,
       60_000,

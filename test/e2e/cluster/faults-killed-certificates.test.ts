@@ -28,7 +28,6 @@ import { startCluster } from './harness.ts';
 import { startImages } from './images.ts';
 import { mount, writeWebhooksFile } from './issued.ts';
 import { freePorts } from './ports.ts';
-import { watch } from './watch.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 const seed = seedOfRun();
@@ -66,7 +65,7 @@ void t.test('a controller is killed at each step of issuing certificates, and at
   const { client } = cluster;
   const images = await startImages(cluster);
   await cluster.createNamespace(ownNamespace);
-  const pods = await watch<PodNow>(client, '/api/v1/namespaces/default/pods', {}, t);
+  const pods = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods', t);
   const ground = { cluster, images, pods };
   const [webhookPort = 0, agentPort = 0] = await freePorts(2);
   const webhooksFile = await writeWebhooksFile(cluster, `https://127.0.0.1:${webhookPort}`);

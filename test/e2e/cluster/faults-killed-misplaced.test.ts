@@ -15,7 +15,7 @@ import { isGated, podOf, told, workload, type EventNow, type PodNow } from './po
 import { startScene, type Scene } from './faults/scene.ts';
 import { createVictims } from './faults/victims.ts';
 import { cordon, crash, isGoing, podsOf, settledOn } from './misplaced.ts';
-import { waitFor, watch, type Watched } from './watch.ts';
+import { type Watched } from './watch.ts';
 
 type Resource = KubeObject & { readonly status?: ResourceStatus };
 type Notes = KubeObject & { readonly data?: Readonly<Record<string, string>> };
@@ -69,7 +69,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
   let everywhere: Watched<PodNow> | undefined;
   const scene = await startScene(t, {
     before: async (ground) => {
-      const watched = await watch<PodNow>(ground.cluster.client, '/api/v1/pods', {}, t);
+      const watched = await ground.cluster.watch<PodNow>('/api/v1/pods', t);
       everywhere = watched;
       await misplace(ground, watched);
       await withDefinitions(ground.cluster);
@@ -78,9 +78,8 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
   if (everywhere === undefined) throw new TypeError('no pods');
   const pods = everywhere;
   const { cluster } = scene;
-  const { client } = cluster;
   await lookAside(scene);
-  const events = await watch<EventNow>(client, '/api/v1/events', {}, t);
+  const events = await cluster.watch<EventNow>('/api/v1/events', t);
   const first = new Set([...pods.objects.values()].map(({ metadata }) => metadata?.uid));
   const isFirst = ({ metadata }: PodNow): boolean => first.has(metadata?.uid);
   /** Uids of each workload's pods, and of those that went. */
@@ -102,7 +101,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
     crash(cluster, object).catch((error: unknown) => t.fail(String(error)));
   });
   const resource = (isIt: (now: Resource | undefined) => boolean): Promise<Resource | undefined> =>
-    waitFor<Resource>(client, clusterPath, isIt, 60_000);
+    cluster.waitFor<Resource>(clusterPath, isIt, 60_000);
   const notes = async (): Promise<number> => {
     const path = `/api/v1/namespaces/${ownNamespace}/configmaps/archwright-moved-pods`;
     return Object.keys((await cluster.get<Notes>(path)).data ?? {}).length;

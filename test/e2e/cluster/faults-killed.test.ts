@@ -11,7 +11,6 @@ import { killedAt } from './faults/steps.ts';
 import { createVictims, type Victims } from './faults/victims.ts';
 import type { NodeObject } from './nodes.ts';
 import { podOf } from './pods.ts';
-import { waitFor } from './watch.ts';
 
 const seed = seedOfRun();
 const randomKills = 6;
@@ -33,7 +32,7 @@ async function occupy(scene: Scene, name: string): Promise<void> {
 /** Waits until each s390x node has its taint and its ownership annotation, or no node has any. */
 async function tainted(scene: Scene, wanted: boolean): Promise<void> {
   for (const name of wanted ? ['s390x-0'] : nodes.map((node) => node.name)) {
-    await waitFor<NodeObject>(scene.cluster.client, `/api/v1/nodes/${name}`, (node) => {
+    await scene.cluster.waitFor<NodeObject>(`/api/v1/nodes/${name}`, (node) => {
       const isTainted = (node?.spec?.taints ?? []).some(({ key }) => key === taintKey);
       const isNoted = node?.metadata?.annotations?.['arch.example/taint'] !== undefined;
       return isTainted === wanted && isNoted === wanted;

@@ -7,7 +7,6 @@ import { metricOf } from './archwright.ts';
 import { startCluster } from './harness.ts';
 import { nodeOf, podOf, podPath, told, type EventNow } from './pods.ts';
 import { startArchwright } from './start-archwright.ts';
-import { waitFor, watch } from './watch.ts';
 
 void t.test('gates in a real cluster', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1, s390x: 1 } }, t);
@@ -33,7 +32,7 @@ void t.test('gates in a real cluster', async (t) => {
     });
     t.same(gatesOf(pod), ['x.example/theirs', keys.gate]);
     const isOpen = (now: Pod | undefined): boolean => !gatesOf(now).includes(keys.gate);
-    const left = await waitFor<Pod>(cluster.client, podPath('held'), isOpen);
+    const left = await cluster.waitFor<Pod>(podPath('held'), isOpen);
     t.same(gatesOf(left), ['x.example/theirs']);
   });
 
@@ -43,7 +42,7 @@ void t.test('gates in a real cluster', async (t) => {
       const image = images.push('there', ['arm64']).replace('/there:', '/never:');
       await create('never', image);
       t.equal(await nodeOf(cluster, 'never'), 's390x-0');
-      const events = await watch<EventNow>(cluster.client, '/api/v1/namespaces/default/events', {}, t);
+      const events = await cluster.watch<EventNow>('/api/v1/namespaces/default/events', t);
       t.match((await told(events, 'ImageUnknown', ['Pod', /^never$/])).message, 'not-found');
       t.ok((await metricOf(controller, 'archwright_gate_decisions_total', { outcome: 'fallback' })) >= 1);
     },

@@ -22,7 +22,7 @@ import { say } from '../programs/cache.ts';
 import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from './control-plane.ts';
 import type { Identities } from './identities.ts';
 import { nodeToCreate, plainNodes, takesPods, type FakeNode, type NodeObject } from './nodes.ts';
-import { waitFor, watch } from './watch.ts';
+import { waitFor, watch, type Watched } from './watch.ts';
 
 export interface ClusterOptions extends Omit<ControlPlaneOptions, 'directory'> {
   /** The number of nodes of each architecture, or a list. Default: none. With `apiServerOnly` there can be none. */
@@ -154,6 +154,20 @@ export class Cluster {
     await watched.until('nodes are ready', areReady).finally(() => watched.close());
   }
 
+  /** `waitFor` of `watch.ts`. */
+  waitFor<T extends KubeObject>(
+    path: string,
+    isIt: (object: T | undefined) => boolean,
+    ms?: number,
+  ): Promise<T | undefined> {
+    return waitFor<T>(this.client, path, isIt, ms);
+  }
+
+  /** Watches a collection such as `/api/v1/pods`. @param t the test with which it ends */
+  watch<T extends KubeObject>(path: string, t?: Test): Promise<Watched<T>> {
+    return watch<T>(this.client, path, {}, t);
+  }
+
   /** Registers a function that is called before the cluster stops, in reverse order. */
   onStop(close: () => Promise<void>): void {
     this.#closers.push(close);
@@ -172,10 +186,7 @@ async function remove(directory: string): Promise<void> {
   else say(`kept: ${directory}`);
 }
 
-/**
- * Starts a cluster. @param t the test with which it stops
- * @throws Error if it does not become ready; the message has the end of a log
- */
+/** Starts a cluster. @param t the test with which it stops @throws Error if it does not become ready; the message has the end of a log */
 export async function startCluster({ nodes = {}, ...more }: ClusterOptions = {}, t?: Test): Promise<Cluster> {
   const directory = await mkdtemp(join(tmpdir(), 'archwright-e2e-'));
   const plane = await startControlPlane({ directory, ...more }).catch(async (error: unknown) => {

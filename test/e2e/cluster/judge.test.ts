@@ -25,7 +25,6 @@ import { expectedOf, nodesWithoutUs } from './judge/model.ts';
 import { nodes, policies } from './judge/world.ts';
 import { isGated, type PodNow } from './pods.ts';
 import { startArchwright } from './start-archwright.ts';
-import { watch } from './watch.ts';
 
 const seed = seedOfRun();
 const count = Number(process.env['E2E_CASES'] ?? 500);
@@ -43,7 +42,7 @@ void t.test('random pods', async (t) => {
   const cases = Array.from({ length: count }, (_, index) => generateCase(random, index));
   const images = await startImages(cluster);
   const references = pushImages(images);
-  const pods = await watch<PodNow>(cluster.client, '/api/v1/pods', {}, t);
+  const pods = await cluster.watch<PodNow>('/api/v1/pods', t);
   const everGated = new Set<string>();
   pods.onChange(({ object }) => {
     if (isGated(object)) everGated.add(`${object.metadata?.namespace}/${object.metadata?.name}`);

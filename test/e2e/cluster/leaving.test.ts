@@ -16,7 +16,6 @@ import {
 import { startCluster, type Cluster } from './harness.ts';
 import { differences, listEverything } from './listing.ts';
 import { isGated, podOf } from './pods.ts';
-import { watch } from './watch.ts';
 
 const leaseMs = 6000;
 const controllerSettings = {
@@ -62,10 +61,10 @@ void t.test('gates only while a controller leads; clean leaves nothing behind', 
   await startController(cluster, { tls, name: 'second', settings: controllerSettings });
   await untilGating(cluster, true, 30_000);
 
-  const secrets = await watch<KubeObject>(cluster.client, `/api/v1/namespaces/${ownNamespace}/secrets`);
+  const secrets = await cluster.watch<KubeObject>(`/api/v1/namespaces/${ownNamespace}/secrets`);
   await secrets.until('the controller made its Secrets', (found) => found.size >= 4);
   secrets.close();
-  const nodes = await watch<KubeObject>(cluster.client, '/api/v1/nodes');
+  const nodes = await cluster.watch<KubeObject>('/api/v1/nodes');
   await nodes.until('a node is tainted', (found) =>
     JSON.stringify([...found.values()]).includes('arch.example/architecture'),
   );
@@ -76,7 +75,7 @@ void t.test('gates only while a controller leads; clean leaves nothing behind', 
   const creating = (async () => {
     for (; !enough.signal.aborted; created += 1) await createPod(cluster, `app-${created}`);
   })();
-  const pods = await watch<Pod>(cluster.client, '/api/v1/pods');
+  const pods = await cluster.watch<Pod>('/api/v1/pods');
   const gatedNow = (): number => [...pods.objects.values()].filter(isGated).length;
   await pods.until('pods wait behind gates', () => gatedNow() >= 50);
 

@@ -9,14 +9,13 @@ import { startImages } from './images.ts';
 import { cordon, crash, isGoing, isOn, podsOf, settledOn } from './misplaced.ts';
 import { told, workload, type EventNow, type PodNow } from './pods.ts';
 import { startAdmission } from './start-archwright.ts';
-import { hasCondition, watch } from './watch.ts';
+import { hasCondition } from './watch.ts';
 
 void t.test('misplaced pods are moved', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 } }, t);
-  const { client } = cluster;
   const images = await startImages(cluster);
   const image = images.push('shop/web', ['amd64']);
-  const pods = await watch<PodNow>(client, '/api/v1/pods', {}, t);
+  const pods = await cluster.watch<PodNow>('/api/v1/pods', t);
 
   await cordon(cluster, ['amd64-0', 'amd64-1'], true);
   await cluster.create(workload('Deployment', 'web', { image }, { replicas: 6 }));
@@ -42,7 +41,7 @@ void t.test('misplaced pods are moved', async (t) => {
   });
   const settings = { 'misplaced-pods-share': '34', 'evictions-per-minute': '600' };
   const first = await startController(cluster, { tls, agents, settings, name: 'first' });
-  const events = await watch<EventNow>(client, '/api/v1/namespaces/default/events', {}, t);
+  const events = await cluster.watch<EventNow>('/api/v1/namespaces/default/events', t);
   await told(events, 'MisplacedPodHeld', [], 120_000);
   t.equal(mostMoving, 0, 'the budget holds');
   t.equal(await metricOf(first, 'archwright_misplaced_pods'), 6, 'without the skipped one');

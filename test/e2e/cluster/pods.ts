@@ -2,7 +2,7 @@
 import type { KubeObject, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
 import type { Cluster } from './harness.ts';
-import { waitFor, type Condition, type Watched } from './watch.ts';
+import { type Condition, type Watched } from './watch.ts';
 
 export type PodNow = Pod & {
   readonly status?: {
@@ -68,7 +68,7 @@ export const isGated = (pod: Pod | undefined): boolean =>
 /** Waits until a pod is bound. @returns the name of its node */
 export async function nodeOf(cluster: Cluster, name: string, namespace?: string): Promise<string> {
   const isBound = (now: Pod | undefined): boolean => now?.spec.nodeName !== undefined;
-  return (await waitFor<Pod>(cluster.client, podPath(name, namespace), isBound))?.spec.nodeName ?? '';
+  return (await cluster.waitFor<Pod>(podPath(name, namespace), isBound))?.spec.nodeName ?? '';
 }
 
 /** Waits until a pod runs, or its time is over. */
@@ -79,7 +79,7 @@ export async function runningPod(
   ms?: number,
 ): Promise<PodNow> {
   const isRunning = (pod: PodNow | undefined): boolean => pod?.status?.phase === 'Running';
-  const pod = await waitFor<PodNow>(cluster.client, podPath(name, namespace), isRunning, ms);
+  const pod = await cluster.waitFor<PodNow>(podPath(name, namespace), isRunning, ms);
   if (pod === undefined) throw new TypeError(`${name} is gone`);
   return pod;
 }

@@ -20,7 +20,6 @@ import { ownNamespace, startAgent, startWebhook, tryPod, type Server, type TlsDi
 import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
 import { mount, secretTexts, writeWebhooksFile } from './issued.ts';
 import { freePorts } from './ports.ts';
-import { waitFor } from './watch.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 /** As short as the delays of Secrets and files allow. */
@@ -95,7 +94,6 @@ async function lead(
 
 void t.test('a rotation under load loses no admission', async (t) => {
   const cluster = await startCluster({}, t);
-  const { client } = cluster;
   await cluster.createNamespace(ownNamespace);
   await grant(cluster);
   const [port = 0] = await freePorts(1);
@@ -112,7 +110,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   await pause(2000);
   t.same((await cluster.get<{ webhooks?: unknown }>(configured)).webhooks, undefined);
   await startWebhook(cluster, { tls, port });
-  await waitFor<WebhookConfiguration>(client, configured, (now) => now?.webhooks !== undefined);
+  await cluster.waitFor<WebhookConfiguration>(configured, (now) => now?.webhooks !== undefined);
 
   // Secrets arrive early and late, in each combination of client and server.
   const agents: Server[] = [];
@@ -153,7 +151,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
     type: 'json',
     body: [{ op: 'remove', path: '/webhooks/0/namespaceSelector' }],
   });
-  const edited = await waitFor<WebhookConfiguration>(client, configured, (now) =>
+  const edited = await cluster.waitFor<WebhookConfiguration>(configured, (now) =>
     Object.hasOwn(now?.webhooks?.[0]?.['namespaceSelector'] ?? {}, 'matchExpressions'),
   );
   t.match(edited, { webhooks: [{ failurePolicy: 'Fail' }] }, 'the edit is reverted');

@@ -10,7 +10,6 @@ import { startImages } from './images.ts';
 import type { NodeObject } from './nodes.ts';
 import { podOf, told, workload, type EventNow, type PodNow } from './pods.ts';
 import { startAdmission } from './start-archwright.ts';
-import { watch } from './watch.ts';
 
 const key = 'arch.example/architecture';
 const foreign = { key: 'dedicated', value: 'shop', effect: 'PreferNoSchedule' };
@@ -38,12 +37,11 @@ void t.test('pods first, then nodes, and back', async (t) => {
     },
     t,
   );
-  const { client } = cluster;
   const images = await startImages(cluster);
   const both = images.push('shop/both', ['amd64', 'arm64']);
-  const pods = await watch<PodNow>(client, '/api/v1/pods', {}, t);
-  const nodes = await watch<NodeObject>(client, '/api/v1/nodes', {}, t);
-  const events = await watch<EventNow>(client, '/api/v1/events', {}, t);
+  const pods = await cluster.watch<PodNow>('/api/v1/pods', t);
+  const nodes = await cluster.watch<NodeObject>('/api/v1/nodes', t);
+  const events = await cluster.watch<EventNow>('/api/v1/events', t);
   const toleratedAt = new Map<string, number>();
   pods.onChange(({ object }) => {
     const uid = object.metadata?.uid ?? '';

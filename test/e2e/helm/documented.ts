@@ -16,10 +16,7 @@ const launcher = fileURLToPath(new URL('../../../cmd/archwright.js', import.meta
 /** What it does, the words behind `kubectl`, and patterns of its output. */
 type Command = readonly [does: string, words: readonly string[], ...answers: readonly RegExp[]];
 
-/**
- * Runs each of them once; all must succeed.
- * @param world with a release of `cardValues`
- */
+/** Runs each of them once; all must succeed. @param world with a release of `cardValues` */
 export async function documented(world: World, of: (name: string) => string): Promise<void> {
   const { cluster, image } = world;
   const plugins = '/tmp/plugins';

@@ -6,7 +6,7 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { type Cluster } from '../cluster/harness.ts';
 import { ownTaints, type NodeObject, type Taint } from '../cluster/nodes.ts';
-import { waitFor, watch } from '../cluster/watch.ts';
+import { watch } from '../cluster/watch.ts';
 import { nothingForbidden, sameAsBefore } from './leaving.ts';
 import { listEverything } from '../cluster/listing.ts';
 import type { Followed } from './logs.ts';
@@ -30,7 +30,6 @@ const patienceMs = 120_000;
 
 export async function features(world: World, helm: Helm, logs: Followed): Promise<void> {
   const { cluster, image } = world;
-  const { client } = cluster;
   const of = (name: string): string => `${helm.name}, features: ${name}`;
   await cluster.delete('/api/v1/nodes/amd64-0');
   const before = await listEverything(cluster);
@@ -62,16 +61,16 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
     assert.deepEqual(await taintsOf(cluster), []);
     await cluster.delete(workloadPaths[2] ?? '');
     const isTainted = (node: NodeObject | undefined): boolean => ownTaints(node).length > 0;
-    await waitFor<NodeObject>(client, '/api/v1/nodes/s390x-0', isTainted, patienceMs);
+    await cluster.waitFor<NodeObject>('/api/v1/nodes/s390x-0', isTainted, patienceMs);
   });
   await step(of('custom resources get a status, and can be deleted'), async () => {
     await cluster.applyYaml(readFileSync(customResources, 'utf8'));
     type Resource = KubeObject & { readonly status?: { readonly conditions?: readonly unknown[] } };
     const hasStatus = (now: Resource | undefined): boolean => (now?.status?.conditions ?? []).length > 0;
-    for (const path of resourcePaths) await waitFor<Resource>(client, path, hasStatus);
+    for (const path of resourcePaths) await cluster.waitFor<Resource>(path, hasStatus);
     for (const path of resourcePaths) {
       await cluster.delete(path);
-      await waitFor(client, path, (object) => object === undefined);
+      await cluster.waitFor(path, (object) => object === undefined);
     }
   });
   await step(of('the misplaced pod is evicted, and its successor runs on another node'), async () => {
@@ -110,7 +109,7 @@ function podsOf(
 }
 
 async function podNamed(cluster: Cluster, prefix: string, fits: (pod: PodNow) => boolean): Promise<PodNow> {
-  const watched = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods');
+  const watched = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods');
   const isIt = (pod: PodNow): boolean => (pod.metadata?.name ?? '').startsWith(prefix) && fits(pod);
   return watched
     .until(`a pod ${prefix}…`, (pods) => [...pods.values()].find(isIt), patienceMs)

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
-import { watch } from '../cluster/watch.ts';
 import { leaving, nothingForbidden } from './leaving.ts';
 import { listEverything } from '../cluster/listing.ts';
 import type { Followed } from './logs.ts';
@@ -29,7 +28,7 @@ export async function lateImage(world: World, helm: Helm, logs: Followed): Promi
 
   await step(of('install before our image is pushed'), async () => {
     await helm.run('install', 'archwright', chart, missing);
-    const watched = await watch<PodNow>(cluster.client, `/api/v1/namespaces/${namespace}/pods`);
+    const watched = await cluster.watch<PodNow>(`/api/v1/namespaces/${namespace}/pods`);
     try {
       await watched.until(
         'pods of ours wait for their image',

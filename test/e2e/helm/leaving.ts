@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
-import { waitFor } from '../cluster/watch.ts';
 import { differencesFrom, type Listing } from '../cluster/listing.ts';
 import { refused, type Followed } from './logs.ts';
 import { isGated, podPath } from '../cluster/pods.ts';
@@ -14,7 +13,6 @@ import type { World } from './world.ts';
 /** Uninstalls, and compares all objects with those before the installation. */
 export async function leaving(world: World, helm: Helm, before: Listing): Promise<void> {
   const { cluster, image } = world;
-  const { client } = cluster;
   await cluster.create(podOf({ name: 'stays', images: [image('plugin/multi')] }));
   const stays = await runningPod(cluster, 'stays');
   assert(isPlaced(stays), 'placed by archwright');
@@ -24,8 +22,7 @@ export async function leaving(world: World, helm: Helm, before: Listing): Promis
     helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m'),
   );
   await step(`${helm.name}: a gated pod is ungated, a placed one stays`, async () => {
-    const open = await waitFor<Pod>(
-      client,
+    const open = await cluster.waitFor<Pod>(
       podPath('waits'),
       (pod) => !isGated(pod) && pod?.spec.nodeName !== undefined,
     );

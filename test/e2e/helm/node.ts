@@ -4,7 +4,7 @@ import { mkdirSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Cluster } from '../cluster/harness.ts';
 import type { NodeObject } from '../cluster/nodes.ts';
-import { hasCondition, waitFor } from '../cluster/watch.ts';
+import { hasCondition } from '../cluster/watch.ts';
 import { kubeletConfiguration, pauseImage } from '../kubelet/node.ts';
 import { ready, startProcess, type Running } from '../cluster/processes.ts';
 import { cniPlugins } from '../programs/debian.ts';
@@ -133,7 +133,7 @@ export async function startRealNode({ programs, cluster, cgroup, labels }: RealN
     ),
   ]);
   const isReady = (node: NodeObject | undefined): boolean => hasCondition(node, 'Ready');
-  await waitFor<NodeObject>(cluster.client, `/api/v1/nodes/${nodeName}`, isReady, 60_000);
+  await cluster.waitFor<NodeObject>(`/api/v1/nodes/${nodeName}`, isReady, 60_000);
 }
 
 function configuration(cgroup: string): object {

@@ -5,7 +5,6 @@ import { probe } from '../../../cmd/probe.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { type Cluster } from '../cluster/harness.ts';
-import { waitFor } from '../cluster/watch.ts';
 import { namespace } from './release.ts';
 
 interface Workload extends KubeObject {
@@ -27,10 +26,9 @@ const patienceMs = 120_000;
 export async function whole(cluster: Cluster): Promise<void> {
   for (const part of ['webhook', 'controller']) {
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/archwright-${part}`;
-    await waitFor<Workload>(cluster.client, path, (now) => isWhole(now), patienceMs);
+    await cluster.waitFor<Workload>(path, (now) => isWhole(now), patienceMs);
   }
-  await waitFor<KubeObject & { readonly status?: { readonly numberReady?: number } }>(
-    cluster.client,
+  await cluster.waitFor<KubeObject & { readonly status?: { readonly numberReady?: number } }>(
     `/apis/apps/v1/namespaces/${namespace}/daemonsets/archwright-agent`,
     (now) => now?.status?.numberReady === 1,
     patienceMs,
@@ -81,8 +79,7 @@ export async function deletePart(cluster: Cluster, part: PartName): Promise<void
 /** Waits until the API server calls the webhooks. It learns of their configuration by a watch. */
 export async function webhooksInForce(cluster: Cluster): Promise<void> {
   const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
-  await waitFor<KubeObject & { readonly webhooks?: readonly unknown[] }>(
-    cluster.client,
+  await cluster.waitFor<KubeObject & { readonly webhooks?: readonly unknown[] }>(
     path,
     (now) => (now?.webhooks ?? []).length > 0,
     patienceMs,

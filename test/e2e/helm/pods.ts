@@ -4,7 +4,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { type Cluster } from '../cluster/harness.ts';
-import { watch } from '../cluster/watch.ts';
 import { isGated, podPath, runningPod as runs, type PodNow } from '../cluster/pods.ts';
 import { nodeName } from './node.ts';
 import { step, tell } from './report.ts';
@@ -60,7 +59,7 @@ export async function whereRuns(cluster: Cluster, name: string): Promise<string>
 
 export async function deletePods(cluster: Cluster, names: readonly string[]): Promise<void> {
   for (const name of names) await cluster.delete(podPath(name));
-  const watched = await watch<Pod>(cluster.client, podsPath);
+  const watched = await cluster.watch<Pod>(podsPath);
   const areGone = (found: ReadonlyMap<string, Pod>): boolean =>
     names.every((name) => !found.has(`default/${name}`));
   await watched.until('pods are gone', areGone, patienceMs).finally(() => watched.close());
@@ -68,10 +67,7 @@ export async function deletePods(cluster: Cluster, names: readonly string[]): Pr
 
 const everyMs = 200;
 
-/**
- * A step during which pods are made one after the other.
- * @throws Error if one of them is refused, or has no node in the end
- */
+/** A step during which pods are made one after the other. @throws Error if one of them is refused, or has no node in the end */
 export async function duringStream(
   { cluster, image }: World,
   name: string,
@@ -100,7 +96,7 @@ export async function duringStream(
   };
   await step(`${name}: no pod is refused or stuck`, async () => {
     await Promise.all([make(), happens().finally(() => over.abort())]);
-    const watched = await watch<Pod>(cluster.client, podsPath);
+    const watched = await cluster.watch<Pod>(podsPath);
     const stuck = (): readonly (Pod | undefined)[] =>
       names.map((each) => watched.objects.get(`default/${each}`)).filter((pod) => !pod?.spec.nodeName);
     try {

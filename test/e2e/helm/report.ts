@@ -10,10 +10,7 @@ export function tell(line: Line): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-/**
- * One step of the test.
- * @throws the error of `run`, after it was reported
- */
+/** One step of the test. @throws the error of `run`, after it was reported */
 export async function step<T>(name: string, run: () => Promise<T> | T): Promise<T> {
   const started = performance.now();
   const ms = (): number => Math.round(performance.now() - started);

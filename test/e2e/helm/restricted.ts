@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
-import { waitFor } from '../cluster/watch.ts';
 import { listEverything } from '../cluster/listing.ts';
 import { nothingForbidden, sameAsBefore } from './leaving.ts';
 import type { Followed } from './logs.ts';
@@ -37,7 +36,7 @@ export async function restricted(world: World, helm: Helm, logs: Followed): Prom
     assert(isPlaced(pod));
     await cluster.create(podOf({ name: 'unknown', images: [world.image('plugin/multi')] }));
     for (const name of ['known', 'unknown'])
-      await waitFor<Pod>(cluster.client, podPath(name), (now) => now?.spec.nodeName !== undefined);
+      await cluster.waitFor<Pod>(podPath(name), (now) => now?.spec.nodeName !== undefined);
     await deletePods(cluster, ['known', 'unknown']);
   });
   await step(of('uninstall'), () => helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m'));

@@ -35,10 +35,7 @@ const rare: Readonly<Record<string, string>> = {
   'webhook: get serviceaccounts': 'the pull secrets of a template',
 };
 
-/**
- * Compares them.
- * @param values the flag with the values that were installed
- */
+/** Compares them. @param values the flag with the values that were installed */
 export async function usesItsRights(helm: Helm, values: string): Promise<void> {
   const text = await helm.run('template archwright', chart, `--kube-version ${kubeVersion}`, values);
   const given = new Set<string>();

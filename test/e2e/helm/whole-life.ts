@@ -1,10 +1,8 @@
 /** A release from its installation to its removal. */
 import assert from 'node:assert/strict';
-import { globSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
-import { waitFor } from '../cluster/watch.ts';
 import { nodeName } from './node.ts';
 import { documented } from './documented.ts';
 import { listEverything } from '../cluster/listing.ts';
@@ -32,10 +30,6 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
   await whereRuns(cluster, 'old');
   const before = await listEverything(cluster);
 
-  await step(of('each example of values can be installed'), async () => {
-    for (const file of [...globSync('examples/helm/*.yaml'), 'examples/kind/values.yaml'])
-      await helm.run('install', 'archwright', chart, '--dry-run=server', '--values', file);
-  });
   const previous = await packaged(helm, '0.0.9');
   const values = helm.values('card', cardValues(world));
   await step(of('install of an earlier chart, until it is ready and the check after it passed'), async () => {
@@ -120,7 +114,7 @@ async function placements(world: World, of: (name: string) => string): Promise<v
       await cluster.create(podOf({ name: `placed-${index}`, ...wanted }));
     for (const [index, [what, , architecture]] of cases.entries()) {
       assert.equal(await whereRuns(cluster, `placed-${index}`), architecture, what);
-      const pod = await waitFor<Pod>(cluster.client, podPath(`placed-${index}`), isPlaced);
+      const pod = await cluster.waitFor<Pod>(podPath(`placed-${index}`), isPlaced);
       assert(isPlaced(pod), `${what}: it has a decision record`);
     }
     await deletePods(cluster, names);
@@ -148,8 +142,7 @@ async function gates(world: World, of: (name: string) => string): Promise<void> 
     const started = performance.now();
     const pod = await cluster.create<Pod>(podOf({ name: 'lost', images: [`${registries.goneHost}/app:1`] }));
     assert(isGated(pod), 'gated');
-    await waitFor<Pod>(
-      cluster.client,
+    await cluster.waitFor<Pod>(
       podPath('lost'),
       (now) => !isGated(now) && now?.spec.nodeName !== undefined,
       maxGateMs + 20_000,

@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { waitFor } from '../cluster/watch.ts';
 import { gated, nothingForbidden, sameAsBefore } from './leaving.ts';
 import { listEverything } from '../cluster/listing.ts';
 import type { Followed } from './logs.ts';
@@ -28,7 +27,6 @@ const placed = '{"op":"add","path":"/spec/template/spec/nodeSelector","value":';
 
 export async function withoutHelm(world: World, logs: Followed): Promise<void> {
   const { cluster, image } = world;
-  const { client } = cluster;
   const kubectl = kubectlOf(cluster);
   const of = (name: string): string => `kubectl: ${name}`;
   // The manifests contain it.
@@ -81,7 +79,7 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
       '--timeout=2m',
       'job/archwright-clean',
     ]);
-    const open = await waitFor<Pod>(client, podPath('waits'), (pod) => !isGated(pod));
+    const open = await cluster.waitFor<Pod>(podPath('waits'), (pod) => !isGated(pod));
     assert(open !== undefined);
     assert.deepEqual(await written(kubectl), {});
   });

@@ -28,10 +28,7 @@ const domains =
 
 const names = Object.keys(users) as [string, ...string[]];
 
-/**
- * A setup of that many cases.
- * @param label part of all names, so that setups share nothing
- */
+/** A setup of that many cases. @param label part of all names, so that setups share nothing */
 export function generateSetup(random: Random, label: string, cases: number): Setup {
   // Few domains for each, so that keys, patterns and images match.
   const own = random.some(domains, 2);

@@ -107,9 +107,7 @@ export async function openKubeletSide(client: KubeClient, nodeName: string, regi
   };
 }
 
-/**
- * Waits until no sandbox runs. The kubelet ends a sandbox after its last sync of the pod, and then runs no more plugins for it.
- */
+/** Waits until no sandbox runs. The kubelet ends a sandbox after its last sync of the pod, and then runs no more plugins for it. */
 async function ended(): Promise<void> {
   const until = performance.now() + endTimeoutMs;
   while (readdirSync(tasks).length > 0) {

@@ -10,10 +10,7 @@ import type { PullAuth } from './cri.ts';
 /** No fault of these tests makes an answer wait. */
 const timeoutMs = 20_000;
 
-/**
- * Opens the node's files, inspects once and closes everything.
- * @param env proxy variables of the container runtime
- */
+/** Opens the node's files, inspects once and closes everything. @param env proxy variables of the container runtime */
 export async function inspectOnNode(options: {
   readonly node: string;
   /** Of containerd. An agent asks the node's program for it. */

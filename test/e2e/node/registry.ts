@@ -1,6 +1,4 @@
-/**
- * A recording registry with the behavior of the case. It has no state: a token holds its user, its issuer and its scopes.
- */
+/** A recording registry with the behavior of the case. It has no state: a token holds its user, its issuer and its scopes. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Content } from '../../support/registry/content.ts';
 

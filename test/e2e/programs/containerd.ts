@@ -36,10 +36,7 @@ export interface ContainerdProgram {
 /** Answering `--version` takes milliseconds. */
 const versionTimeoutMs = 10_000;
 
-/**
- * A containerd of this minor version.
- * @throws Error if it can neither be found, unpacked nor built
- */
+/** A containerd of this minor version. @throws Error if it can neither be found, unpacked nor built */
 export function containerdProgram(minor: ContainerdVersion): ContainerdProgram {
   const { module, version, suite }: Wanted = containerdVersions[minor];
   mkdirSync(cache, { recursive: true });

@@ -17,10 +17,7 @@ export type DebianProgram = keyof typeof debianPackages;
 /** Where Debian puts the CNI plugins. */
 export const cniPlugins = '/usr/lib/cni';
 
-/**
- * The path of a program.
- * @throws Error if it is neither there nor can be installed
- */
+/** The path of a program. @throws Error if it is neither there nor can be installed */
 export function debianProgram(name: DebianProgram): string {
   return foundOrInstalled(debianPackages[name], () => onPath(name));
 }

@@ -35,10 +35,7 @@ export function buildPackages(module: GoModule, programs: Readonly<Record<string
   });
 }
 
-/**
- * Builds a program of our own from the packages of a module.
- * @param source text of its `main.go`
- */
+/** Builds a program of our own from the packages of a module. @param source text of its `main.go` */
 export function buildSource(module: GoModule, source: string, output: string): void {
   withWrapper(module, [output], { 'main.go': source }, (wrapper) => {
     goBuild(wrapper, module, ['-o', join(wrapper, 'program'), '.']);

@@ -42,10 +42,7 @@ const packages = {
 export type KubernetesProgram = keyof typeof packages;
 export const kubernetesProgramNames = Object.keys(packages) as readonly KubernetesProgram[];
 
-/**
- * The path of each program.
- * @throws Error if one can neither be found nor built
- */
+/** The path of each program. @throws Error if one can neither be found nor built */
 export function kubernetesPrograms<N extends KubernetesProgram>(
   names: readonly N[],
 ): Readonly<Record<N, string>> {

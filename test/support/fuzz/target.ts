@@ -38,10 +38,7 @@ export class FuzzFinding extends Error {
   }
 }
 
-/**
- * Feeds one input.
- * @throws FuzzFinding
- */
+/** Feeds one input. @throws FuzzFinding */
 export async function feed({ feed, expected }: FuzzTarget, input: Buffer): Promise<void> {
   const start = performance.now();
   try {
@@ -61,10 +58,7 @@ export function property(target: FuzzTarget): fc.IAsyncProperty<[Buffer]> {
   return fc.asyncProperty(inputs(target), (input) => feed(target, input));
 }
 
-/**
- * Feeds generated inputs in a unit test.
- * @throws where one of them breaks a rule, with the seed that leads to it
- */
+/** Feeds generated inputs in a unit test. @throws where one of them breaks a rule, with the seed that leads to it */
 export function assertFuzz(target: FuzzTarget, numRuns: number): Promise<void> {
   return fc.assert(property(target), { numRuns, includeErrorInReport: true });
 }

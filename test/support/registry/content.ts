@@ -77,10 +77,7 @@ interface ImageOptions {
   readonly config?: Readonly<Record<string, unknown>>;
 }
 
-/**
- * A single-platform image: manifest, config blob and one small layer.
- * @param platform such as `linux/amd64` or `linux/arm/v7`
- */
+/** A single-platform image: manifest, config blob and one small layer. @param platform such as `linux/amd64` or `linux/arm/v7` */
 export function image(platform: string, options: ImageOptions = {}): Content {
   const docker = options.flavor === 'docker';
   const layer = document(
@@ -138,10 +135,7 @@ export function index(
   );
 }
 
-/**
- * A multi-arch image: one child per platform under one index.
- * @param platforms such as `['linux/amd64', 'linux/arm64']`
- */
+/** A multi-arch image: one child per platform under one index. @param platforms such as `['linux/amd64', 'linux/arm64']` */
 export function multiArch(
   platforms: readonly string[],
   options: ImageOptions & { readonly attestations?: boolean } = {},

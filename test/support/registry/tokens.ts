@@ -5,10 +5,7 @@
  */
 export interface IssuerOptions {
   readonly users?: Readonly<Record<string, string>>;
-  /**
-   * Who may pull what; an undefined user is anonymous. By default every user may pull everything and the anonymous
-   * nothing.
-   */
+  /** Who may pull what; an undefined user is anonymous. By default every user may pull everything and the anonymous nothing. */
   readonly access?: (user: string | undefined, repository: string) => boolean;
   /** `expires_in` of the answer; left out of it where undefined (then 60 s, as the protocol says). */
   readonly lifetimeSeconds?: number;

@@ -31,7 +31,6 @@ import { patience, startCluster } from '../harness.ts';
 import { startImages } from '../images.ts';
 import { mount, secretTexts } from '../issued.ts';
 import { freePorts } from '../ports.ts';
-import { watch } from '../watch.ts';
 import { startCertManager } from './program.ts';
 
 /** Secrets of the four, and the Certificates that cert-manager makes them from. */
@@ -72,7 +71,7 @@ export async function install(t: Test, settings: Settings = {}) {
   const images = await startImages(cluster);
   await cluster.createNamespace(ownNamespace);
   await startCertManager(cluster);
-  const pods = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods', {}, t);
+  const pods = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods', t);
 
   const config = join(cluster.directory, 'config');
   await mkdir(config);

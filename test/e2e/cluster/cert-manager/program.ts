@@ -6,7 +6,7 @@ import { certManagerDefinitions } from '../../programs/definitions.ts';
 import { define } from '../definitions.ts';
 import { type Cluster } from '../harness.ts';
 import { startProcess, type Running } from '../processes.ts';
-import { hasCondition, waitFor, type Condition } from '../watch.ts';
+import { hasCondition, type Condition } from '../watch.ts';
 
 /** Namespace of the Secrets of ClusterIssuers. */
 export const certManagerNamespace = 'cert-manager';
@@ -39,10 +39,7 @@ export interface Certificate extends KubeObject {
 const certificates = (namespace: string, name: string): string =>
   `/apis/cert-manager.io/v1/namespaces/${namespace}/certificates/${name}`;
 
-/**
- * Renews a certificate, as `cmctl renew` does, and waits until it is issued.
- * @param namespace of the Certificate
- */
+/** Renews a certificate, as `cmctl renew` does, and waits until it is issued. @param namespace of the Certificate */
 export async function renew(cluster: Cluster, namespace: string, name: string): Promise<void> {
   for (;;) {
     const { metadata, status } = await untilIssued(cluster, namespace, name, 0);
@@ -76,7 +73,7 @@ export async function untilIssued(
   name: string,
   after: number,
 ): Promise<Certificate> {
-  const issued = await waitFor<Certificate>(cluster.client, certificates(namespace, name), (now) => {
+  const issued = await cluster.waitFor<Certificate>(certificates(namespace, name), (now) => {
     if (now === undefined) return false;
     const ready = now.status?.conditions?.find(({ type }) => type === 'Ready');
     return (

@@ -7,7 +7,6 @@ import {
   type WebhookConfiguration,
 } from '../../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { ownNamespace } from '../archwright.ts';
-import { waitFor } from '../watch.ts';
 import { clientSecrets, leaves, type Installed } from './installed.ts';
 import { renew } from './program.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
@@ -20,7 +19,7 @@ export async function renewAll({ cluster }: Installed): Promise<void> {
 export async function trusted(installed: Installed): Promise<void> {
   const { bundle } = await installed.issued('archwright-webhook-tls');
   const path = paths.mutatingWebhookConfigurations('archwright');
-  await waitFor<WebhookConfiguration>(installed.cluster.client, path, (now) => {
+  await installed.cluster.waitFor<WebhookConfiguration>(path, (now) => {
     const bundles = now === undefined ? [] : readCaBundles(now);
     return bundles.length > 0 && bundles.every((each) => sameCertificates(each, bundle));
   });

@@ -14,7 +14,6 @@ import {
 } from '../archwright.ts';
 import { startCluster, type ClusterOptions } from '../harness.ts';
 import { startImages } from '../images.ts';
-import { watch } from '../watch.ts';
 import { leaderOf, shortLease, startAdmission } from '../start-archwright.ts';
 import { createCrowd, maxGateMs, type Crowd, type CrowdOptions, type Ground } from './crowd.ts';
 import { isGated, type PodNow } from '../pods.ts';
@@ -39,7 +38,7 @@ export async function startScene(
   const cluster = await startCluster({ nodes, schedulerQps: 500, ...clusterOptions }, t);
   const images = await startImages(cluster);
   await before?.({ cluster, images });
-  const pods = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods', {}, t);
+  const pods = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods', t);
   const common: Settings = { 'on-unknown-image': 'gate' };
   const { tls, agents, webhook } = await startAdmission(cluster, { images, settings: common });
   const ground: Ground = { cluster, images, pods };

@@ -73,10 +73,7 @@ const trusts: readonly (readonly [truster: LeafName, trusted: LeafName])[] = [
   ['agent', 'controller-client'],
 ];
 
-/**
- * Violations; things that do not exist yet are none.
- * @param wanted the webhooks of the file
- */
+/** Violations; things that do not exist yet are none. @param wanted the webhooks of the file */
 export function wrongIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]): readonly string[] {
   const wrong: string[] = [];
   const holds = (what: string, isSo: boolean): void => void (isSo || wrong.push(what));

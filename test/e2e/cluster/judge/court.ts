@@ -60,10 +60,7 @@ export function podToSend({ pod }: Case, references: ReadonlyMap<string, string>
   };
 }
 
-/**
- * Creates pods, some at a time.
- * @returns the names of those that were refused, with the message
- */
+/** Creates pods, some at a time. @returns the names of those that were refused, with the message */
 export async function createAll(
   cluster: Cluster,
   namespace: string,

@@ -37,10 +37,7 @@ export interface Expected {
   readonly mayBeRefused: boolean;
 }
 
-/**
- * The expected result for a pod.
- * @param wasGated whether archwright gated it
- */
+/** The expected result for a pod. @param wasGated whether archwright gated it */
 export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): Expected {
   const { spec } = one.pod;
   const possible = architecturesOf(one, policy);
