@@ -6,10 +6,9 @@
  */
 import { helmPrograms, kubeletPrograms } from './box/programs.ts';
 import { say } from './programs/cache.ts';
-import { certManagerProgram } from './programs/cert-manager.ts';
+import { certManagerProgram, certManagerDefinitions, foreignDefinitions } from './programs/definitions.ts';
 import { containerdProgram, containerdVersions, type ContainerdVersion } from './programs/containerd.ts';
 import { debianProgram, libfaketime } from './programs/debian.ts';
-import { certManagerDefinitions, foreignDefinitions } from './programs/definitions.ts';
 import { craneProgram, distributionProgram, helmProgram } from './programs/helm.ts';
 import { apiServerProgram, kubernetesPrograms, kwokStages, oldestKubernetes } from './programs/kubernetes.ts';
 

@@ -17,7 +17,7 @@ import { startCluster, type Cluster } from '../cluster/harness.ts';
 import { takesPods, type NodeObject } from '../cluster/nodes.ts';
 import { runningPod } from '../cluster/pods.ts';
 import { type Condition } from '../cluster/watch.ts';
-import { callWebhook } from './called.ts';
+import { callWebhook } from './rendered.ts';
 
 /** The zone of `own-affinity.yaml` is that of one node. */
 const nodes = [

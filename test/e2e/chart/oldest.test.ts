@@ -21,7 +21,7 @@ import { startCluster } from '../cluster/harness.ts';
 import { startImages } from '../cluster/images.ts';
 import { isGated, podOf, podPath } from '../cluster/pods.ts';
 import { hasCondition } from '../cluster/watch.ts';
-import { callWebhook } from './called.ts';
+import { callWebhook } from './rendered.ts';
 
 void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
   const cluster = await startCluster({ apiServerOnly: oldestKubernetes }, t);

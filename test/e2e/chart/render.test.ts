@@ -5,7 +5,7 @@ import { loadConfiguration } from '../../../src/policy/configuration/configurati
 import type { Part } from '../../../src/policy/settings/setting.ts';
 import { isSetting, chartSections } from '../../../scripts/docs/chart/chart.ts';
 import { deployFiles } from '../../../scripts/deploy/files.ts';
-import { changes, merged } from './changes.ts';
+import { changes, merged } from './value-sets.ts';
 import { helms } from '../programs/helm.ts';
 import { chart, kubeVersion, render, runHelm } from './helm.ts';
 import { objectsOf } from './rendered.ts';

@@ -1,8 +1,10 @@
-/** Objects as the chart renders them, and as an API server takes them. */
+/** Objects as the chart renders them, as an API server takes them, and its webhooks for a webhook beside the cluster. */
 import { parse, parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import type { Cluster } from '../cluster/harness.ts';
+import { tryPod } from '../cluster/archwright.ts';
+import { render } from './helm.ts';
 
 export interface Rendered extends KubeObject {
   readonly spec?: {
@@ -62,4 +64,30 @@ export async function applyWebhooks(cluster: Cluster): Promise<void> {
 export async function webhooksOf(cluster: Cluster): Promise<readonly unknown[]> {
   const { webhooks = [] } = await cluster.get<{ readonly webhooks?: readonly unknown[] }>(configurationPath);
   return webhooks;
+}
+
+/**
+ * Makes the API server call the webhook, and waits until it does. With `failurePolicy: Fail` errors show.
+ * @param image one that the webhook can place
+ */
+export async function callWebhook(
+  cluster: Cluster,
+  { url, ca }: { readonly url: string; readonly ca: string },
+  image: string,
+): Promise<void> {
+  const map = objectsOf(render('helm4', { failurePolicy: 'Fail', timeoutSeconds: 10 })).find(
+    ({ data }) => data?.['webhooks.yaml'] !== undefined,
+  );
+  const { webhooks, ...configuration } = withWebhooks(map);
+  const caBundle = Buffer.from(ca).toString('base64');
+  await cluster.create({
+    ...configuration,
+    webhooks: webhooks.map(({ clientConfig, ...webhook }) => ({
+      ...webhook,
+      clientConfig: { url: `${url}${clientConfig.service.path}`, caBundle },
+    })),
+  });
+  const until = performance.now() + 30_000;
+  while ((await tryPod(cluster, { image })).spec.affinity === undefined)
+    if (performance.now() > until) throw new Error('the API server does not call the webhook');
 }

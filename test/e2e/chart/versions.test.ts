@@ -7,10 +7,9 @@ import { kubernetes, oldestKubernetes } from '../programs/kubernetes.ts';
 import { define, acceptedAndRefused, withDefinitions } from '../cluster/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
-import { heldToPodSecurity } from './pod-security.ts';
+import { heldToPodSecurity, everyObject, takesAll } from './strict.ts';
 import { ownRights } from './own-rights.ts';
 import { protects } from './protection.ts';
-import { everyObject, takesAll } from './strict.ts';
 
 const wanted = everyObject();
 

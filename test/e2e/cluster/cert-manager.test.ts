@@ -8,7 +8,7 @@ import { isIssuedBy, sameCertificates } from '../../../src/controller/certificat
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import type { Secret } from '../../../src/kube/api/objects.ts';
 import { ownNamespace } from './archwright.ts';
-import { startLoad } from './faults/load.ts';
+import { startLoad } from './faults/crowd.ts';
 import {
   clientSecrets,
   install,

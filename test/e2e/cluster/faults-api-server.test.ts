@@ -1,9 +1,8 @@
 /** An API server that stops, loses its connections, or answers with errors, while pods are gated. */
 import t from 'tap';
 import { createRandom, seedOfRun } from '../random.ts';
-import { startCut } from './faults/cut.ts';
+import { startCut, startStorm, type StormAnswer } from './faults/proxies.ts';
 import { startScene } from './faults/scene.ts';
-import { startStorm, type StormAnswer } from './faults/storm.ts';
 
 const seed = seedOfRun();
 

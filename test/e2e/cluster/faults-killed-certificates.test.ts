@@ -16,10 +16,9 @@ import {
   type Settings,
   type TlsDirs,
 } from './archwright.ts';
-import { createCrowd, maxGateMs, type Crowd } from './faults/crowd.ts';
+import { createCrowd, maxGateMs, type Crowd, startLoad } from './faults/crowd.ts';
 import { type PodNow } from './pods.ts';
 import { leaderOf, shortLease } from './start-archwright.ts';
-import { startLoad } from './faults/load.ts';
 import { cleanUp, nodes } from './faults/scene.ts';
 import { killedAt } from './faults/steps.ts';
 import { isSettled, readIssued, wrongIn, type Issued } from './faults/trust.ts';

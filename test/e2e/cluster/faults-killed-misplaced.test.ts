@@ -11,10 +11,21 @@ import { clusterConfig } from '../../policy/resources/objects.ts';
 import { ownNamespace, type Settings } from './archwright.ts';
 import { withDefinitions } from './definitions.ts';
 import { type Ground } from './faults/crowd.ts';
-import { isGated, podOf, told, workload, type EventNow, type PodNow } from './pods.ts';
+import {
+  isGated,
+  podOf,
+  told,
+  workload,
+  type EventNow,
+  type PodNow,
+  cordon,
+  crash,
+  isGoing,
+  podsOf,
+  settledOn,
+} from './pods.ts';
 import { startScene, type Scene } from './faults/scene.ts';
 import { createVictims } from './faults/victims.ts';
-import { cordon, crash, isGoing, podsOf, settledOn } from './misplaced.ts';
 import { type Watched } from './watch.ts';
 
 type Resource = KubeObject & { readonly status?: ResourceStatus };

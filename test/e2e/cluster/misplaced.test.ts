@@ -6,8 +6,18 @@ import t from 'tap';
 import { metricOf, startController } from './archwright.ts';
 import { startCluster } from './harness.ts';
 import { startImages } from './images.ts';
-import { cordon, crash, isGoing, isOn, podsOf, settledOn } from './misplaced.ts';
-import { told, workload, type EventNow, type PodNow } from './pods.ts';
+import {
+  cordon,
+  crash,
+  isGoing,
+  isOn,
+  podsOf,
+  settledOn,
+  told,
+  workload,
+  type EventNow,
+  type PodNow,
+} from './pods.ts';
 import { startAdmission } from './start-archwright.ts';
 import { hasCondition } from './watch.ts';
 

@@ -5,8 +5,7 @@ import { createPullSecretSource } from '../../../src/credentials/sources/pull-se
 import { InvalidReference, parseReference } from '../../../src/images/references/reference.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
-import { observed, referenceOf, type Observation } from './observation.ts';
-import { recordedRuns } from './recorder.ts';
+import { observed, referenceOf, type Observation, recordedRuns } from './recorder.ts';
 import type { Registries } from './registries.ts';
 import { binDir, type PodCase, type Setup } from './setup.ts';
 

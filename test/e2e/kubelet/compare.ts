@@ -1,6 +1,5 @@
 /** Differences between the two sides of an image, and the intended ones (docs/internals/deviations.md). */
-import type { Observation } from './observation.ts';
-import type { Run } from './recorder.ts';
+import type { Observation, Run } from './recorder.ts';
 
 export interface Difference {
   readonly image: string;

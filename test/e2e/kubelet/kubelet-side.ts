@@ -5,8 +5,7 @@ import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { patience } from '../cluster/harness.ts';
 import type { EventNow } from '../cluster/pods.ts';
 import { watch } from '../cluster/watch.ts';
-import { isOf, observed, referenceOf, type Observation } from './observation.ts';
-import { recordedRuns } from './recorder.ts';
+import { isOf, observed, referenceOf, type Observation, recordedRuns } from './recorder.ts';
 import type { Registries } from './registries.ts';
 import type { PodCase, Setup } from './setup.ts';
 

@@ -7,7 +7,7 @@ import { createCa } from '../../support/certificates.ts';
 import type { RecordedRequest } from '../../support/registry/record.ts';
 import { startTestRegistry, type TestRegistry } from '../../support/registry/server.ts';
 import { createIssuer } from '../../support/registry/tokens.ts';
-import { referenceOf } from './observation.ts';
+import { referenceOf } from './recorder.ts';
 import { emptyTar, unpackable } from '../layout.ts';
 import { nodeArchitecture } from './node.ts';
 import { users, type CaseImage } from './setup.ts';

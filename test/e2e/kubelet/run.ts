@@ -7,8 +7,7 @@ import { openAgentSide, type AgentSide } from './agent-side.ts';
 import { compare, compareVerdict, type Circumstances, type Difference } from './compare.ts';
 import type { KubeletSide } from './kubelet-side.ts';
 import { kubeletReady, startKubelet, type NodeOptions } from './node.ts';
-import { referenceOf } from './observation.ts';
-import { installPlugins } from './recorder.ts';
+import { referenceOf, installPlugins } from './recorder.ts';
 import type { RefusedConfig } from './refused-configs.ts';
 import type { Registries } from './registries.ts';
 import {

@@ -5,10 +5,16 @@ import { dirname, join } from 'node:path';
 import { makeStock, openRegistry, type Case, type NodeFiles } from './case.ts';
 import type { ContainerdProgram } from '../programs/containerd.ts';
 import { prepareNode, startContainerd, type RunningContainerd } from './containerd.ts';
-import { inspectOnNode } from './inspect.ts';
 import { observe, outcomeOfFacts, outcomeOfPull } from './observed.ts';
 import type { Compared } from './rules.ts';
 import type { World } from './world.ts';
+import { openInspection } from '../../../cmd/wiring/inspection.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import { parseReference } from '../../../src/images/references/reference.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
+import { secret } from '../../../src/telemetry/secret.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import type { PullAuth } from './cri.ts';
 
 export type Node = ReturnType<typeof createNode>;
 
@@ -86,5 +92,47 @@ export function createNode(program: ContainerdProgram, world: World, certificate
     world.clear();
     const facts = await inspectOnNode({ node: root, env: world.env, image, version: program.version, auth });
     return observe(world.records, object, outcomeOfFacts(facts));
+  }
+}
+
+/** No fault of these tests makes an answer wait. */
+const timeoutMs = 20_000;
+
+/** Opens the node's files, inspects once and closes everything. @param env proxy variables of the container runtime */
+export async function inspectOnNode(options: {
+  readonly node: string;
+  /** Of containerd. An agent asks the node's program for it. */
+  readonly version: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly image: string;
+  readonly auth: PullAuth | undefined;
+}): Promise<ImageFacts> {
+  const { node, version, env, image, auth } = options;
+  const configuration = { ...defaultConfiguration(), hostRoot: node, containerdVersion: version };
+  const inspection = await openInspection({
+    configuration: () => configuration,
+    dockerConfigs: 'node',
+    env,
+    log: createLog({ level: 'silent' }),
+  });
+  try {
+    const pullCredentials = auth
+      ? [
+          {
+            credential: { username: auth.username, password: secret(auth.password) },
+            source: 'pull-secret' as const,
+            key: image.slice(0, image.indexOf('/')),
+            origin: 'default/pull',
+            id: JSON.stringify(auth),
+          },
+        ]
+      : [];
+    const reference = parseReference(image);
+    return await inspection.inspector.lookup(
+      { image, reference, pullPolicy: 'Always', pullCredentials },
+      { signal: AbortSignal.timeout(timeoutMs) },
+    );
+  } finally {
+    await inspection.close();
   }
 }

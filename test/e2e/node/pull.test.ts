@@ -11,13 +11,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { Case } from './case.ts';
-import { differences } from './compare.ts';
+import { differences, leftOut, ruleFor, rules } from './rules.ts';
 import { containerdProgram, containerdVersions, type ContainerdVersion } from '../programs/containerd.ts';
 import { certificateFiles } from './generate-hosts.ts';
 import { generateCases } from './generate.ts';
 import { createNode, type Node } from './nodes.ts';
 import { report, type Unexplained } from './report.ts';
-import { leftOut, ruleFor, rules } from './rules.ts';
 import { createWorld, type World } from './world.ts';
 import { writtenCases } from './written-cases.ts';
 

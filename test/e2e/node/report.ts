@@ -1,6 +1,5 @@
 /** Differences as text: grouped, each group with its smallest example. */
-import type { Difference } from './compare.ts';
-import type { Compared } from './rules.ts';
+import type { Difference, Compared } from './rules.ts';
 
 export interface Unexplained {
   readonly about: Compared;

@@ -1,12 +1,15 @@
 /**
- * CustomResourceDefinitions of other projects whose kinds the chart renders: cert-manager, the Prometheus operator and the vertical
- * pod autoscaler. They come with their Go modules, and stay in the cache by version.
+ * Parts of other projects, which come with their Go modules and stay in the cache by version: CustomResourceDefinitions of the kinds that
+ * the chart renders, and cert-manager's controller, which its module has no program for: `main.go` of ours, built with its packages.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cache, say } from './cache.ts';
-import { certManager } from './cert-manager.ts';
-import { downloadModule } from './go.ts';
+import { downloadModule, buildSource } from './go.ts';
+import { createHash } from 'node:crypto';
+import { kubernetesModule, kubernetes } from './kubernetes.ts';
+
+const certManager = { path: 'github.com/cert-manager/cert-manager', version: 'v1.21.2' } as const;
 
 interface Source {
   /** Of its file in the cache. */
@@ -74,4 +77,18 @@ function kept({ name, path, version, files }: Source): string {
   writeFileSync(half, files.map((each) => readFileSync(join(Dir, each), 'utf8')).join('\n---\n'));
   renameSync(half, file);
   return file;
+}
+
+export function certManagerProgram(): string {
+  const source = readFileSync(new URL('../cluster/cert-manager/main.go', import.meta.url), 'utf8');
+  // Comments do not change the program.
+  const digest = createHash('sha256')
+    .update(source.replaceAll(/^\s*\/\/.*$/gm, ''))
+    .digest('hex')
+    .slice(0, 8);
+  const path = join(cache, `cert-manager-${certManager.version}-${digest}`);
+  if (existsSync(path)) return path;
+  mkdirSync(cache, { recursive: true });
+  buildSource({ ...certManager, dependenciesOf: kubernetesModule(kubernetes) }, source, path);
+  return path;
 }

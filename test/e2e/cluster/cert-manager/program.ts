@@ -1,8 +1,7 @@
 /** cert-manager's controller beside a cluster, and renewals of certificates. */
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
-import { certManagerProgram } from '../../programs/cert-manager.ts';
-import { certManagerDefinitions } from '../../programs/definitions.ts';
+import { certManagerProgram, certManagerDefinitions } from '../../programs/definitions.ts';
 import { define } from '../definitions.ts';
 import { type Cluster } from '../harness.ts';
 import { startProcess, type Running } from '../processes.ts';

@@ -1,10 +1,11 @@
-/** Pods of a fault test that are created together, and what each of them must come to. */
+/** Pods of a fault test, created together or all the time, and what each of them must come to. */
 import type { Test } from 'tap';
 import { termsOf } from '../../../support/placement-input.ts';
 import type { Cluster } from '../harness.ts';
 import type { Images } from '../images.ts';
 import { isGated, podOf, type PodNow } from '../pods.ts';
 import type { Watched } from '../watch.ts';
+import { setTimeout as pause } from 'node:timers/promises';
 
 export type Crowd = Awaited<ReturnType<typeof createCrowd>>;
 
@@ -105,4 +106,49 @@ function isRight(pod: PodNow | undefined, architectures: readonly string[] | und
 
 function summary(pod: PodNow | undefined): unknown {
   return pod && [pod.metadata?.name, pod.spec.nodeName, pod.spec.schedulingGates, pod.metadata?.annotations];
+}
+
+const everyMs = 250;
+
+/** Starts it. A refused pod is a fault of the webhook or of its certificate. */
+export function startLoad(t: Test, { cluster, images, pods }: Ground) {
+  const ending = new AbortController();
+  const refused: string[] = [];
+  const created: { readonly name: string; readonly architectures: readonly string[] }[] = [];
+  const gatedAt = new Map<string, number>();
+  let longestMs = 0;
+  pods.onChange(({ object, at }) => {
+    const name = object.metadata?.name ?? '';
+    if (!name.startsWith('load-')) return;
+    if (isGated(object) && !gatedAt.has(name)) gatedAt.set(name, at);
+    if (!isGated(object) && gatedAt.has(name))
+      longestMs = Math.max(longestMs, at - (gatedAt.get(name) ?? at));
+  });
+
+  const run = async (): Promise<void> => {
+    for (let index = 0; !ending.signal.aborted; index += 1) {
+      const name = `load-${index}`;
+      const architectures = kinds[index % kinds.length] ?? [];
+      await cluster.create(podOf(name, images.push(name, architectures))).then(
+        () => created.push({ name, architectures }),
+        (error: unknown) => refused.push(error instanceof Error ? error.message : String(error)),
+      );
+      await pause(everyMs);
+    }
+  };
+  const running = run();
+
+  return {
+    /** Ends it, and checks: no pod was refused or gated too long, and each requires what its image can run on. */
+    end: async (): Promise<void> => {
+      ending.abort();
+      await running;
+      const gated = `${gatedAt.size} of them gated, for ${Math.round(longestMs)} ms at most`;
+      t.comment(`${created.length} pods, ${gated}`);
+      t.same(refused.slice(0, 5), [], `${refused.length} refused`);
+      t.ok(created.length > 100, `${created.length} pods`);
+      await allPlaced(t, pods, 'load', created, maxGateMs + graceMs);
+      t.ok(longestMs <= maxGateMs + graceMs, 'none was gated longer than it may be');
+    },
+  };
 }

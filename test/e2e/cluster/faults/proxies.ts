@@ -1,11 +1,11 @@
 /**
- * An HTTPS proxy that answers some requests of the API server with errors. It forwards as one user, because a client certificate ends at
- * the proxy.
+ * Proxies of the API server: one for TCP with connections that can be reset or paused, one for HTTPS that answers some requests with errors
+ * (it forwards as one user, because a client certificate ends at the proxy).
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Agent, createServer, request } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { Agent, createServer as createHttpsServer, request } from 'node:https';
+import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import type { Cluster } from '../harness.ts';
 
 export interface StormAnswer {
@@ -26,7 +26,7 @@ export async function startStorm(cluster: Cluster, cn: string) {
   const agent = new Agent({ keepAlive: true, ca: ca.cert, ...client });
   const sockets = new Set<Socket>();
   const struck = new Map<number, number>();
-  const server = createServer(serving, (received, response) => void answer(received, response));
+  const server = createHttpsServer(serving, (received, response) => void answer(received, response));
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
@@ -99,4 +99,54 @@ export async function startStorm(cluster: Cluster, cn: string) {
   };
   cluster.onStop(() => storm.close());
   return storm;
+}
+
+/** @param target `https://127.0.0.1:PORT` */
+export async function startCut(target: string) {
+  const { hostname, port } = new URL(target);
+  const pairs = new Set<readonly [Socket, Socket]>();
+  let held = false;
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    const pair = [near, far] as const;
+    pairs.add(pair);
+    const end = (): void => {
+      pairs.delete(pair);
+      near.destroy();
+      far.destroy();
+    };
+    for (const socket of pair) {
+      socket.on('error', end).on('close', end).setNoDelay(true);
+      if (held) socket.pause();
+    }
+    near.pipe(far);
+    far.pipe(near);
+    if (held) for (const socket of pair) socket.unpipe();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** Resets every connection; new ones are taken. */
+    cut: (): void => {
+      for (const [near] of pairs) near.resetAndDestroy();
+    },
+    /** Whether bytes go through; connections stay open meanwhile. */
+    hold: (wanted: boolean): void => {
+      held = wanted;
+      for (const [near, far] of pairs) {
+        if (held) {
+          near.unpipe();
+          far.unpipe();
+        } else {
+          near.pipe(far);
+          far.pipe(near);
+        }
+      }
+    },
+    close: async (): Promise<void> => {
+      for (const [near] of pairs) near.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
 }
