@@ -1,7 +1,4 @@
-/**
- * Throwaway certificates for tests and the demo: a P-256 certificate authority that issues server and client
- * certificates, all in memory. `createCa()` → `ca.issue({ … })` → PEM texts for `node:https`.
- */
+/** Throwaway certificates for tests and the demo, all in memory: `createCa()` → `ca.issue({ … })` → PEM texts for `node:https`. */
 import 'reflect-metadata';
 import { randomBytes, type webcrypto } from 'node:crypto';
 import * as x509 from '@peculiar/x509';

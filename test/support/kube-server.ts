@@ -1,7 +1,4 @@
-/**
- * HTTPS servers in the place of an API server: a socket that reads requests whole (`listenAsKube`), and a server with a script of answers
- * for each path, taken in order, the last one for ever (`startKubeServer`).
- */
+/** HTTPS servers in the place of an API server: a listener for doubles, and a server with a script of answers for each path. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';

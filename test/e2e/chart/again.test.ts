@@ -1,7 +1,4 @@
-/**
- * The chart applied again changes nothing: a field that the API server fills in would be a difference for ever, for kubectl and for GitOps
- * tools. A release of Helm 3 continues with Helm 4. A second release is refused.
- */
+/** The chart applied again changes nothing, for kubectl and GitOps tools; Helm 4 continues a release of Helm 3; a second release is refused. */
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { kubernetes } from '../programs/kubernetes.ts';

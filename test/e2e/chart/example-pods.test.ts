@@ -1,7 +1,4 @@
-/**
- * The example pods on a real control plane: agents and webhook run beside it as in the demo, called by the chart's webhooks. Each pod is
- * admitted and scheduled as its comment says; kind's goes to the node that its comment prefers.
- */
+/** The example pods are admitted and scheduled as their comments say: agents and webhook run beside a real control plane, as in the demo. */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';

@@ -1,7 +1,4 @@
-/**
- * Each values file of the examples, installed and removed on a real control plane: it has the effects that its comment describes, and leaves
- * nothing. These nodes run nothing; other suites test running pods.
- */
+/** Each values file of the examples, installed and removed on a real control plane: its comment is true, and nothing is left. */
 import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { parseAllDocuments } from 'yaml';

@@ -1,7 +1,4 @@
-/**
- * archwright with the API server of the oldest supported Kubernetes, which calls it by the chart's webhooks: pods are placed, gated and
- * ungated, custom resources get a status, and `clean` removes the webhooks. No other component of that version runs.
- */
+/** archwright with the API server of the oldest supported Kubernetes, which calls it by the chart's webhooks. */
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';

@@ -1,7 +1,4 @@
-/**
- * The chart and the API servers of the oldest and the newest supported Kubernetes: strict validation of every object that the chart can
- * render, Pod Security, the admission policy, and the custom resources.
- */
+/** The chart and the API servers of the oldest and the newest supported Kubernetes. */
 import t from 'tap';
 import { kubernetes, oldestKubernetes } from '../programs/kubernetes.ts';
 import { define, acceptedAndRefused, withDefinitions } from '../cluster/definitions.ts';

@@ -1,7 +1,4 @@
-/**
- * `certManager.issuerRef`: the issuer of archwright's authority, and the authorities that components trust then. The chart is upgraded from
- * its own issuer to a root, to an intermediate with its root, and to an intermediate whose root cert-manager does not know.
- */
+/** `certManager.issuerRef`: the issuer of archwright's authority, and the authorities that components trust then. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';

@@ -1,7 +1,4 @@
-/**
- * archwright with certificates of cert-manager: pods keep coming to a webhook with `failurePolicy: Fail`, and clients keep asking the agent,
- * while certificates are lost, renewed by hand and by time, and while their authority is renewed and replaced.
- */
+/** With certificates of cert-manager, pods and requests never fail while certificates are lost, renewed and replaced. */
 import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { isIssuedBy, sameCertificates } from '../../../src/controller/certificates/pem.ts';

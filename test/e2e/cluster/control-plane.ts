@@ -1,7 +1,4 @@
-/**
- * A real control plane on loopback: etcd, API server, controller manager, scheduler, and kwok, which plays the kubelets of fake nodes. Each
- * has its own ports and files; several control planes can run at once.
- */
+/** A real control plane on loopback; kwok plays the kubelets of fake nodes. Several can run at once: each has its own ports and files. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';

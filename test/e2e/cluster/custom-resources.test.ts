@@ -1,7 +1,4 @@
-/**
- * The custom resources in a real cluster: their settings are in force, their status is reported, and the cluster's one is deleted after the
- * last gate. (`e2e:chart` tests their definitions.)
- */
+/** Custom resources in force, their status, and the deletion after the last gate. (`e2e:chart` tests their definitions.) */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';

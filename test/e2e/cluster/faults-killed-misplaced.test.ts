@@ -1,7 +1,4 @@
-/**
- * Controllers are killed while they evict misplaced pods and reconcile the custom resources. Each pod is evicted at most once and within its
- * budget; at the end the status is right, and the finalizer is removed after the last gate.
- */
+/** Controllers are killed while they evict misplaced pods (each at most once and within its budget) and reconcile custom resources. */
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import { gatesFinalizer } from '../../../src/controller/resources/resources.ts';

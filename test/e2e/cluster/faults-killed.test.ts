@@ -1,7 +1,4 @@
-/**
- * Controllers are killed: at each step of tainting nodes and of deciding gated pods, then at random, with another one that takes over. No pod
- * is lost, and the next controller finishes what the dead one began.
- */
+/** Controllers are killed at each step of tainting nodes and of deciding gated pods, then at random. The next one finishes the work. */
 import t from 'tap';
 import { createRandom, seedOfRun } from '../random.ts';
 import type { Server } from './archwright.ts';

@@ -1,7 +1,4 @@
-/**
- * Registries with images of chosen architectures: a public one, one that needs a login, and one for failures, so that its circuit breaker
- * does not affect the others. They end with the cluster.
- */
+/** Registries with images of chosen architectures. Failures have their own, so that its circuit breaker does not affect the others. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { image, multiArch } from '../../support/registry/content.ts';

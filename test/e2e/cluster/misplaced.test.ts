@@ -1,7 +1,4 @@
-/**
- * Misplaced pods on a real control plane: pods from before the webhook, on wrong nodes, are evicted: a limited number at a time, within
- * their PodDisruptionBudget, and once each.
- */
+/** Pods from before the webhook, on wrong nodes, are evicted: a limited number at a time, within their budget, and once each. */
 import t from 'tap';
 import { metricOf, startController } from './archwright.ts';
 import { startCluster } from './harness.ts';

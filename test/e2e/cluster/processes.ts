@@ -1,7 +1,4 @@
-/**
- * Child processes: their output goes into a file and to listeners of lines. None outlives the process that started it, however that
- * one ends.
- */
+/** Child processes: their output goes into a file and to listeners of lines. None outlives the process that started it. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createWriteStream, existsSync, readFileSync, statSync } from 'node:fs';
 import { get, type RequestOptions } from 'node:https';

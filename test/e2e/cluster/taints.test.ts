@@ -1,7 +1,4 @@
-/**
- * Taints on a real control plane: running pods get tolerations, then nodes get taints; a DaemonSet that would lose a node blocks the taint;
- * new pods still reach tainted nodes; and all of it is removed again.
- */
+/** Taints on a real control plane: running pods get tolerations first, then nodes get taints; a DaemonSet blocks a taint; and back. */
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { startController } from './archwright.ts';

@@ -1,7 +1,4 @@
-/**
- * Waits for changes in a cluster by watching it: conditions are checked with each change, never after a pause. It shares no code with the
- * program's caches, and survives restarts of the API server.
- */
+/** Waits for changes in a cluster by watching it. Shares no code with the program's caches, and survives restarts of the API server. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
 import type { KubeClient } from '../../../src/kube/api/client.ts';

@@ -1,7 +1,4 @@
-/**
- * Commands of the documentation, run while archwright is installed: in its pods with the chart's rights, and as a plugin of kubectl beside
- * the cluster (README.md and the pages on explain, report, the kubectl plugin, the agent check and troubleshooting).
- */
+/** Commands of the documentation, in archwright's pods with the chart's rights, and as a plugin of kubectl beside the cluster. */
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * Compares the rights that the chart grants with the requests of the components in this cluster: a right that is never used is one too
- * many. A missing one shows as a refused request.
- */
+/** A right that the chart grants and no component uses is one too many. A missing one shows as a refused request. */
 import assert from 'node:assert/strict';
 import { parseAllDocuments } from 'yaml';
 import { chart, kubeVersion } from '../chart/helm.ts';

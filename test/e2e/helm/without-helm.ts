@@ -1,7 +1,4 @@
-/**
- * The plain manifests, by kubectl and kustomize: applied as users and GitOps tools apply them, again while archwright writes to the same
- * objects, and removed as the page on leaving describes.
- */
+/** The plain manifests, by kubectl and kustomize: applied, applied again as GitOps tools do, and removed as the page on leaving describes. */
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

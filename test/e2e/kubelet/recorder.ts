@@ -1,7 +1,4 @@
-/**
- * The program of all credential provider plugins in the box: it records its input byte for byte, then behaves as configured. The name of
- * its parent process tells the side.
- */
+/** The program of all credential provider plugins in the box: it records its input byte for byte, then behaves as configured. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Side, Seen } from './registries.ts';

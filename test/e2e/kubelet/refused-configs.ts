@@ -1,6 +1,4 @@
-/**
- * Configurations of plugins with which a kubelet refuses to start. The agent runs without plugins, and must report the kubelet's reason.
- */
+/** Configurations with which a kubelet refuses to start. The agent runs without plugins, and must report the kubelet's reason. */
 import { pluginConfig, providersFile, type Provider } from './setup.ts';
 
 export interface RefusedConfig {

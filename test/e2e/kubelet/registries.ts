@@ -1,7 +1,4 @@
-/**
- * The registries of the box. `/etc/hosts` maps their names to addresses of the box, so both sides use the defaults for registries without
- * configuration. All requests are recorded; the user agent tells the side.
- */
+/** The registries of the box, by names in `/etc/hosts`. All requests are recorded; the user agent tells the side. */
 import { writeFileSync } from 'node:fs';
 import { createCa } from '../../support/certificates.ts';
 import type { RecordedRequest } from '../../support/registry/record.ts';

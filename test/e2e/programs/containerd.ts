@@ -1,7 +1,4 @@
-/**
- * The containerd versions that `e2e:node` compares: found in `KUBE_BIN_DIR`, on the PATH or in the cache, else unpacked from a Debian
- * package (not installed: apt gets lists and a cache of its own), else built.
- */
+/** The containerd versions that `e2e:node` compares: found, else unpacked from a Debian package (not installed), else built. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

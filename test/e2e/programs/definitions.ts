@@ -1,7 +1,4 @@
-/**
- * Parts of other projects, which come with their Go modules and stay in the cache by version: CustomResourceDefinitions of the kinds that
- * the chart renders, and cert-manager's controller, which its module has no program for: `main.go` of ours, built with its packages.
- */
+/** Parts of other projects, from their Go modules: CustomResourceDefinitions that the chart needs, and cert-manager's controller. */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cache, say } from './cache.ts';

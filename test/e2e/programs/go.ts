@@ -1,7 +1,4 @@
-/**
- * Builds Go programs without a clone of their sources: each is a package of a module that the Go module proxy serves, built in a
- * wrapper module that requires it.
- */
+/** Builds Go programs in a wrapper module that requires their module from the Go module proxy, without a clone of their sources. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

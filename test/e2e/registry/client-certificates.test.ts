@@ -1,7 +1,4 @@
-/**
- * Debian's docker-registry with `http.tls.clientcas` requires a client certificate of one authority. `archwright inspect --host-root` must
- * find it in each place of the node's containerd configuration.
- */
+/** `inspect --host-root` finds a client certificate in each place of the node's containerd configuration, for a real registry. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t from 'tap';

@@ -1,7 +1,4 @@
-/**
- * Parsers of what others write, as targets of generated input. Unit tests feed each of them some hundreds of inputs, `npm run fuzz`
- * as many as fit into a minute, or a night.
- */
+/** Parsers as targets of generated input. Unit tests feed each some hundreds, `npm run fuzz` as many as fit into a minute or a night. */
 import * as fc from 'fast-check';
 
 export interface FuzzTarget {

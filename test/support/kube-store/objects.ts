@@ -1,7 +1,4 @@
-/**
- * The objects of the store, their versions, and the log of changes that watches read. Objects are never changed in place:
- * each write makes a new one.
- */
+/** The objects of the store (each write makes a new one), their versions, and the log of changes that watches read. */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject, ObjectMeta } from '../../../src/kube/api/objects.ts';

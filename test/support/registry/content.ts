@@ -1,7 +1,4 @@
-/**
- * Content for the test registry: documents as registries really hold them, each with its bytes and digest. A document
- * brings its children and blobs along, so that pushing the top pushes all of it.
- */
+/** Content for the test registry: documents with bytes and digest. Pushing one pushes its children and blobs too. */
 import { createHash } from 'node:crypto';
 
 export const mediaTypes = {

@@ -1,8 +1,4 @@
-/**
- * The start and the end of each fault test. Registries answer for the images of a scene only when the test allows it, so pods are gated
- * while something fails. Afterwards each pod must be on a node that can run its images, with a requirement for them, within
- * maxGateDuration, and `archwright clean` must leave nothing.
- */
+/** The start and the end of each fault test. Registries answer only when the test allows it, so pods are gated while something fails. */
 import type { Test } from 'tap';
 import {
   ownNamespace,

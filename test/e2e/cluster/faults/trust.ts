@@ -1,7 +1,4 @@
-/**
- * What the controller has issued, and what must hold at every moment, at whatever step a controller was killed: each Secret is complete,
- * and each component trusts those that it talks to.
- */
+/** What the controller has issued, and what must hold whenever one is killed: Secrets are complete, and components trust each other. */
 import {
   readAuthorities,
   trusted,
