@@ -1,16 +1,8 @@
 /** Random choices from a seed: the same seed makes the same cases. */
-export interface Random {
-  /** Whole number from 0 up to, not including, `limit`. */
-  below(limit: number): number;
-  chance(probability: number): boolean;
-  pick<Item>(items: readonly Item[]): Item;
-  weighted<Item>(items: readonly (readonly [weight: number, item: Item])[]): Item;
-  /** Some of the items in random order, none twice. */
-  some<Item>(items: readonly Item[], count: number): Item[];
-}
+export type Random = ReturnType<typeof createRandom>;
 
 /** @param seed any whole number; 32 bits of it count */
-export function createRandom(seed: number): Random {
+export function createRandom(seed: number) {
   let state = seed >>> 0;
   /** Mulberry32: small, and good enough to choose cases. */
   function next(): number {
@@ -26,10 +18,11 @@ export function createRandom(seed: number): Random {
     return item;
   }
   return {
+    /** Whole number from 0 up to, not including, `limit`. */
     below,
-    chance: (probability) => next() < probability,
+    chance: (probability: number): boolean => next() < probability,
     pick,
-    weighted: (items) => {
+    weighted: <Item>(items: readonly (readonly [weight: number, item: Item])[]): Item => {
       let left = next() * items.reduce((sum, [weight]) => sum + weight, 0);
       for (const [weight, item] of items) {
         left -= weight;
@@ -37,7 +30,8 @@ export function createRandom(seed: number): Random {
       }
       return pick(items)[1];
     },
-    some: (items, count) => {
+    /** Some of the items in random order, none twice. */
+    some: <Item>(items: readonly Item[], count: number): Item[] => {
       const rest = [...items];
       const taken: typeof rest = [];
       while (taken.length < count && rest.length > 0) taken.push(...rest.splice(below(rest.length), 1));

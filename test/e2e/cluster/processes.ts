@@ -7,19 +7,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { onPath } from '../programs/cache.ts';
 
-export interface Running {
-  readonly name: string;
-  readonly pid: number;
-  log(): string;
-  /** Calls the listener with each further line of output. */
-  onLine(listener: (line: string) => void): void;
-  /** Resolves with the exit code or the signal's name, when its output is in the file. */
-  readonly ended: Promise<number | string>;
-  hasEnded(): boolean;
-  signal(signal: NodeJS.Signals): void;
-  /** Sends SIGTERM, and SIGKILL after `politeMs`. Default: SIGKILL at once. */
-  stop(politeMs?: number): Promise<void>;
-}
+export type Running = ReturnType<typeof startProcess>;
 
 export interface StartOptions {
   readonly name: string;
@@ -40,7 +28,7 @@ const shownLogCharacters = 2000;
 const endings = new Set<() => void>();
 process.on('exit', () => endings.forEach((kill) => kill()));
 
-export function startProcess({ name, program, args, env, logs, cwd }: StartOptions): Running {
+export function startProcess({ name, program, args, env, logs, cwd }: StartOptions) {
   const file = join(logs, `${name}.log`);
   const earlierBytes = existsSync(file) ? statSync(file).size : 0;
   const output = createWriteStream(file, { flags: 'a', mode: 0o600 });
@@ -76,12 +64,15 @@ export function startProcess({ name, program, args, env, logs, cwd }: StartOptio
   return {
     name,
     pid: child.pid ?? 0,
-    log: () => readFileSync(file).subarray(earlierBytes).toString(),
-    onLine: (listener) => void listeners.push(listener),
+    log: (): string => readFileSync(file).subarray(earlierBytes).toString(),
+    /** Calls the listener with each further line of output. */
+    onLine: (listener: (line: string) => void): void => void listeners.push(listener),
+    /** Resolves with the exit code or the signal's name, when its output is in the file. */
     ended,
-    hasEnded: () => over,
-    signal: (signal) => void child.kill(signal),
-    stop: async (politeMs = 0) => {
+    hasEnded: (): boolean => over,
+    signal: (signal: NodeJS.Signals): void => void child.kill(signal),
+    /** Sends SIGTERM, and SIGKILL after `politeMs`. Default: SIGKILL at once. */
+    stop: async (politeMs = 0): Promise<void> => {
       if (over) return;
       if (politeMs > 0) {
         child.kill('SIGTERM');

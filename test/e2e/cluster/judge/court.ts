@@ -7,7 +7,7 @@ import type { PodNow } from '../pods.ts';
 import type { Watched } from '../watch.ts';
 import { otherGate, type Case } from './generate.ts';
 import type { Expected } from './model.ts';
-import { images as judgeImages, type JudgeImage } from './world.ts';
+import { images as judgeImages } from './world.ts';
 
 /** Ten times as long as an admission waits. */
 const slowMs = 1500;
@@ -90,7 +90,7 @@ export async function ungateOther(cluster: Cluster, namespace: string, name: str
 }
 
 /** Whether the scheduler has decided: the pod is bound or unschedulable. */
-export function isSettled(pod: PodNow | undefined): boolean {
+function isSettled(pod: PodNow | undefined): boolean {
   if (pod === undefined) return false;
   if (pod.spec.nodeName !== undefined) return true;
   return (pod.status?.conditions ?? []).some(
@@ -98,22 +98,16 @@ export function isSettled(pod: PodNow | undefined): boolean {
   );
 }
 
-export interface Verdict {
-  readonly name: string;
-  readonly problem: string;
-  readonly expected: Expected;
-  readonly now: unknown;
-  readonly pod: unknown;
-  readonly images: readonly JudgeImage[];
-}
+export type Verdict = NonNullable<ReturnType<typeof judge>>;
 
-export interface Evidence {
+interface Evidence {
   readonly expected: Expected;
   readonly now: PodNow | undefined;
   readonly refusal?: string | undefined;
 }
 
-export function judge(one: Case, evidence: Evidence): Verdict | undefined {
+/** The problem of one pod; `undefined`: none. */
+export function judge(one: Case, evidence: Evidence) {
   const problem = problemOf(evidence);
   const { expected, now } = evidence;
   if (problem === undefined) return undefined;
@@ -150,17 +144,13 @@ export async function untilSettled(
   namespace: string,
   ms: number,
 ): Promise<void> {
-  const what = (): string => {
-    const open = names.filter((name) => !isSettled(pods.objects.get(`${namespace}/${name}`)));
-    return `${open.length} pods are still open: ${open.slice(0, 5).join(' ')}`;
-  };
+  const open = (): readonly string[] =>
+    names.filter((name) => !isSettled(pods.objects.get(`${namespace}/${name}`)));
   await pods
-    .until(
-      'all pods are settled',
-      (objects) => names.every((name) => isSettled(objects.get(`${namespace}/${name}`))),
-      ms,
-    )
+    .until('all pods are settled', () => open().length === 0, ms)
     .catch((error: unknown) => {
-      throw new Error(what(), { cause: error });
+      const left = open();
+      const what = `${left.length} pods are still open: ${left.slice(0, 5).join(' ')}`;
+      throw new Error(what, { cause: error });
     });
 }
