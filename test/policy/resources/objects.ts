@@ -1,6 +1,6 @@
 /**
  * Custom resources that are right and wrong, for whoever judges them: the reader here, a real API server in
- * `test/e2e/cluster/custom-resources.test.ts`. Both must come to the same end.
+ * `test/e2e/chart/versions.test.ts`. Both must come to the same end.
  */
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { architecturesOfNodes, namesElsewhere } from '../../../src/policy/value-kinds/architectures.ts';
