@@ -24,7 +24,6 @@ export function unpackable(platform: string, tar: Buffer = emptyTar, config: obj
   return manifest(image, [document(mediaTypes.ociLayer, gzipSync(tar))]);
 }
 
-/** An image for each platform, under one index. */
 export function unpackableIndex(
   platforms: readonly string[],
   tar: Buffer = emptyTar,
@@ -47,7 +46,6 @@ export function tarOf(directory: string): Buffer {
 /** Runs nothing but `sleep`. */
 export const waiting = { Entrypoint: ['/busybox', 'sleep', '100000'] };
 
-/** A tar archive with a static busybox in it. */
 export function busyboxTar(busybox: string): Buffer {
   const directory = mkdtempSync(join(tmpdir(), 'busybox-'));
   copyFileSync(busybox, join(directory, 'busybox'));

@@ -146,7 +146,6 @@ async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
   return x509.PemConverter.encode(await crypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY');
 }
 
-/** Positive and without a leading zero byte, as DER wants it. */
 function serial(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;

@@ -8,7 +8,6 @@ export interface FakeClock extends Clock {
   advanceToNext(): Promise<void>;
   /** Lets time pass as for a suspended process: all at once, then the timers that are due. */
   jump(ms: number): Promise<void>;
-  /** Sets the wall clock alone. */
   setWall(ms: number): void;
   /** Timers and sleeps that have not ended yet. */
   readonly pending: number;

@@ -5,7 +5,6 @@
 import { isDeepStrictEqual as same } from 'node:util';
 import type { NodeSelectorTerm, Pod, PodSpec } from '../../src/kube/api/objects.ts';
 
-/** Why an update is refused; empty where it is accepted. */
 export function gatedUpdateFaults(before: Pod, after: Pod): readonly string[] {
   return [
     ...selectorFaults(before.spec, after.spec),

@@ -13,7 +13,6 @@ export interface KubeRequest {
   readonly query: URLSearchParams;
   readonly authorization: string | undefined;
   readonly contentType: string | undefined;
-  /** As text; empty for a GET. */
   readonly body: string;
 }
 
@@ -74,7 +73,6 @@ export type KubeAnswer = (request: KubeRequest, response: ServerResponse) => voi
 
 export type KubeServer = Awaited<ReturnType<typeof startKubeServer>>;
 
-/** Answers with an object, or with a `Status` for a status other than 200. */
 export function json(body: unknown, status = 200, headers: Record<string, string> = {}): KubeAnswer {
   return (_request, response) => {
     response.writeHead(status, { 'content-type': 'application/json', ...headers });
@@ -82,7 +80,6 @@ export function json(body: unknown, status = 200, headers: Record<string, string
   };
 }
 
-/** Sends watch events and keeps the answer open. */
 export function events(...list: unknown[]): KubeAnswer {
   return (_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });

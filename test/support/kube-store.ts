@@ -129,7 +129,6 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     access: listener.access,
     requests,
     asked: (match: Match): StoreRequest[] => requests.filter((request) => matches(match, request)),
-    /** Requests that write: POST, PATCH, DELETE. */
     writes: (): StoreRequest[] => requests.filter((request) => request.method !== 'GET'),
     connections: (): number => listener.connections(),
     /** Puts an object by its path as another client would, with its status; a new version each time. */
@@ -142,9 +141,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     fault: (match: Match, fault: Fault): (() => void) => faults.add(match, fault),
     /** Scripts evictions of a pod, by the pod's path, in order; after the last the pod is deleted. */
     evictions: (path: string, ...answers: EvictionAnswer[]): void => void evictions.set(path, answers),
-    /** The log of a pod, by its path. */
     log: (path: string, text: LogText): void => reads.log(path, text),
-    /** Open watches of a collection path, or all. */
     watches: (path?: string): number => watches.count(path),
     bookmark: (): void => watches.bookmark(),
     /** Ends watches, resets their connections, or leaves them open and silent. */

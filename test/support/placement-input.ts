@@ -128,7 +128,6 @@ export function place(input: PlacementInput): Placed {
   return { decision, patch, pod: applied(input.pod, patch) };
 }
 
-/** The object after the patch; the given one is not changed. */
 export function applied<Document extends object>(document: Document, patch: readonly Operation[]): Document {
   const copy = structuredClone(document);
   const operations = structuredClone(patch) as Parameters<typeof fastJsonPatch.applyPatch>[1];

@@ -27,7 +27,6 @@ interface BoxOptions {
   /** Folders, besides the project and the cache, that must be visible although they may be mounts of their own. */
   readonly folders: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Everything is killed after this time. */
   readonly timeoutMs: number;
   readonly onLine: (line: string) => void;
 }
@@ -35,7 +34,6 @@ interface BoxOptions {
 interface BoxEnd {
   readonly code: number | null;
   readonly timedOut: boolean;
-  /** The end of standard error. */
   readonly stderr: string;
 }
 

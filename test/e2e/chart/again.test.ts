@@ -69,7 +69,6 @@ void t.test('applied again', async (t) => {
       return Object.fromEntries(
         items.map(({ kind, metadata }) => [
           `${kind} ${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`,
-          // The status of a definition changes later.
           kind === 'CustomResourceDefinition' ? metadata?.generation : metadata?.resourceVersion,
         ]),
       );

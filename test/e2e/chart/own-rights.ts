@@ -5,10 +5,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
-import { kubeconfigAccess } from '../../../src/kube/api/access.ts';
-import type { Cluster } from '../cluster/harness.ts';
+import { clientOf, type Cluster } from '../cluster/harness.ts';
 import { createHelm } from '../helm/release.ts';
 import {
   account,
@@ -116,9 +115,7 @@ async function accountOf(cluster: Cluster): Promise<KubeClient> {
     'current-context': 'c',
   };
   await writeFile(path, JSON.stringify(config), { mode: 0o600 });
-  const access = await kubeconfigAccess({ path });
-  if (!access) throw new TypeError('the kubeconfig that was just written gives no access');
-  return createKubeClient({ access, userAgent: 'archwright-e2e' });
+  return clientOf(path);
 }
 
 /** Policies are enforced a moment after they are created; each of the three refuses its own attempt then. */

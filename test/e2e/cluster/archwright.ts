@@ -18,7 +18,6 @@ export const ownNamespace = 'archwright';
 export type Settings = Readonly<Record<string, string>>;
 
 export interface TlsDirs {
-  /** Signs the webhook's certificate. */
   readonly webhookCa: string;
   readonly webhook: string;
   readonly agent: string;
@@ -41,7 +40,6 @@ export interface StartOptions {
   /** URL of the API server, if a proxy is in front of it. */
   readonly apiServer?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Entry point to run instead of the program's. */
   readonly entry?: string;
   readonly port?: number;
   /** Whether it may end before it is ready, because it kills itself. */
@@ -154,7 +152,6 @@ export async function configureWebhook(
   await inForce(cluster, webhook);
 }
 
-/** Waits until the webhook counts admissions: a dry run calls it as a creation does. */
 async function inForce(cluster: Cluster, webhook: Server): Promise<void> {
   const before = await metricOf(webhook, 'archwright_admissions_total');
   const until = performance.now() + 30_000;

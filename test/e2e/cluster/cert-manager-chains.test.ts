@@ -112,7 +112,6 @@ void t.test('an issuer signs the authority of archwright', { skip }, async (t) =
   }
 });
 
-/** @returns a directory with a foreign client certificate and archwright's bundle */
 async function dirOfStranger({ cluster, issued }: Installed): Promise<string> {
   const texts = await secretTexts(cluster, 'stranger', 'default');
   const { bundle } = await issued('archwright-webhook-client-tls');

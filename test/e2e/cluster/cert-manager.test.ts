@@ -119,7 +119,6 @@ async function policy({ cluster }: Installed, wanted: string): Promise<void> {
   );
 }
 
-/** Both clients send requests to the agent until the end. */
 function startRequests(t: Test, { dirs, askAgent }: Installed) {
   const ending = new AbortController();
   t.teardown(() => ending.abort());

@@ -31,7 +31,6 @@ export async function withDefinitions(cluster: Cluster): Promise<void> {
   }
 }
 
-/** Checks each case and the example. Makes the namespace `shop`. */
 export async function acceptedAndRefused(t: Test, cluster: Cluster): Promise<void> {
   await cluster.createNamespace('shop');
   async function answer(object: object, path: string, fieldValidation: string): Promise<string> {

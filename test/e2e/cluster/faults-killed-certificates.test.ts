@@ -121,14 +121,12 @@ void t.test('a controller is killed at each step of issuing certificates, and at
     return created;
   };
 
-  // A new cluster: no certificates, and no webhook answers.
   for (const name of ['prepared', 'authority-issue', 'issue-webhook']) {
     const step = `certificates/${name}`;
     await victims.kill(step, { settings: lives.first });
     t.same(namesIn(await sound(step)), [], 'nothing is in force before it answers');
   }
 
-  // The webhook answers.
   await victims.kill('webhook-configuration/applied', {
     settings: lives.first,
     meanwhile: async () => {

@@ -138,7 +138,6 @@ async function created(cluster: Cluster, name: string, spec: object, metadata: o
   });
 }
 
-/** @returns the changed pod, or the error as text */
 async function patched(cluster: Cluster, name: string, body: readonly object[]): Promise<Pod | string> {
   try {
     return await cluster.patch<Pod>(`${path}/${name}`, { type: 'json', body });
@@ -148,7 +147,6 @@ async function patched(cluster: Cluster, name: string, body: readonly object[]):
   }
 }
 
-/** The pod with valid names. */
 function valid({ metadata, spec }: Pod): Pod {
   const named = (list: PodSpec['containers'] | undefined, prefix: string): PodSpec['containers'] =>
     (list ?? []).map((container, index) => ({ ...container, name: `${prefix}${index}` }));

@@ -48,7 +48,6 @@ export class Cluster {
   readonly server: string;
   readonly identities: Identities;
   readonly kubeconfig: string;
-  /** For the program's functions. */
   readonly client: KubeClient;
   readonly #plane: ControlPlane;
   readonly #closers: (() => Promise<void>)[] = [];
@@ -63,12 +62,10 @@ export class Cluster {
     this.#plane = plane;
   }
 
-  /** Of each part of the control plane, as it runs now. */
   pids(): ReadonlyMap<string, number> {
     return new Map([...this.#plane.parts].map(([name, { pid }]) => [name, pid]));
   }
 
-  /** Kills the API server, as a crash does. */
   async stopApiServer(): Promise<void> {
     await this.#plane.parts.get('kube-apiserver')?.stop();
   }
@@ -106,7 +103,6 @@ export class Cluster {
     return this.client.delete(path, { signal: patience(), query });
   }
 
-  /** Server-side apply of each document of a YAML text. */
   async applyYaml(text: string): Promise<void> {
     for (const body of parseAllDocuments(text).map((document) => document.toJS() as KubeObject | null)) {
       if (body === null) continue;

@@ -22,10 +22,8 @@ export async function createIdentities(directory: string) {
     ca,
     caFile: await write('ca.crt', ca.cert),
     caKeyFile: await write('ca.key', ca.key),
-    /** Files that prove service accounts. */
     accountKey: await write('sa.key', accounts.privateKey.export({ type: 'pkcs1', format: 'pem' })),
     accountPublicKey: await write('sa.pub', accounts.publicKey.export({ type: 'spki', format: 'pem' })),
-    /** Writes `<name>.crt` and `<name>.key`. */
     issue: async (name: string, options: IssueOptions) => {
       const pair = await ca.issue(options);
       return { cert: await write(`${name}.crt`, pair.cert), key: await write(`${name}.key`, pair.key) };

@@ -57,7 +57,6 @@ export async function mount(t: Test, cluster: Cluster, secretName: string, ms: n
   return dir;
 }
 
-/** The decoded texts of a Secret in archwright's namespace. @throws KubeError */
 export async function secretTexts(
   cluster: Cluster,
   name: string,

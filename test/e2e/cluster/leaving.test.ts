@@ -27,7 +27,6 @@ const controllerSettings = {
   'lease-retry-period': '500ms',
 };
 
-/** Creates a pod with an image that cannot be known. */
 async function createPod(cluster: Cluster, name: string, dryRun = false): Promise<Pod> {
   const pod = podOf(name, '127.0.0.1:1/nobody/knows:1');
   return cluster.post<Pod>('/api/v1/namespaces/default/pods', pod, dryRun ? { dryRun: 'All' } : {});

@@ -82,7 +82,6 @@ export async function differencesFrom(cluster: Cluster, before: Listing): Promis
   );
 }
 
-/** The listing as soon as it is the same twice. */
 export async function steadyListing(cluster: Cluster): Promise<Listing> {
   let last: Listing = new Map();
   const isSame = (found: Listing): boolean => differences(last, (last = found)).length === 0;

@@ -17,7 +17,6 @@ export interface FakeNode {
   readonly pods?: number;
 }
 
-/** The fields of a node that tests read. */
 export interface NodeObject extends Node {
   readonly spec?: { readonly taints?: readonly Taint[] };
   readonly status?: Node['status'] & { readonly conditions?: readonly Condition[] };

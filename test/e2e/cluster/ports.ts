@@ -12,7 +12,6 @@ const first = 20_000;
 const last = 32_000;
 const reservations = join(tmpdir(), 'archwright-e2e-ports');
 
-/** Different free ports, reserved for this process until it ends. */
 export async function freePorts(count: number): Promise<readonly number[]> {
   mkdirSync(reservations, { recursive: true });
   const ports: number[] = [];

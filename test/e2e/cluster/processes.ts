@@ -65,7 +65,6 @@ export function startProcess({ name, program, args, env, logs, cwd }: StartOptio
     name,
     pid: child.pid ?? 0,
     log: (): string => readFileSync(file).subarray(earlierBytes).toString(),
-    /** Calls the listener with each further line of output. */
     onLine: (listener: (line: string) => void): void => void listeners.push(listener),
     /** Resolves with the exit code or the signal's name, when its output is in the file. */
     ended,

@@ -27,7 +27,6 @@ export interface AdmissionOptions {
   readonly failurePolicy?: 'Ignore' | 'Fail';
   readonly images?: Images;
   readonly tls?: TlsDirs;
-  /** Of the webhook. */
   readonly settings?: Settings;
 }
 

@@ -11,7 +11,6 @@ export interface Seen<T> {
   readonly at: number;
 }
 
-/** Enough for a loaded machine. */
 const defaultMs = 30_000;
 const idleMs = 600_000;
 const retryMs = 50;
@@ -39,7 +38,6 @@ export class Watched<T extends KubeObject> {
     await this.#listed.promise.finally(() => clearTimeout(timer));
   }
 
-  /** Calls the listener with each change after it is in `objects`. */
   onChange(listener: (seen: Seen<T>) => void): void {
     this.#listeners.add(listener);
   }

@@ -97,7 +97,6 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   await step(of('every right is used'), () => usesItsRights(helm, values));
 }
 
-/** Pods of a user that end at once. */
 function podsOf(
   kind: 'Deployment' | 'DaemonSet',
   name: string,

@@ -10,7 +10,6 @@ import type { Helm } from './release.ts';
 import { step } from './report.ts';
 import type { World } from './world.ts';
 
-/** Uninstalls, and compares all objects with those before the installation. */
 export async function leaving(world: World, helm: Helm, before: Listing): Promise<void> {
   const { cluster, image } = world;
   await cluster.create(podOf({ name: 'stays', images: [image('plugin/multi')] }));

@@ -42,7 +42,6 @@ export function followLogs() {
     }
   })();
   return {
-    /** All lines so far, each behind the path of its file. */
     text: (): string => {
       look();
       return lines.join('\n');
@@ -51,7 +50,6 @@ export function followLogs() {
   };
 }
 
-/** Of archwright's service accounts. */
 export const audit = auditLog('/tmp', { userGroups: [`system:serviceaccounts:${namespace}`] });
 
 /** Requests that were refused for missing rights, each once. */

@@ -60,7 +60,6 @@ const containerdConfig = {
 `,
 } as const;
 
-/** Makes the box a machine that can be a node. */
 export function prepareMachine(): void {
   const run = (program: string, ...args: string[]): void => void execFileSync(program, args);
   // The box mounts itself there for agents outside of containers; here they run in containers.
@@ -77,7 +76,6 @@ export function prepareMachine(): void {
 export interface RealNodeOptions {
   readonly programs: Programs;
   readonly cluster: Cluster;
-  /** Control group that holds all others. */
   readonly cgroup: string;
   readonly labels: Readonly<Record<string, string>>;
 }

@@ -59,7 +59,6 @@ export async function startRegistries(programs: Programs) {
   let layouts = 0;
   return {
     hosts,
-    /** Of a registry that does not listen. */
     goneHost: 'gone.example:9',
     passwords,
     copy,

@@ -16,7 +16,6 @@ interface Outcome {
 /** No command of these tests takes so long; a loaded machine gets more. */
 const timeoutMs = 360_000;
 
-/** Runs a program to its end. @param input its standard input */
 function runCommand(
   program: string,
   args: readonly string[],

@@ -84,7 +84,6 @@ export function cardValues({ own, registries }: World): object {
   };
 }
 
-/** The image, and the node that can run it. */
 export function onRealNode(own: World['own']): object {
   return {
     image: own,

@@ -22,7 +22,6 @@ const answerMs = 120_000;
 /** Read once: the repository may change meanwhile. */
 const { version, commit } = sourceOf();
 
-/** Input files for both, by the same relative paths. */
 const files: Readonly<Record<string, string>> = {
   'good.toml': 'schedulableArchitectures = ["amd64", "arm64"]\npreferredArchitecture = "arm64"\n',
   'bad.toml': 'preferedArchitecture = "arm64"\n',

@@ -11,7 +11,6 @@ export interface Unpacked {
   readonly entrypoint: readonly string[];
   /** `NAME=value` */
   readonly env: readonly string[];
-  /** `uid:gid` */
   readonly user: string;
   readonly labels: Readonly<Record<string, string>>;
 }

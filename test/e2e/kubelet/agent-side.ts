@@ -14,7 +14,6 @@ export type AgentSide = Awaited<ReturnType<typeof openAgentSide>>;
 /** A plugin that hangs is killed after a minute. */
 const deadlineMs = 90_000;
 
-/** @param kubeconfig for tokens of service accounts */
 export async function openAgentSide(
   { hostRoot, plugins, serviceAccountTokens = false }: Setup,
   registries: Registries,

@@ -10,9 +10,7 @@ export interface Difference {
   readonly deviation?: string;
 }
 
-/** The facts of the case that deviations depend on. */
 export interface Circumstances {
-  /** Plugins that require tokens of service accounts. */
   readonly tokenPlugins: ReadonlySet<string>;
   /** Plugins with answers that are cached for each token. */
   readonly byToken: ReadonlySet<string>;
@@ -52,7 +50,6 @@ const ownWords: readonly (readonly [kubelet: RegExp, agent: RegExp])[] = [
   [/^plugin binary executable {2}did not exist$/, /^left out: plugin binary executable \S+ did not exist$/],
 ];
 
-/** The reason why a configuration is refused. */
 export function compareVerdict(kubelet: string, agent: string): Difference[] {
   if (kubelet === agent) return [];
   const ours = ownWords.some(([theirs, own]) => theirs.test(kubelet) && own.test(agent));

@@ -24,7 +24,6 @@ const nodeName = 'box';
 /** Starting a kubelet takes longer than a pod; its files stay the same for its whole life. */
 const casesPerSetup = 10;
 
-/** @param cases number of generated ones */
 function setups(seed: number, cases: number): readonly Setup[] {
   const random = createRandom(seed);
   const generated = Array.from({ length: Math.ceil(cases / casesPerSetup) }, (_, index) =>

@@ -60,7 +60,6 @@ export async function openKubeletSide(client: KubeClient, nodeName: string, regi
   }
 
   return {
-    /** Makes service accounts. */
     prepare: async ({ accounts = {} }: Setup): Promise<void> => {
       for (const [name, annotations] of Object.entries(accounts)) {
         await create('serviceaccounts', { metadata: { name, annotations } });

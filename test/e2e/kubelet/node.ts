@@ -15,7 +15,6 @@ export interface NodeOptions {
   readonly kubeconfig: string;
   /** Parent of all control groups. */
   readonly cgroup: string;
-  /** Certificates that containerd trusts. */
   readonly caFile: string;
 }
 
@@ -93,7 +92,6 @@ export function startKubelet(node: NodeOptions, options: KubeletOptions): Runnin
   return startProcess({ name: 'kubelet', program, args, env: options.env, cwd: '/', logs: '/tmp' });
 }
 
-/** Waits until the kubelet's health endpoint answers. */
 export async function kubeletReady(kubelet: Running): Promise<void> {
   await ready(kubelet, async () => (await fetch('http://127.0.0.1:10248/healthz')).ok);
 }

@@ -55,7 +55,6 @@ export function installPlugins(behaviors: Readonly<Record<string, Behavior>>): v
   }
 }
 
-/** All runs so far, in order. */
 export function recordedRuns(): Run[] {
   if (!existsSync(home)) return [];
   return readdirSync(home)
@@ -86,15 +85,12 @@ export interface Observation {
   readonly runs: readonly Run[];
   /** Users that the registry or its token server got, without immediate repetition; empty: anonymous. */
   readonly presented: readonly string[];
-  /** Whether the registry got a request. */
   readonly asked: boolean;
   /** `pulled`, or why not: one class for each attempt. */
   readonly outcome: readonly string[];
-  /** The error text. */
   readonly message: string;
 }
 
-/** The time span of one image. */
 export interface Stretch {
   readonly side: Side;
   readonly reference: Reference | undefined;
@@ -133,7 +129,6 @@ export function referenceOf(image: string): Reference | undefined {
   }
 }
 
-/** The image in a plugin's request. */
 export function imageOf({ stdin }: Run): string {
   try {
     return (JSON.parse(stdin) as { image?: string }).image ?? '';

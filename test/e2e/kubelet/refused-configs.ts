@@ -3,16 +3,13 @@ import { pluginConfig, providersFile, type Provider } from './setup.ts';
 
 export interface RefusedConfig {
   readonly name: string;
-  /** Path → content. */
   readonly files: Readonly<Record<string, string>>;
   readonly isDirectory?: boolean;
-  /** Names of installed programs. */
   readonly programs?: readonly string[];
 }
 
 const good: Provider = { matchImages: ['registry.example'] };
 
-/** @param name of its program */
 function provider(more: Partial<Provider>, name = 'good'): string {
   return providersFile([[name, { ...good, ...more }]]);
 }

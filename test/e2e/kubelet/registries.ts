@@ -11,11 +11,9 @@ import { users, type CaseImage } from './setup.ts';
 
 export type Side = 'kubelet' | 'agent';
 
-/** The compared part of a request. */
 export interface Seen {
   readonly at: number;
   readonly side: Side;
-  /** Of the image. */
   readonly domain: string;
   /** Path below the domain. */
   readonly repository: string;
@@ -68,7 +66,6 @@ export async function startRegistries() {
       if (absent === true || reference === undefined) return;
       serverOf(reference.domain).push(reference.path, reference.tag ?? 'latest', content);
     },
-    /** All requests so far, in order. */
     seen: (): readonly Seen[] =>
       Object.values(servers)
         .flatMap(({ requests }) => requests.map(readRequest))

@@ -20,7 +20,6 @@ import {
   type Setup,
 } from './setup.ts';
 
-/** A line of the report. */
 export interface CaseReport {
   readonly setup: string;
   readonly name: string;
@@ -35,7 +34,6 @@ function report(line: CaseReport): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-/** Replaces the node's files by those of the setup. */
 function prepare({ files, plugins }: Setup): void {
   for (const path of [...dockerConfigs, pluginConfig]) rmSync(path, { force: true, recursive: true });
   write(files);

@@ -10,7 +10,6 @@ export interface Setup {
   readonly hostRoot: '/' | '/host';
   /** Variables of the kubelet besides HOME and PATH. */
   readonly env: Readonly<Record<string, string>>;
-  /** Path → content. */
   readonly files: Readonly<Record<string, string>>;
   readonly plugins?: Plugins;
   /** Service accounts besides `default`: name → annotations. */
@@ -32,11 +31,9 @@ export interface Behavior {
   readonly stdout: string;
   readonly stderr?: string;
   readonly exit?: number;
-  /** Never ends. */
   readonly hangs?: boolean;
   /** Whether this is a failure, after which the agent backs the plugin off. */
   readonly failing?: boolean;
-  /** Requires a token of the pod's service account. */
   readonly wantsToken?: boolean;
   /** Its answers are cached for each token. */
   readonly rememberedByToken?: boolean;
@@ -153,7 +150,6 @@ export function answers(
 export interface Provider {
   readonly matchImages: readonly string[];
   readonly defaultCacheDuration?: string;
-  /** Of the protocol with the plugin. */
   readonly version?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;

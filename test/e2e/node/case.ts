@@ -7,7 +7,6 @@ import type { Behavior, Stock } from './registry.ts';
 export type NodeFiles = Readonly<Record<string, string>>;
 
 export interface Case {
-  /** For messages and the name of the repository. */
   readonly name: string;
   /** Read by containerd at its start: `/etc/containerd/config.toml` and its imports. */
   readonly configuration: NodeFiles;
@@ -18,7 +17,6 @@ export interface Case {
   /** The end of the reference. With both, the digest counts. */
   readonly by: 'tag' | 'digest' | 'both';
   readonly image: ImageKind;
-  /** As the kubelet passes it on. */
   readonly auth: PullAuth | undefined;
   /** Host → behavior; others answer 404. */
   readonly behaviors: ReadonlyMap<string, Behavior>;
@@ -46,7 +44,6 @@ const platforms = {
 } as const satisfies Record<string, readonly [string, ...string[]]>;
 export type ImageKind = keyof typeof platforms;
 
-/** @param label makes otherwise equal images differ */
 function makeImage(kind: ImageKind, label: string): Content {
   const config = { Labels: { title: label } };
   const [first] = platforms[kind];

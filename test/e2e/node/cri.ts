@@ -4,7 +4,6 @@ import { loadSync } from '@grpc/proto-loader';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A credential as the kubelet passes it on. */
 export interface PullAuth {
   readonly username: string;
   readonly password: string;

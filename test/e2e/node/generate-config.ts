@@ -8,7 +8,6 @@ import type { Places } from './world.ts';
 
 export interface GeneratedConfig {
   readonly files: NodeFiles;
-  /** Directories of hosts that the configuration names. */
   readonly roots: readonly string[];
 }
 

@@ -87,7 +87,6 @@ function certificateDirectory({ random, certificates }: HostsContext, directory:
   return Object.fromEntries(Object.entries(files).map(([name, content]) => [join(directory, name), content]));
 }
 
-/** A hosts.toml; some are broken. */
 function hostsToml(context: HostsContext): string {
   const { random, places, namespace } = context;
   const lines: string[] = [];

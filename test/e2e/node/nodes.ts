@@ -23,7 +23,6 @@ const hostDirectories = ['etc/containerd', 'etc/docker'] as const;
 /** In memory containerd's database is several times faster. */
 const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
-/** @param certificates files that are there in every case */
 export function createNode(program: ContainerdProgram, world: World, certificates: NodeFiles) {
   const root = mkdtempSync(join(base, 'archwright-node-'));
   prepareNode(root);
@@ -64,7 +63,6 @@ export function createNode(program: ContainerdProgram, world: World, certificate
   }
 
   return {
-    /** Runs one case. A changed configuration restarts containerd. */
     run: async (about: Case): Promise<Compared> => {
       if (!warm) {
         lay({ ...about, configuration: { '/etc/containerd/config.toml': 'version = 2\n' }, hosts: {} });

@@ -36,7 +36,6 @@ export interface Observed extends Result {
   readonly requests: readonly Recorded[];
 }
 
-/** @param object tag or digest of the reference */
 export function observe(requests: readonly Recorded[], object: string, result: Result): Observed {
   const resolving = untilResolved(requests, object);
   const visits = visitsOf(resolving, object);

@@ -38,7 +38,6 @@ export interface Behavior {
   readonly plainRealm?: string;
 }
 
-/** Contents of a case's registries: one repository; tags and digests → documents, others for `stale`. */
 export interface Stock {
   readonly repository: string;
   readonly objects: ReadonlyMap<string, Content>;
@@ -103,7 +102,6 @@ export function respond(exchange: Exchange): void {
   });
 }
 
-/** A connection to a host, before any request. */
 export function connection(host: string): Recorded {
   const nothing = { path: '', ns: '', object: '', authorization: '', headers: '', asked: '', leadsTo: '' };
   return { ...nothing, scheme: 'https', host, method: 'CONNECT', kind: 'connection', status: 'dropped' };

@@ -6,7 +6,6 @@ export interface Unexplained {
   readonly difference: Difference;
 }
 
-/** @returns a text for each kind of difference */
 export function report(unexplained: readonly Unexplained[]): string {
   const groups = Map.groupBy(unexplained, ({ difference: { kind, containerd, agent } }) =>
     kind === 'outcome' ? `outcome, containerd: ${containerd}, agent: ${agent}` : kind,

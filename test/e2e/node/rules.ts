@@ -150,7 +150,6 @@ function hostOf(where: string): string {
   return URL.parse(where)?.host || where.replace(/: .*$/, '');
 }
 
-/** HEAD works; GET fails or returns another document. */
 function isBad(behavior: Behavior | undefined): boolean {
   const { answer } = behavior ?? {};
   return answer === 'get-500' || answer === 'cut' || answer === 'forged';

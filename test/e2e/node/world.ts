@@ -149,7 +149,6 @@ export async function createWorld() {
     /** The client certificate that `mutual` requires. */
     client: await clientCa.issue({ cn: 'node', client: true }),
     env: { HTTPS_PROXY: `http://${proxy}`, HTTP_PROXY: `http://${proxy}` },
-    /** Requests since the last `arrange`. */
     records,
     /** Sets the behavior of each host (default: 404) and clears the records. */
     arrange: (newStock: Stock, newBehaviors: ReadonlyMap<string, Behavior>): void => {

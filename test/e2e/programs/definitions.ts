@@ -38,7 +38,6 @@ const sources: readonly Source[] = [
   },
 ];
 
-/** The definitions that cert-manager needs to run. */
 const runningCertManager: Source = {
   name: 'cert-manager-running',
   ...certManager,
@@ -47,7 +46,6 @@ const runningCertManager: Source = {
   ),
 };
 
-/** One YAML text for each definition that the chart needs. */
 export function foreignDefinitions(): readonly string[] {
   return sources.flatMap((source) => textsOf(source));
 }

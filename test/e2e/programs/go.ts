@@ -45,7 +45,6 @@ interface Downloaded {
   readonly GoMod: string;
 }
 
-/** Downloads a module into the Go module cache. */
 export function downloadModule(
   { path, version }: Pick<GoModule, 'path' | 'version'>,
   cwd: string,

@@ -98,7 +98,6 @@ function folderOf(version: string): string {
   return join(cache, `kubernetes-${version}`);
 }
 
-/** @param version such as `v1.36.3` */
 export function kubernetesModule(version: string): GoModule {
   const stamp = { gitVersion: version, gitMajor: '1', gitMinor: version.split('.')[1] ?? '' };
   const ldflags = Object.entries(stamp).map(

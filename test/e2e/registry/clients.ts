@@ -80,7 +80,6 @@ export function createClients(options: {
   }
 
   return {
-    /** A docker configuration file with the credentials, as `docker login` writes it. */
     login,
     /** Pushes an OCI layout by crane, which takes nested indexes and artifacts as they are, or by skopeo, which converts to a format. */
     push: async (layout: string, image: string, how: 'crane' | 'oci' | 'v2s2'): Promise<void> => {

@@ -44,7 +44,6 @@ const images: Readonly<Record<string, readonly ['oci' | 'v2s2' | 'crane', readon
   artifact: ['crane', [], helmChart()],
 };
 
-/** Debian's registry 2.8, and version 3. */
 const programs = {
   'docker-registry': () => debianProgram('docker-registry'),
   distribution: distributionProgram,

@@ -24,7 +24,6 @@ export interface RegistryOptions {
   /** Clients need a certificate of this authority; `probe` is one. */
   readonly clients?: { readonly ca: string; readonly probe: PemPair };
   readonly auth: Auth;
-  /** Pull-through cache of this registry. */
   readonly upstream?: { readonly remoteurl: string; readonly username: string; readonly password: string };
 }
 

@@ -22,10 +22,8 @@ export const words = (text: string, ...more: readonly string[]): string[] => [..
 /** No input of the size that is generated here may take longer; the slowest takes a few milliseconds on a quiet machine. */
 export const maxInputMs = 2000;
 
-/** Longer inputs only take longer to generate. */
 const maxPieces = 40;
 
-/** An input that broke a rule; `message` says which. */
 export class FuzzFinding extends Error {
   readonly code = 'finding';
   readonly temporary = false;
@@ -50,7 +48,6 @@ export async function feed({ feed, expected }: FuzzTarget, input: Buffer): Promi
   if (took > maxInputMs) throw new FuzzFinding(`took ${Math.round(took)} ms`);
 }
 
-/** The property that no input breaks a target. */
 export function property(target: FuzzTarget): fc.IAsyncProperty<[Buffer]> {
   return fc.asyncProperty(inputs(target), (input) => feed(target, input));
 }

@@ -2,7 +2,6 @@
 import type { KubeRequest } from '../kube-server.ts';
 
 export interface StoreRequest extends KubeRequest {
-  /** The method, or `WATCH` for a watch. */
   readonly verb: string;
   readonly json: unknown;
 }
@@ -19,7 +18,6 @@ export interface Fault {
   readonly causes?: boolean;
   /** `Retry-After`, seconds. */
   readonly retryAfter?: number;
-  /** The connection is reset before anything happens. */
   readonly reset?: boolean;
   /** The request is carried out and the connection is reset instead of an answer. */
   readonly lost?: boolean;

@@ -16,13 +16,11 @@ export interface StoredObject extends KubeObject {
   readonly status?: unknown;
 }
 
-/** One change; a watch makes its events of these. */
 export interface StoreChange {
   readonly version: number;
   readonly collection: string;
   readonly namespace: string;
   readonly before: StoredObject | undefined;
-  /** Undefined after a deletion. */
   readonly after: StoredObject | undefined;
   /** The object as an event shows it: after a deletion the last state with the version of the deletion. */
   readonly shown: StoredObject;
@@ -31,7 +29,6 @@ export interface StoreChange {
 /** Versions start here, so that 0 and 1 are surely no real ones. */
 const firstVersion = 1000;
 
-/** A time as the API server writes it. */
 export const timestamp = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 
 export class Objects {

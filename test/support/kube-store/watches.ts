@@ -45,12 +45,10 @@ export class Watches {
     response.on('close', () => this.#open.delete(watch));
   }
 
-  /** Open watches of a collection path, or all. */
   count(path?: string): number {
     return this.#of(path).length;
   }
 
-  /** Sends a bookmark on each watch that wanted them. */
   bookmark(): void {
     for (const watch of this.#open) {
       const { resource, apiVersion } = watch.target;

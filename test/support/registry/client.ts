@@ -57,7 +57,6 @@ export function lookupOf(where: readonly Place[], changes: Partial<ManifestLooku
   };
 }
 
-/** Looks up `library/app:v1` at one or several registries or endpoints. */
 export function lookUp(
   client: RegistryClient,
   where: Place | readonly Place[],

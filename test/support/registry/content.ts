@@ -68,9 +68,7 @@ export function platformOf(text: string): Record<string, string> {
 
 interface ImageOptions {
   readonly flavor?: 'oci' | 'docker';
-  /** Makes otherwise equal images differ. */
   readonly label?: string;
-  /** Replaces members of the config document. */
   readonly config?: Readonly<Record<string, unknown>>;
 }
 
@@ -91,7 +89,6 @@ export function image(platform: string, options: ImageOptions = {}): Content {
   return manifest(config, [layer], docker ? 'docker' : 'oci');
 }
 
-/** A manifest over a config and layers of any kind. */
 export function manifest(
   config: Content,
   layers: readonly Content[],

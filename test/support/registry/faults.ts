@@ -43,7 +43,6 @@ export type Fault =
   /** Headers that never end: one byte each `everyMs`. */
   | { readonly kind: 'drip-headers'; readonly everyMs: number }
   | { readonly kind: 'redirect'; readonly to: string; readonly status?: number }
-  /** The right body, compressed although nobody asked. */
   | { readonly kind: 'gzip' }
   /** A header block of about so many bytes. */
   | { readonly kind: 'huge-headers'; readonly bytes: number };
@@ -73,7 +72,6 @@ export class Faults {
     this.#rules = [];
   }
 
-  /** The fault of this request, counted. */
   strike(method: string, path: string): Fault | undefined {
     const entry = this.#rules.find(
       ({ rule, left }) =>
@@ -93,7 +91,6 @@ export function send(response: ServerResponse, answer: Answer, head: boolean): v
   response.end(head ? undefined : answer.body);
 }
 
-/** Sends an answer as the fault spoils it. */
 export function spoil(response: ServerResponse, answer: Answer, head: boolean, fault: Fault): void {
   // The response itself has none yet where the one before it on the connection is not quite over.
   const { socket } = response.req;

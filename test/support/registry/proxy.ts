@@ -12,7 +12,6 @@ export interface TestProxyOptions {
   readonly connectAnswer?: string;
 }
 
-/** Starts a proxy that sends everything to one server. */
 export async function startTestProxy(options: TestProxyOptions) {
   /** `CONNECT host:port` or `GET http://…`, with the Proxy-Authorization of the request. */
   const requests: { readonly line: string; readonly authorization: string | undefined }[] = [];

@@ -53,7 +53,6 @@ export class Recorder {
   }
 }
 
-/** Whether a response went out whole. */
 export function ending(response: ServerResponse): Promise<'answered' | 'aborted'> {
   return new Promise((resolve) => {
     response.once('close', () => resolve(response.writableFinished ? 'answered' : 'aborted'));

@@ -54,7 +54,6 @@ export interface TestRegistry extends Pick<Recorder, 'waitFor' | 'counts'> {
   /** `127.0.0.1:port`, or where it was told to listen. */
   readonly host: string;
   readonly port: number;
-  /** `https://127.0.0.1:port`. */
   readonly url: string;
   /** The CA to trust, PEM; empty for plain HTTP. */
   readonly ca: string;
@@ -65,7 +64,6 @@ export interface TestRegistry extends Pick<Recorder, 'waitFor' | 'counts'> {
    * @param namespace where given, it is served only to requests with `?ns=<namespace>`, as a mirror does
    */
   push(repository: string, tag: string, content: Content, namespace?: string): void;
-  /** Forgets the requests, not the content. */
   clearRequests(): void;
   close(): Promise<void>;
 }
@@ -77,7 +75,6 @@ async function certify(tls: TestRegistryOptions['tls'], options: IssueOptions) {
   return tls === undefined ? sharedServer(options) : { ca: tls, pair: await tls.issue(options) };
 }
 
-/** Starts a registry, on a free port of 127.0.0.1 where nothing else is said. */
 export async function startTestRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
   const listen = options.listen ?? { address: '127.0.0.1', port: 0 };
   const store = new Map<string, Content>();

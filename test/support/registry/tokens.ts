@@ -9,7 +9,6 @@ export interface IssuerOptions {
   readonly access?: (user: string | undefined, repository: string) => boolean;
   /** `expires_in` of the answer; left out of it where undefined (then 60 s, as the protocol says). */
   readonly lifetimeSeconds?: number;
-  /** Methods that are answered; the others get 404. Both by default. */
   readonly accepts?: readonly ('GET' | 'POST')[];
   /** Name of the member with the token; both by default. */
   readonly member?: 'token' | 'access_token';

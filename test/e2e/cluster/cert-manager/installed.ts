@@ -78,7 +78,6 @@ export async function install(t: Test, settings: Settings = {}) {
   const webhooksFile = join(config, 'webhooks.yaml');
   /** Applies the chart's objects again, as `helm upgrade` would. @param certManager the value of that name */
   const apply = async (certManager: object): Promise<void> => {
-    // A busy machine needs more than the default time.
     const values = { certificates: 'certManager', certManager, failurePolicy: 'Fail', timeoutSeconds: 10 };
     const all = objectsOf(render('helm3', values));
     await cluster.applyYaml(

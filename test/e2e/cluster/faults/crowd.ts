@@ -27,7 +27,6 @@ export const maxGateMs = 15_000;
 export const graceMs = 30_000;
 export const kinds = [['arm64'], ['amd64', 's390x'], ['s390x'], ['amd64', 'arm64']] as const;
 
-/** Creates pods. The registry does not answer for their images until `release`. */
 export async function createCrowd(t: Test, { cluster, images, pods }: Ground, options: CrowdOptions) {
   const { name, count, withUnknown = false } = options;
   const references = kinds.map((architectures, index) =>
@@ -56,14 +55,12 @@ export async function createCrowd(t: Test, { cluster, images, pods }: Ground, op
 
   return {
     names: wanted.map((one) => one.name),
-    /** Makes the registry answer for their images. */
     release: (): void => {
       clear();
       known.resolve();
     },
     gated: (): Promise<boolean> =>
       pods.until(`${name}: all are gated`, () => wanted.every((one) => isGated(now(one.name)))),
-    /** Waits until all are bound, and checks each. */
     end: async (): Promise<void> => {
       const left = Math.max(1000, maxGateMs + graceMs - (performance.now() - created));
       await allPlaced(t, pods, name, wanted, left);
@@ -110,7 +107,6 @@ function summary(pod: PodNow | undefined): unknown {
 
 const everyMs = 250;
 
-/** Starts it. A refused pod is a fault of the webhook or of its certificate. */
 export function startLoad(t: Test, { cluster, images, pods }: Ground) {
   const ending = new AbortController();
   const refused: string[] = [];

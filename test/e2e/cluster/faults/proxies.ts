@@ -88,7 +88,6 @@ export async function startStorm(cluster: Cluster, cn: string) {
   await once(server, 'listening');
   const storm = {
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** The answer for a request; `undefined`: the real one. */
     rule: (_method: string, _path: string): StormAnswer | undefined => undefined,
     struck,
     close: async (): Promise<void> => {

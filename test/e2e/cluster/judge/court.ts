@@ -26,7 +26,6 @@ export function pushImages(images: Images): ReadonlyMap<string, string> {
   return references;
 }
 
-/** Adds delays and errors for images that become known later. */
 export function makeTrouble({ troubled }: Images): void {
   troubled.faults.clear();
   for (const { repository, knowledge } of judgeImages) {

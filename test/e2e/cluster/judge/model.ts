@@ -32,7 +32,6 @@ export function nodesWithoutUs({ pod: { spec } }: Case): readonly string[] {
 
 export interface Expected {
   readonly may: readonly string[];
-  /** Whether it must be bound to one of them. */
   readonly must: boolean;
   readonly mayBeRefused: boolean;
 }
