@@ -1,17 +1,7 @@
 /** Clocks for tests: time passes only when the test says so. */
 import { systemClock, type Clock } from '../../src/async/clock.ts';
 
-export interface FakeClock extends Clock {
-  /** Lets time pass. Timers that are due run in order, each at its own time. */
-  advance(ms: number): Promise<void>;
-  /** Lets time pass until the next timer is due; none: nothing happens. */
-  advanceToNext(): Promise<void>;
-  /** Lets time pass as for a suspended process: all at once, then the timers that are due. */
-  jump(ms: number): Promise<void>;
-  setWall(ms: number): void;
-  /** Timers and sleeps that have not ended yet. */
-  readonly pending: number;
-}
+export type FakeClock = ReturnType<typeof createFakeClock>;
 
 interface Entry {
   readonly at: number;
@@ -23,7 +13,7 @@ const wallStart = Date.parse('2026-11-01T00:00:00Z');
 const monotonicStart = 5_000_000;
 
 /** A fake clock that starts on 2026-11-01. `random` is 0.5 unless given. */
-export function createFakeClock(random = (): number => 0.5): FakeClock {
+export function createFakeClock(random = (): number => 0.5) {
   let monotonic = monotonicStart;
   let wallOffset = wallStart - monotonicStart;
   const entries = new Set<Entry>();
@@ -44,11 +34,11 @@ export function createFakeClock(random = (): number => 0.5): FakeClock {
   }
 
   return {
-    now: () => monotonic + wallOffset,
-    monotonic: () => monotonic,
+    now: (): number => monotonic + wallOffset,
+    monotonic: (): number => monotonic,
     random,
     timer,
-    sleep: (ms, signal) =>
+    sleep: (ms: number, signal: AbortSignal): Promise<void> =>
       new Promise((resolve, reject) => {
         const onAbort = (): void => {
           cancel();
@@ -61,7 +51,8 @@ export function createFakeClock(random = (): number => 0.5): FakeClock {
         if (signal.aborted) onAbort();
         else signal.addEventListener('abort', onAbort, { once: true });
       }),
-    advance: async (ms) => {
+    /** Lets time pass. Timers that are due run in order, each at its own time. */
+    advance: async (ms: number): Promise<void> => {
       const end = monotonic + ms;
       for (;;) {
         await settle();
@@ -73,19 +64,22 @@ export function createFakeClock(random = (): number => 0.5): FakeClock {
       monotonic = end;
       await settle();
     },
-    advanceToNext: async () => {
+    /** Lets time pass until the next timer is due; none: nothing happens. */
+    advanceToNext: async (): Promise<void> => {
       if (entries.size === 0) return;
       monotonic = Math.max(monotonic, Math.min(...[...entries].map((entry) => entry.at)));
       await runDue();
     },
-    jump: async (ms) => {
+    /** Lets time pass as for a suspended process: all at once, then the timers that are due. */
+    jump: async (ms: number): Promise<void> => {
       monotonic += ms;
       await runDue();
     },
-    setWall: (ms) => {
+    setWall: (ms: number): void => {
       wallOffset = ms - monotonic;
     },
-    get pending() {
+    /** Timers and sleeps that have not ended yet. */
+    get pending(): number {
       return entries.size;
     },
   };

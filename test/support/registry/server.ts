@@ -49,24 +49,7 @@ export interface TestRegistryOptions {
   readonly head?: boolean;
 }
 
-export interface TestRegistry extends Pick<Recorder, 'waitFor' | 'counts'> {
-  readonly requests: readonly RecordedRequest[];
-  /** `127.0.0.1:port`, or where it was told to listen. */
-  readonly host: string;
-  readonly port: number;
-  readonly url: string;
-  /** The CA to trust, PEM; empty for plain HTTP. */
-  readonly ca: string;
-  readonly faults: Faults;
-  readonly connections: number;
-  /**
-   * Stores a document with all that belongs to it, and tags the top.
-   * @param namespace where given, it is served only to requests with `?ns=<namespace>`, as a mirror does
-   */
-  push(repository: string, tag: string, content: Content, namespace?: string): void;
-  clearRequests(): void;
-  close(): Promise<void>;
-}
+export type TestRegistry = Awaited<ReturnType<typeof startTestRegistry>>;
 
 type ReceivedRequest = Omit<RecordedRequest, 'status'>;
 
@@ -75,7 +58,7 @@ async function certify(tls: TestRegistryOptions['tls'], options: IssueOptions) {
   return tls === undefined ? sharedServer(options) : { ca: tls, pair: await tls.issue(options) };
 }
 
-export async function startTestRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
+export async function startTestRegistry(options: TestRegistryOptions = {}) {
   const listen = options.listen ?? { address: '127.0.0.1', port: 0 };
   const store = new Map<string, Content>();
   const recorder = new Recorder();
@@ -222,6 +205,10 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
     });
   }
 
+  /**
+   * Stores a document with its parts, and tags the top.
+   * @param namespace if given, it is served only to requests with `?ns=<namespace>`, as a mirror does
+   */
   function push(repository: string, tag: string, content: Content, namespace = ''): void {
     const keep = (part: Content): void => {
       store.set(`${namespace} ${repository} ${part.digest}`, part);
@@ -232,20 +219,24 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   }
 
   return {
+    /** `127.0.0.1:port`, or the address and port of `listen`. */
     host,
     port,
     url,
+    /** The CA to trust, PEM; empty for plain HTTP. */
     ca: certified?.ca.cert ?? '',
     faults,
-    requests: recorder.requests,
-    waitFor: (matches) => recorder.waitFor(matches),
-    counts: () => recorder.counts(),
-    clearRequests: () => recorder.clear(),
-    get connections() {
+    requests: recorder.requests as readonly RecordedRequest[],
+    waitFor: (matches: (request: RecordedRequest) => boolean): Promise<RecordedRequest> =>
+      recorder.waitFor(matches),
+    counts: (): Record<string, number> => recorder.counts(),
+    clearRequests: (): void => recorder.clear(),
+    /** Number of connections that are open now. */
+    get connections(): number {
       return sockets.size;
     },
     push,
-    close: async () => {
+    close: async (): Promise<void> => {
       if (!server.listening) return;
       const closed = once(server, 'close');
       server.close();
