@@ -4,6 +4,7 @@ import { systemClock } from '../src/async/clock.ts';
 import { watchBrokenImages } from '../src/cluster/broken-images.ts';
 import { startHealth } from '../src/serving/health.ts';
 import { connectCluster } from '../src/cluster/cluster.ts';
+import { openAdmissionPaths } from '../src/webhook/admission-paths.ts';
 import { startWebhook } from '../src/webhook/webhook.ts';
 import { followPolicies } from './wiring/cluster-policies.ts';
 import { openImageFacts } from './wiring/image-facts.ts';
@@ -59,9 +60,15 @@ async function run(invocation: Invocation): Promise<number> {
     },
     opened,
   );
+  const { webhookPathDir, webhookClientCa } = configuration;
+  const paths =
+    webhookPathDir === undefined ? undefined : await openAdmissionPaths({ dir: webhookPathDir, log });
+  if (paths) opened.defer(() => paths.close());
   const webhook = await startWebhook({
     listen: configuration.listen,
     tlsDir: configuration.tlsDir,
+    clientCaFile: webhookClientCa,
+    paths,
     inlineBudgetMs: () => live.current().inlineBudget,
     pullSecretCacheMs: configuration.pullSecretCacheTime,
     policies: followed.policies,

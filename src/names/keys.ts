@@ -16,3 +16,14 @@ export const keys = {
   betaArchitectureLabel: 'beta.kubernetes.io/arch',
   hostnameLabel: 'kubernetes.io/hostname',
 } as const;
+
+/** Keys of the Secret with the unguessable part of the webhook's path. */
+export const pathSecretKeys = {
+  current: 'current',
+  /** Accepted too, until the next rotation. */
+  previous: 'previous',
+  /** RFC 3339, when `current` was made. */
+  rotated: 'rotated',
+  /** Key of the records' seals; it never changes. */
+  recordKey: 'record-key',
+} as const;

@@ -1,11 +1,12 @@
 /**
- * Reads the body of a request into one buffer, with a limit in bytes and a deadline. After a refusal, the rest of the body is read for a
- * moment, so that the client receives the caller's answer.
+ * Reads the body of a request into one buffer, with a limit in bytes, a deadline and a least speed. After a refusal, the rest of the body
+ * is read for a moment, so that the client receives the caller's answer; except when the process is overloaded.
  */
 import type { IncomingMessage } from 'node:http';
+import type { BodyShare } from './body-budget.ts';
 
 export class BodyError extends Error {
-  readonly code: 'too-large' | 'aborted' | 'timeout';
+  readonly code: 'too-large' | 'aborted' | 'timeout' | 'overloaded';
   readonly temporary: boolean;
   readonly where = 'request body';
   constructor(code: BodyError['code'], message: string) {
@@ -20,7 +21,17 @@ export interface BodyLimits {
   readonly maxBytes: number;
   /** From the call to the last byte. */
   readonly timeoutMs: number;
+  /** The body's part of a budget; the caller releases it. */
+  readonly share?: BodyShare;
 }
+
+/** A body may be slow for this long: lost packets are sent again within it. */
+const slowMs = 2000;
+
+/** Then it must have had this speed on average. 7 MiB within the 10 s of a webhook need ten times as much. */
+const leastBytesPerSecond = 64 * 1024;
+
+const checkMs = 500;
 
 /**
  * How long a refused body is read and dropped. If the server closes at once, the kernel resets the connection, and a client that still
@@ -31,7 +42,7 @@ const lingerMs = 1000;
 /**
  * @param request with an unread body
  * @throws BodyError `too-large` as soon as Content-Length or the bytes exceed the limit; `aborted` if the client disconnects or sends
- *   less than its Content-Length; `timeout` after `timeoutMs`
+ *   less than its Content-Length; `timeout` after `timeoutMs`, or if it is slow; `overloaded` if the budget has no room
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   const announced = Number(request.headers['content-length'] ?? 0);
@@ -39,6 +50,9 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
     discard(request);
     return Promise.reject(tooLarge(limits.maxBytes));
   }
+
+  const { share, timeoutMs } = limits;
+  if (share?.grow(announced) === false) return Promise.reject(overloaded());
 
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -49,10 +63,17 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
     let timer: NodeJS.Timeout | undefined;
     // A small body arrives with its headers and is read by now, without a timer.
     queueMicrotask(() => {
-      if (!settled) timer = setTimeout(late, limits.timeoutMs);
+      if (!settled) checkIn(Math.min(slowMs, timeoutMs), 0);
     });
-    function late(): void {
-      refuse(new BodyError('timeout', `the body was not complete after ${limits.timeoutMs} ms`));
+    function checkIn(ms: number, waited: number): void {
+      timer = setTimeout(check, ms, waited + ms);
+    }
+    function check(waited: number): void {
+      if (waited >= timeoutMs)
+        refuse(new BodyError('timeout', `the body was not complete after ${timeoutMs} ms`));
+      else if (size < (waited / 1000) * leastBytesPerSecond)
+        refuse(new BodyError('timeout', `the body is too slow: ${size} bytes after ${waited} ms`));
+      else checkIn(Math.min(checkMs, timeoutMs - waited), waited);
     }
 
     function settle(): boolean {
@@ -64,7 +85,8 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
     function refuse(error: BodyError): void {
       if (!settle()) return;
       chunks.length = 0;
-      discard(request);
+      // The answer closes the connection. Reading on would cost an overloaded process more.
+      if (error.code !== 'overloaded') discard(request);
       reject(error);
     }
     function gone(): void {
@@ -76,6 +98,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
       if (settled) return;
       size += chunk.length;
       if (size > limits.maxBytes) refuse(tooLarge(limits.maxBytes));
+      else if (size > announced && share?.grow(chunk.length) === false) refuse(overloaded());
       else chunks.push(chunk);
     });
     request.on('end', () => {
@@ -90,6 +113,10 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 
 function tooLarge(maxBytes: number): BodyError {
   return new BodyError('too-large', `the body is larger than ${maxBytes} bytes`);
+}
+
+function overloaded(): BodyError {
+  return new BodyError('overloaded', 'too many bodies are in flight; try again');
 }
 
 function discard(request: IncomingMessage): void {

@@ -29,6 +29,8 @@ export interface ServerTls {
   readonly dir: string;
   /** Refuses connections without a client certificate signed by `ca.crt`. */
   readonly clientAuth?: boolean;
+  /** Requests a client certificate of an authority in this file. The handler refuses clients without one (`hasCertificate`). */
+  readonly clientCaFile?: string | undefined;
   /** Interval for reading the directory again without events. */
   readonly pollMs?: number | undefined;
 }
@@ -51,7 +53,7 @@ export interface ServerOptions {
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { listen, tls, log, metrics } = options;
   const address = parseListenAddress(listen);
-  const ca = tls?.clientAuth === true;
+  const ca = tls?.clientCaFile ?? tls?.clientAuth === true;
   const files = tls && (await openTlsFiles({ ...tls, use: 'server', ca, log, metrics }));
   const server = new RunningServer(options, address, files);
   await server.listen();
@@ -147,7 +149,7 @@ export class RunningServer {
     };
     const { handler, tls, log, metrics } = this.#options;
     const { handshakeMs } = limits;
-    const clientAuth = tls?.clientAuth === true;
+    const clientAuth = tls?.clientAuth === true ? 'required' : tls?.clientCaFile ? 'requested' : 'none';
     const server = this.#files
       ? createTlsServer(this.#files, { handler, clientAuth, handshakeMs, log, metrics }, http)
       : createServer(http, handler);

@@ -6,7 +6,7 @@
  * the last good ones stay in force until the files change again, with one log line.
  */
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { liveContent } from '../files/live.ts';
 import { decodeUtf8, readBounded } from '../files/read.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -20,7 +20,7 @@ export interface TlsMaterial {
   /** The certificate and its intermediates. */
   readonly cert: string;
   readonly key: Secret;
-  /** Trusted authorities, if `ca.crt` is required. */
+  /** Trusted authorities, if they are required. */
   readonly ca: string | undefined;
   /** Earliest expiry of the certificate and its intermediates, in milliseconds since 1970. */
   readonly expires: number;
@@ -37,8 +37,8 @@ export interface TlsFiles {
 export interface TlsFilesOptions {
   readonly dir: string;
   readonly use: CertificateUse;
-  /** Whether `ca.crt` is required. */
-  readonly ca: boolean;
+  /** Whether `ca.crt` is required; or another file with the authorities. */
+  readonly ca: boolean | string;
   readonly log: Log;
   readonly metrics?: Metrics | undefined;
   /** Interval for reading the directory again without events. */
@@ -69,7 +69,7 @@ export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> 
   }
 
   const live = await liveContent({
-    dirs: [dir],
+    dirs: typeof options.ca === 'string' ? [dir, dirname(options.ca)] : [dir],
     read: () => loadTlsMaterial(dir, options.ca),
     fingerprint,
     onChange: (material) => {
@@ -108,15 +108,16 @@ export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> 
  * Reads and checks the files once.
  * @throws ServingError `tls-files`; the message has the file and what to do
  */
-export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<TlsMaterial> {
+export async function loadTlsMaterial(dir: string, withCa: boolean | string): Promise<TlsMaterial> {
+  const [caDir, caName] = typeof withCa === 'string' ? [dirname(withCa), basename(withCa)] : [dir, 'ca.crt'];
   // One after the other, so that the error for several missing files is always the same.
   const cert = await read(dir, 'tls.crt');
   const key = await read(dir, 'tls.key');
-  const ca = withCa ? await read(dir, 'ca.crt') : undefined;
+  const ca = withCa === false ? undefined : await read(caDir, caName);
   const certificate = check(dir, 'tls.crt', 'a certificate in PEM', () => new X509Certificate(cert));
   const expires = check(dir, 'tls.crt', 'certificates in PEM', () => earliestExpiry(cert));
   const privateKey = check(dir, 'tls.key', 'an unencrypted private key in PEM', () => createPrivateKey(key));
-  if (ca !== undefined) check(dir, 'ca.crt', 'certificates in PEM', () => new X509Certificate(ca));
+  if (ca !== undefined) check(caDir, caName, 'certificates in PEM', () => new X509Certificate(ca));
   if (!certificate.checkPrivateKey(privateKey)) {
     const message = `${join(dir, 'tls.key')} is not the key of ${join(dir, 'tls.crt')}; issue both together`;
     throw new ServingError('tls-files', dir, message);

@@ -1,7 +1,8 @@
 /** A server for HTTPS, with certificates that change while it runs. */
 import type { RequestListener, Server, ServerOptions as HttpOptions } from 'node:http';
 import { createServer } from 'node:https';
-import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
+import type { Socket } from 'node:net';
+import { createSecureContext, TLSSocket, type SecureContext, type SecureContextOptions } from 'node:tls';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { reveal } from '../telemetry/secret.ts';
@@ -10,8 +11,8 @@ import type { TlsFiles } from './tls-files.ts';
 
 export interface TlsServerOptions {
   readonly handler: RequestListener;
-  /** Refuses connections without a client certificate. */
-  readonly clientAuth: boolean;
+  /** `required`: refuses connections without a client certificate. */
+  readonly clientAuth: 'required' | 'requested' | 'none';
   readonly handshakeMs: number;
   readonly log: Log;
   readonly metrics?: Metrics | undefined;
@@ -29,10 +30,10 @@ export function createTlsServer(
       ...contextOptions(files),
       ALPNProtocols: ['http/1.1'],
       handshakeTimeout: handshakeMs,
-      requestCert: clientAuth,
-      rejectUnauthorized: true,
+      requestCert: clientAuth !== 'none',
+      rejectUnauthorized: clientAuth === 'required',
       // For clients that send a server name; others get the server's own context.
-      ...(clientAuth && { SNICallback: (_name, done) => done(null, partial) }),
+      ...(clientAuth !== 'none' && { SNICallback: (_name, done) => done(null, partial) }),
     },
     handler,
   );
@@ -47,6 +48,14 @@ export function createTlsServer(
     log.debug({ reason: error.message, peer: socket.remoteAddress }, 'TLS handshake failed');
   });
   return server;
+}
+
+/**
+ * Whether a client of a server with `clientCaFile` has shown a certificate that the server trusts. A resumed session counts as authorized
+ * without one (Node 24, `VerifyPeerCertificate`), so the certificate itself must be there.
+ */
+export function hasCertificate(socket: Socket): boolean {
+  return socket instanceof TLSSocket && socket.authorized && socket.getPeerX509Certificate() !== undefined;
 }
 
 /** `setSecureContext` replaces all of these options, so each call needs all of them. */

@@ -1,15 +1,19 @@
-/** The HTTP side of the webhook, on Koa. No body parser: a review is read once, with a limit, and parsed once. */
-import type { IncomingMessage } from 'node:http';
-import { Router } from '@koa/router';
+/**
+ * The HTTP side of the webhook, on Koa. No body parser: a review is read once, with a limit, and parsed once. Anything but a review of the
+ * API server is refused before its body is read, and its connection is closed.
+ */
 import Koa from 'koa';
+import { BodyBudget } from '../serving/body-budget.ts';
 import { BodyError, readBody } from '../serving/body.ts';
 import { probe, type Checks } from '../serving/health.ts';
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import type { Clock } from '../async/clock.ts';
+import { hasCertificate } from '../serving/tls-server.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { AdmissionPaths } from './admission-paths.ts';
 import type { AdmissionCounters, BadRequestReason } from './metrics.ts';
 import type { Mutator } from './mutate.ts';
-import { BadReview, formatReview, parseReview } from './review.ts';
+import { BadReview, formatReview, parsedBytes, parseReview } from './review.ts';
 
 /** An update carries the object twice, each at most 3 MiB (what the API server takes), and 1 MiB of envelope. */
 export const maxReviewBytes = 2 * 3 * 1024 * 1024 + 1024 * 1024;
@@ -17,7 +21,17 @@ export const maxReviewBytes = 2 * 3 * 1024 * 1024 + 1024 * 1024;
 /** A webhook's timeoutSeconds is at most 30, and most are 10: after that no client waits. */
 const defaultBodyTimeoutMs = 10_000;
 
+/**
+ * All bodies that are read or being answered. With the objects parsed from them, they have up to three times as many bytes; the rest of the
+ * process has 130 MiB, and a pod's limit is 384 MiB.
+ */
+export const maxBodiesBytes = 64 * 1024 * 1024;
+
 const statusByReason: Readonly<Record<BadRequestReason, number>> = {
+  path: 404,
+  method: 405,
+  'no-certificate': 403,
+  overloaded: 503,
   body: 408,
   'too-large': 413,
   'content-type': 400,
@@ -25,90 +39,120 @@ const statusByReason: Readonly<Record<BadRequestReason, number>> = {
   'not-a-review': 400,
 };
 
-export function createApp(options: {
+/** Refusals before or during the body: whoever sent it is no API server, or the process has no room. */
+const closing: ReadonlySet<BadRequestReason> = new Set(['path', 'method', 'no-certificate', 'overloaded']);
+
+export interface AppOptions {
   readonly mutator: Pick<Mutator, 'mutate'>;
+  readonly paths: AdmissionPaths;
+  /** Whether a review needs a client certificate. */
+  readonly needsCertificate: boolean;
   readonly inlineBudgetMs: () => number;
   readonly ready: Checks;
   readonly counters: AdmissionCounters;
   readonly clock: Clock;
   readonly log: Log;
   readonly bodyTimeoutMs?: number | undefined;
-}): Koa {
-  const { mutator, counters, clock, log } = options;
-  const limits = { maxBytes: maxReviewBytes, timeoutMs: options.bodyTimeoutMs ?? defaultBodyTimeoutMs };
-  const router = new Router();
+}
 
-  async function review(
-    ctx: Koa.Context,
-    answer: (request: AdmissionRequest) => AdmissionResponse | Promise<AdmissionResponse>,
-  ): Promise<void> {
-    const type = ctx.req.headers['content-type'];
-    if (type !== 'application/json' && !type?.startsWith('application/json;'))
-      return refuse(ctx, 'content-type', 'the content type must be application/json');
-    let request: AdmissionRequest;
-    let started: number;
-    try {
-      const body = await readBody(ctx.req, limits);
-      started = clock.monotonic();
-      request = parseReview(body);
-    } catch (error) {
-      if (error instanceof BadReview) return refuse(ctx, error.code, error.message);
-      if (error instanceof BodyError)
-        return refuse(ctx, error.code === 'too-large' ? 'too-large' : 'body', error.message);
-      throw error;
-    }
-    const answered = answer(request);
-    const response = answered instanceof Promise ? await answered : answered;
-    send(ctx, formatReview(response));
-    counters.seconds.observe((clock.monotonic() - started) / 1000);
-  }
-
-  /** Koa's own response handling would cost a tenth of a warm admission: it looks up types and statuses that are known. */
-  function send(ctx: Koa.Context, text: string): void {
-    ctx.respond = false;
-    const length = Buffer.byteLength(text);
-    const headers = { 'content-type': 'application/json', 'content-length': length };
-    // As many bytes as characters: plain ASCII, which is written faster as Latin-1, its superset.
-    ctx.res.writeHead(200, headers).end(text, length === text.length ? 'latin1' : 'utf8');
-  }
-
-  function refuse(ctx: Koa.Context, reason: BadRequestReason, message: string): void {
-    counters.refused(reason);
-    log.debug({ reason, peer: ctx.req.socket.remoteAddress }, 'a request was no admission review');
-    ctx.status = statusByReason[reason];
-    ctx.type = 'text/plain';
-    ctx.body = `${message}\n`;
-  }
-
-  function admit(ctx: Koa.Context): Promise<void> {
-    return review(ctx, (request) => mutator.mutate(request, budgetMs(options.inlineBudgetMs(), ctx.req.url)));
-  }
-
-  router.post('/mutate', admit);
-  router.post('/validate', (ctx) => review(ctx, ({ uid }) => ({ uid, allowed: true })));
-  router.get('/healthz', (ctx) => {
-    ctx.body = 'ok\n';
-  });
-  router.get('/readyz', (ctx) => {
-    const { status, text } = probe(options.ready);
-    ctx.status = status;
-    ctx.body = text;
-  });
-
+export function createApp(options: AppOptions): Koa {
+  const { log } = options;
+  const reviews = new Reviews(options);
   const app = new Koa();
   app.on('error', (error: unknown) => {
     if (isClientFault(error)) log.debug({ err: error }, 'a client went away');
     else log.error({ err: error }, 'a request failed');
   });
-  // Looking for its route costs an eighth of what a warm admission adds to bare HTTPS, so this one path is not looked for.
-  app.use((ctx, next) => (isAdmission(ctx.req) ? admit(ctx) : next()));
-  app.use(router.routes());
-  app.use(router.allowedMethods());
+  // No router: looking for a route costs an eighth of what a warm admission adds to bare HTTPS.
+  app.use((ctx) => reviews.handle(ctx));
   return app;
 }
 
-function isAdmission({ method, url }: IncomingMessage): boolean {
-  return method === 'POST' && url !== undefined && (url.startsWith('/mutate?') || url === '/mutate');
+class Reviews {
+  readonly #options: AppOptions;
+  readonly #budget = new BodyBudget(maxBodiesBytes);
+  readonly #timeoutMs: number;
+
+  constructor(options: AppOptions) {
+    this.#options = options;
+    this.#timeoutMs = options.bodyTimeoutMs ?? defaultBodyTimeoutMs;
+  }
+
+  handle(ctx: Koa.Context): Promise<void> | void {
+    const { method, url = '' } = ctx.req;
+    const { paths, mutator, inlineBudgetMs, needsCertificate } = this.#options;
+    const route = paths.routeOf(url);
+    if (method === 'GET' || method === 'HEAD') return this.#answerProbe(ctx, url, route !== undefined);
+    if (route === undefined) return this.#refuse(ctx, 'path', 'not found');
+    if (method !== 'POST') return this.#refuse(ctx, 'method', 'send a review by POST');
+    if (needsCertificate && !hasCertificate(ctx.req.socket))
+      return this.#refuse(ctx, 'no-certificate', 'a client certificate is required');
+    if (route === 'validate') return this.#review(ctx, ({ uid }) => ({ uid, allowed: true }));
+    return this.#review(ctx, (request) => mutator.mutate(request, budgetMs(inlineBudgetMs(), url)));
+  }
+
+  /** The controller probes the path of reviews itself, so that it knows that this replica accepts it. */
+  #answerProbe(ctx: Koa.Context, url: string, isReviewPath: boolean): void {
+    const path = url.split('?', 1)[0];
+    if (path === '/healthz') {
+      ctx.body = 'ok\n';
+    } else if (isReviewPath || path === '/readyz') {
+      const { status, text } = probe(this.#options.ready);
+      ctx.status = status;
+      ctx.body = text;
+    } else this.#refuse(ctx, 'path', 'not found');
+  }
+
+  async #review(
+    ctx: Koa.Context,
+    answer: (request: AdmissionRequest) => AdmissionResponse | Promise<AdmissionResponse>,
+  ): Promise<void> {
+    const type = ctx.req.headers['content-type'];
+    if (type !== 'application/json' && !type?.startsWith('application/json;'))
+      return this.#refuse(ctx, 'content-type', 'the content type must be application/json');
+    const { clock, counters } = this.#options;
+    const share = this.#budget.open();
+    try {
+      const body = await readBody(ctx.req, { maxBytes: maxReviewBytes, timeoutMs: this.#timeoutMs, share });
+      const started = clock.monotonic();
+      if (!share.grow(parsedBytes(body)))
+        return this.#refuse(ctx, 'overloaded', 'too many reviews are in progress; try again');
+      const answered = answer(parseReview(body));
+      const response = answered instanceof Promise ? await answered : answered;
+      send(ctx, formatReview(response));
+      counters.seconds.observe((clock.monotonic() - started) / 1000);
+    } catch (error) {
+      if (error instanceof BadReview) this.#refuse(ctx, error.code, error.message);
+      else if (error instanceof BodyError) this.#refuse(ctx, reasonOf(error), error.message);
+      else throw error;
+    } finally {
+      share.release();
+    }
+  }
+
+  #refuse(ctx: Koa.Context, reason: BadRequestReason, message: string): void {
+    const { counters, log } = this.#options;
+    counters.refused(reason);
+    log.debug({ reason, peer: ctx.req.socket.remoteAddress }, 'a request was no admission review');
+    ctx.status = statusByReason[reason];
+    ctx.type = 'text/plain';
+    // Node then closes the connection after the answer, and reads nothing more.
+    if (closing.has(reason)) ctx.set('connection', 'close');
+    ctx.body = `${message}\n`;
+  }
+}
+
+function reasonOf({ code }: BodyError): BadRequestReason {
+  return code === 'too-large' || code === 'overloaded' ? code : 'body';
+}
+
+/** Koa's own response handling would cost a tenth of a warm admission: it looks up types and statuses that are known. */
+function send(ctx: Koa.Context, text: string): void {
+  ctx.respond = false;
+  const length = Buffer.byteLength(text);
+  const headers = { 'content-type': 'application/json', 'content-length': length };
+  // As many bytes as characters: plain ASCII, which is written faster as Latin-1, its superset.
+  ctx.res.writeHead(200, headers).end(text, length === text.length ? 'latin1' : 'utf8');
 }
 
 /** How sockets and Node's parser say that the other side went away or sent no HTTP; a client may do that at any time. */

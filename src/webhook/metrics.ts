@@ -18,7 +18,18 @@ export type AdmissionKind = (typeof admissionKinds)[number];
 const admissionOutcomes = [...outcomes, 'ignored', 'fault'] as const;
 type AdmissionOutcome = (typeof admissionOutcomes)[number];
 
-const badRequestReasons = ['body', 'too-large', 'content-type', 'not-json', 'not-a-review'] as const;
+/** `path`: another path than that of the API server, or a wrong token. `overloaded`: too many bytes of bodies at the same time. */
+const badRequestReasons = [
+  'path',
+  'method',
+  'no-certificate',
+  'overloaded',
+  'body',
+  'too-large',
+  'content-type',
+  'not-json',
+  'not-a-review',
+] as const;
 export type BadRequestReason = (typeof badRequestReasons)[number];
 
 const unknownCodes = ['unknown', ...factsErrorCodes] as const;
@@ -51,7 +62,7 @@ const specs = {
   badRequests: {
     name: 'archwright_admission_bad_requests_total',
     type: 'counter',
-    help: 'Requests refused with 400, 408 or 413 because they hold no admission review, by reason.',
+    help: 'Requests refused with a status from 400 on because they hold no admission review of the API server, or for lack of memory, by reason.',
     labels: { reason: badRequestReasons },
   },
   admissionWarnings: {

@@ -5,7 +5,7 @@
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import { isObject } from './validate-pod.ts';
 
-export type BadReviewCode = 'not-json' | 'not-a-review';
+export type BadReviewCode = 'not-json' | 'not-a-review' | 'too-large';
 
 /** Why a body is no review. The message is one line for the client. */
 export class BadReview extends Error {
@@ -39,6 +39,40 @@ export function parseReview(body: Buffer): AdmissionRequest {
   if (!isObject(kind) || typeof kind['kind'] !== 'string' || typeof operation !== 'string')
     throw new BadReview('not-a-review', 'the request of the AdmissionReview lacks kind or operation');
   return request as unknown as AdmissionRequest;
+}
+
+/** Smaller bodies cannot have many values. */
+const countedFromBytes = 64 * 1024;
+
+/**
+ * The largest pod that etcd stores (1.5 MiB) has fewer than 200,000 values, and an update has it twice. A body of 7 MiB could have
+ * 2,400,000 empty objects, which take 200 MiB of memory.
+ */
+export const maxValues = 400_000;
+
+/** Memory of a parsed value (Node 24; an empty object in a list). */
+const bytesPerValue = 64;
+
+/** @returns the memory of the parsed body, roughly, before it is parsed. @throws BadReview `too-large` for too many values */
+export function parsedBytes(body: Buffer): number {
+  if (body.length < countedFromBytes) return 0;
+  const values = countValues(body);
+  if (values > maxValues) throw new BadReview('too-large', `the body has more than ${maxValues} values`);
+  return values * bytesPerValue;
+}
+
+const [quote, backslash, comma, brace, bracket] = Buffer.from('"\\,{[');
+
+/** Counts the values of a JSON text by what precedes them; those of an object count once, with their keys. */
+function countValues(body: Buffer): number {
+  let values = 1;
+  for (let at = 0; at < body.length; at += 1) {
+    const byte = body[at];
+    if (byte === quote) {
+      for (at += 1; at < body.length && body[at] !== quote; at += 1) if (body[at] === backslash) at += 1;
+    } else if (byte === comma || byte === brace || byte === bracket) values += 1;
+  }
+  return values;
 }
 
 function parseJson(body: Buffer): unknown {

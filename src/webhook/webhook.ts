@@ -15,6 +15,7 @@ import { startServer, type ServerLimits } from '../serving/server.ts';
 import { systemClock, type Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { plainPaths, type AdmissionPaths } from './admission-paths.ts';
 import { createApp } from './app.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
@@ -27,6 +28,10 @@ export interface WebhookOptions {
   readonly listen: string;
   /** Directory with `tls.crt` and `tls.key`. */
   readonly tlsDir: string;
+  /** Requires a client certificate of an authority in this file for reviews. */
+  readonly clientCaFile?: string | undefined;
+  /** Where reviews are taken. Default: the plain paths. Closed by the caller. */
+  readonly paths?: AdmissionPaths | undefined;
   /** How long an admission waits for images that memory does not know, milliseconds; read for each request. */
   readonly inlineBudgetMs: () => number;
   /** How long pull secrets and service accounts are kept, milliseconds. */
@@ -59,11 +64,12 @@ const defaultGraceMs = 15_000;
 
 /** Starts the webhook. Resolves when it listens. @throws ServingError if it cannot listen or its TLS files cannot be used */
 export async function startWebhook(options: WebhookOptions) {
-  const { cluster, fleet, memory, log, metrics, clock = systemClock } = options;
+  const { cluster, fleet, memory, log, metrics, clock = systemClock, paths = plainPaths } = options;
   const counters = bindCounters(metrics);
   let phase: 'starting' | 'ready' | 'stopping' = 'starting';
   const checks: Checks = {
     'warm-up': () => (phase === 'starting' ? 'memory is being filled' : undefined),
+    path: () => paths.problem(),
     shutdown: () => (phase === 'stopping' ? 'the webhook is stopping' : undefined),
   };
 
@@ -73,13 +79,15 @@ export async function startWebhook(options: WebhookOptions) {
   const nodeHostname = (node: string): string | undefined => cluster?.nodeHostname(node);
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname, log });
   const mutator = new Mutator({ factsOfPod, pullableNodes, policies, cluster, counters, clock, log });
-  const { inlineBudgetMs, bodyTimeoutMs } = options;
-  const app = createApp({ mutator, inlineBudgetMs, ready: checks, counters, clock, log, bodyTimeoutMs });
+  const { inlineBudgetMs, bodyTimeoutMs, clientCaFile } = options;
+  const needsCertificate = clientCaFile !== undefined;
+  const common = { mutator, paths, needsCertificate, counters, clock, log };
+  const app = createApp({ ...common, inlineBudgetMs, ready: checks, bodyTimeoutMs });
   const handle = app.callback();
   const server = await startServer({
     listen: options.listen,
     handler: (request, response) => void handle(request, response),
-    tls: { dir: options.tlsDir, ...(options.tlsPollMs !== undefined && { pollMs: options.tlsPollMs }) },
+    tls: { dir: options.tlsDir, clientCaFile, pollMs: options.tlsPollMs },
     log,
     metrics,
     ...(options.limits && { limits: options.limits }),

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type Test } from 'tap';
+import { BodyBudget } from '../../src/serving/body-budget.ts';
 import { BodyError, readBody, type BodyLimits } from '../../src/serving/body.ts';
 import { keepAlive, rawConnection, send, until } from './support.ts';
 
@@ -108,7 +109,44 @@ test('a body that does not arrive', async (t) => {
 
 test('`temporary` of errors', async (t) => {
   t.strictSame(
-    (['too-large', 'aborted', 'timeout'] as const).map((code) => new BodyError(code, 'x').temporary),
-    [false, true, true],
+    (['too-large', 'aborted', 'timeout', 'overloaded'] as const).map(
+      (code) => new BodyError(code, 'x').temporary,
+    ),
+    [false, true, true, true],
   );
+});
+
+test('a body that is too slow ends before its deadline', async (t) => {
+  const { port, outcomes } = await serve(t, { maxBytes: 1_000_000, timeoutMs: 60_000 });
+  const socket = await rawConnection(t, port);
+  socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\nabc');
+  const drip = setInterval(() => socket.write('a'.repeat(100)), 50);
+  t.teardown(() => clearInterval(drip));
+  await until('it is too slow', () => outcomes.length > 0, 10_000);
+  t.strictSame(outcomes, ['timeout']);
+});
+
+test('a budget for all bodies', (t) => {
+  const budget = new BodyBudget(4_000_000);
+  const [large, other, small, last] = [budget.open(), budget.open(), budget.open(), budget.open()];
+  t.ok(large.grow(2_900_000));
+  t.notOk(other.grow(300_000), 'large bodies have three quarters');
+  t.ok(small.grow(200_000), 'small ones have the rest');
+  t.notOk(small.grow(100_000), 'a body that becomes large is large');
+  t.ok(last.grow(100_000));
+  large.release();
+  large.release();
+  t.ok(other.grow(2_700_000), 'what was released is free, once');
+  t.notOk(budget.open().grow(1_000_001));
+  t.end();
+});
+
+test('a body without Content-Length counts as it comes', async (t) => {
+  const budget = new BodyBudget(4000);
+  const { url } = await serve(t, { ...limits, share: budget.open() });
+  const headers = { 'transfer-encoding': 'chunked' };
+  const body = Buffer.alloc(900);
+  for (const expected of ['900', '900', '900', '900', 'overloaded'])
+    t.equal((await send(url, { method: 'POST', headers, body })).body, expected);
+  t.equal((await send(url, { method: 'POST', body })).body, 'overloaded', 'with Content-Length too');
 });

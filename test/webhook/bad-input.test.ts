@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import { connect } from 'node:tls';
 import { maxReviewBytes } from '../../src/webhook/app.ts';
+import { maxValues } from '../../src/webhook/review.ts';
 import { send, until } from '../serving/support.ts';
 import { requiring } from '../support/placement-input.ts';
 import { ca, podOf, readAnswer, review, scripted, serve, uid } from './support.ts';
@@ -60,9 +61,15 @@ test('content types', async (t) => {
 });
 
 test('methods and paths', async (t) => {
-  const { webhook, agent } = await serve(t);
-  t.equal((await send(`${webhook.url}/mutate`, { agent })).status, 405);
+  const { webhook, agent, metric } = await serve(t);
+  t.match(await send(`${webhook.url}/mutate`, { agent }), { status: 200, body: /warm-up ok/ }, 'a probe');
+  t.match(await send(`${webhook.url}/mutate`, { agent, method: 'PUT' }), {
+    status: 405,
+    headers: { connection: 'close' },
+  });
   t.equal((await send(`${webhook.url}/nothing`, { agent })).status, 404);
+  t.equal(await metric('archwright_admission_bad_requests_total{reason="path"}'), 1);
+  t.equal(await metric('archwright_admission_bad_requests_total{reason="method"}'), 1);
   t.match(await send(`${webhook.url}/healthz`, { agent }), { status: 200, body: 'ok\n' });
   t.match(await send(`${webhook.url}/readyz`, { agent }), { status: 200, body: /\[\+\]warm-up ok/ });
 });
@@ -81,6 +88,16 @@ test('more than 7 MiB gets 413', async (t) => {
   t.equal(status, 413, '100 MB, not announced');
   t.equal(await metric('archwright_admission_bad_requests_total{reason="too-large"}'), 3);
   t.equal((await post(valid)).status, 200);
+});
+
+test('more values than a pod can have get 413 before they are parsed', async (t) => {
+  const { post, metric } = await serve(t);
+  const many = (count: number): string => valid.replace('"dryRun"', `"x":[0${',0'.repeat(count)}],"dryRun"`);
+  t.equal((await post(many(maxValues))).status, 413);
+  t.equal(await metric('archwright_admission_bad_requests_total{reason="too-large"}'), 1);
+  t.equal((await post(many(maxValues - 100))).status, 200);
+  const text = valid.replace('"dryRun"', `"x":"${'{,[\\\\\\"'.repeat(200_000)}","dryRun"`);
+  t.equal((await post(text)).status, 200, 'what is inside of texts does not count');
 });
 
 test('a body that stops coming gets 408, and the connection ends', async (t) => {

@@ -157,10 +157,18 @@ test('/validate allows everything', async (t) => {
   t.strictSame((await admit({ object: podOf(['nowhere:1']) }, '/validate')).raw, { uid, allowed: true });
   t.strictSame((await admit({ operation: 'DELETE' }, '/validate')).raw, { uid, allowed: true });
   t.equal((await post('{}', { path: '/validate' })).status, 400);
-  for (const path of ['/elsewhere', '/mutated', '/mutat', '/mutate&timeout=1s', '/']) {
+  for (const path of [
+    '/elsewhere',
+    '/mutated',
+    '/mutat',
+    '/mutate&timeout=1s',
+    '/mutate/',
+    '/mutate/x',
+    '/',
+  ]) {
     t.match(await post(review({}), { path }), { status: 404 }, path);
   }
-  for (const path of ['/mutate', '/mutate?', '/mutate?timeout=1s', '/mutate/']) {
+  for (const path of ['/mutate', '/mutate?', '/mutate?timeout=1s']) {
     t.match(await post(review({ object: podOf(['app:1']) }), { path }), { status: 200 }, path);
   }
 });

@@ -20,8 +20,10 @@ export const setByChart: ReadonlySet<string> = new Set([
   'nodeName',
   'stateDir',
   'tlsDir',
+  'webhookClientCa',
   'webhookConfiguration',
   'webhookNames',
+  'webhookPathDir',
   'webhooksFile',
 ]);
 
@@ -35,6 +37,7 @@ const chartDefaults: Readonly<Record<string, string>> = {
   leaseName: '`<fullname>-controller`',
   onUnknownImage: '`gate` where the controller runs',
   webhookClientTlsSecret: '`<fullname>-webhook-client-tls`',
+  webhookPathSecret: '`<fullname>-webhook-path`',
   webhookTlsSecret: '`<fullname>-webhook-tls`',
 };
 

@@ -164,6 +164,16 @@ export const certificateSettings = {
       'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`. The ' +
       'controller writes them once the webhook responds.',
   }),
+  webhookPathSecret: controllerAndClean.atStart(text('name'), {
+    default: 'archwright-webhook-path',
+    help:
+      "Secret in archwright's own namespace with the unguessable part of the webhook's path, by which the " +
+      'webhook recognizes the API server. The controller writes it.',
+  }),
+  webhookPathRotation: controller.live(duration(minute, 3650 * day), {
+    default: 7 * day,
+    help: 'Age at which the path of the webhook is replaced. The previous path works until the next rotation.',
+  }),
   webhookAbsenceTime: controller.live(duration(0, day), {
     default: 30 * second,
     help:

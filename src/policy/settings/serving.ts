@@ -24,6 +24,16 @@ export const servingSettings = {
   tlsDir: servers.atStart(text('directory'), {
     help: 'Directory with `tls.crt` and `tls.key`, and `ca.crt` for the agent. Changes are read.',
   }),
+  webhookPathDir: webhook.atStart(text('directory'), {
+    help:
+      'Directory with the unguessable part of the path, the content of `webhookPathSecret`. Reviews at other ' +
+      'paths are refused. Changes are read. Default: none; the path is `/mutate`.',
+  }),
+  webhookClientCa: webhook.atStart(text('path'), {
+    help:
+      'PEM file with the CA of the client certificate that the API server presents (AdmissionConfiguration, ' +
+      '`kubeConfigFile`). Reviews without such a certificate are refused. Changes are read. Default: none.',
+  }),
   inlineBudget: webhook.live(duration(0, 10_000), {
     default: 150,
     help: 'How long an admission waits for an unknown image.',

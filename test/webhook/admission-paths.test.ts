@@ -1,0 +1,108 @@
+/** The unguessable path, its rotation, and client certificates. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { test, type Test } from 'tap';
+import { openAdmissionPaths } from '../../src/webhook/admission-paths.ts';
+import { reveal } from '../../src/telemetry/secret.ts';
+import { recordingLog, send, until } from '../serving/support.ts';
+import { createCa } from '../support/certificates.ts';
+import { ca, podOf, review, scripted, serve } from './support.ts';
+
+const [first, second, third] = ['a', 'b', 'c'].map((letter) => letter.repeat(43)) as [string, string, string];
+const body = review({ object: podOf(['app:1']) });
+
+async function pathsIn(t: Test) {
+  const dir = await mkdtemp(join(tmpdir(), 'archwright-path-'));
+  t.teardown(() => rm(dir, { recursive: true, force: true }));
+  const { log, lines } = recordingLog();
+  const paths = await openAdmissionPaths({ dir, log, pollMs: 20 });
+  t.teardown(() => paths.close());
+  const write = (name: string, text: string): Promise<void> => writeFile(join(dir, name), text);
+  return { paths, write, lines };
+}
+
+test('the current and the previous path are accepted, before and after a rotation', async (t) => {
+  const { paths, write, lines } = await pathsIn(t);
+  const {
+    post,
+    webhook,
+    agent,
+    lines: logged,
+  } = await serve(t, {
+    paths,
+    inspector: scripted({ 'app:1': ['arm64'] }),
+  });
+  const status = async (path: string): Promise<number> => (await post(body, { path })).status;
+  t.equal(await status('/mutate'), 404);
+  t.match(await send(`${webhook.url}/readyz`, { agent }), { status: 503, body: /\[-\]path failed/ });
+  await write('current', `${first}\n`);
+  await until('the path is there', async () => (await status(`/mutate/${first}?timeout=2s`)) === 200);
+  t.match(await send(`${webhook.url}/mutate/${first}`, { agent }), { status: 200 }, 'a probe');
+  t.equal((await send(`${webhook.url}/mutate/${second}`, { agent })).status, 404);
+  t.equal(await status(`/validate/${first}`), 200);
+  await write('previous', first);
+  await write('current', second);
+  await until('the next path is there', async () => (await status(`/mutate/${second}`)) === 200);
+  t.equal(await status(`/mutate/${first}`), 200);
+  await write('previous', second);
+  await write('current', third);
+  await until('the first path has gone', async () => (await status(`/mutate/${first}`)) === 404);
+  t.equal(await status(`/mutate/${second}`), 200);
+  for (const path of [
+    '/mutate',
+    `/mutate/${third.slice(1)}`,
+    `/mutate/${third}/`,
+    `/mutate/${third}${third}`,
+    '/mutate/?',
+  ])
+    t.equal(await status(path), 404, path);
+  t.notMatch(JSON.stringify([lines, logged]), first.slice(0, 20));
+});
+
+test('files that cannot be used leave the last good path, and a record key is optional', async (t) => {
+  const { paths, write } = await pathsIn(t);
+  t.match(paths.problem(), /not known yet/);
+  await write('current', first);
+  await until('the path is there', () => paths.problem() === undefined);
+  t.equal(paths.recordKey(), undefined);
+  await write('record-key', second);
+  await until('the key is there', () => paths.recordKey() !== undefined);
+  t.equal(reveal(paths.recordKey() as never), second);
+  await write('current', 'x'.repeat(1000));
+  await write('previous', third);
+  t.equal(paths.routeOf(`/mutate/${first}`), 'mutate');
+  t.equal(paths.routeOf('/mutate/'), undefined);
+});
+
+test('with a client CA, only the API server is answered', async (t) => {
+  const clients = await createCa('clients');
+  const dir = await mkdtemp(join(tmpdir(), 'archwright-client-ca-'));
+  t.teardown(() => rm(dir, { recursive: true, force: true }));
+  const clientCaFile = join(dir, 'clients.pem');
+  await writeFile(clientCaFile, clients.cert);
+  const { webhook, metric } = await serve(t, { clientCaFile, inspector: scripted({ 'app:1': ['arm64'] }) });
+  const call = (identity: object) =>
+    send(`${webhook.url}/mutate`, {
+      method: 'POST',
+      agent: false,
+      ca: ca.cert,
+      headers: { 'content-type': 'application/json' },
+      body,
+      ...identity,
+    });
+  t.equal((await call(await clients.issue({ cn: 'apiserver', client: true }))).status, 200);
+  t.match(await call({}), { status: 403, headers: { connection: 'close' } });
+  t.equal((await call(await ca.issue({ cn: 'apiserver', client: true }))).status, 403, 'of another CA');
+  t.equal(await metric('archwright_admission_bad_requests_total{reason="no-certificate"}'), 2);
+  t.equal((await send(`${webhook.url}/readyz`, { agent: false, ca: ca.cert })).status, 200, 'a probe');
+
+  const session = await new Promise<Buffer>((resolve) => {
+    const socket = connect({ port: webhook.port, host: '127.0.0.1', ca: ca.cert });
+    t.teardown(() => socket.destroy());
+    socket.once('session', resolve).on('error', () => undefined);
+    socket.write('GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n');
+  });
+  t.equal((await call({ session })).status, 403, 'a resumed session without a certificate');
+});

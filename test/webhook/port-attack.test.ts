@@ -1,0 +1,133 @@
+/** Attacks by anyone who reaches the webhook's port, on a webhook that is a process of its own. */
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+import { test, type Test } from 'tap';
+import { childEnv, program, registry } from '../cmd/world.ts';
+import { send, tlsDirectory, until } from '../serving/support.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { maxValues } from '../../src/webhook/review.ts';
+import { ca, podOf, readAnswer, review, serverPair } from './support.ts';
+
+const MiB = 1024 * 1024;
+/** The limit of the chart (`webhook.resources`). */
+const memoryLimit = 384 * MiB;
+const token = 'T'.repeat(43);
+
+async function start(t: Test, args: readonly string[] = []) {
+  const serverDir = await tlsDirectory(t, serverPair);
+  const paths = join(serverDir, 'path');
+  await mkdir(paths);
+  await writeFile(join(paths, 'current'), token);
+  const listen = ['--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
+  const given = [...listen, '--tls-dir', serverDir, '--webhook-path-dir', paths, ...args];
+  const child = spawn(process.execPath, [program, 'webhook', ...given], { env: childEnv });
+  t.teardown(() => child.kill('SIGKILL'));
+  let log = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
+  const found = (name: string): string | undefined => new RegExp(`"${name}":"([^"]+)"`).exec(log)?.[1];
+  await until('the webhook runs', () => found('health') !== undefined, 30_000);
+  const [url = '', health = ''] = [found('url'), found('health')];
+  const post = (body: string, path: string) =>
+    send(`${url}${path}`, {
+      method: 'POST',
+      agent: false,
+      ca: ca.cert,
+      headers: { 'content-type': 'application/json' },
+      body,
+    });
+  const open = (): Promise<TLSSocket> =>
+    new Promise((resolve, reject) => {
+      const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', ca: ca.cert }, () =>
+        resolve(socket),
+      );
+      t.teardown(() => socket.destroy());
+      socket.once('error', reject).on('error', () => undefined);
+    });
+  return {
+    post,
+    open,
+    log: () => log,
+    metrics: async () => (await send(`${health}/metrics`)).body,
+    /** Most bytes of memory that the process ever had. */
+    mostBytes: () =>
+      Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) * 1024,
+  };
+}
+
+function head(path: string, length: number): string {
+  return `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
+}
+
+test('60 connections that hold bodies of 7 MiB: memory stays below the limit, and others are answered', async (t) => {
+  const webhook = await start(t);
+  const path = `/mutate/${token}`;
+  const sockets = await Promise.all(Array.from({ length: 60 }, () => webhook.open()));
+  for (const socket of sockets) socket.write(head(path, 7 * MiB));
+  await until(
+    'most are refused at once',
+    async () => /bad_requests_total\{reason="overloaded"\} 5[0-9]/.test(await webhook.metrics()),
+    30_000,
+  );
+  // The last byte is missing.
+  for (const socket of sockets) socket.write(Buffer.alloc(7 * MiB - 1, ' '));
+  const good = readAnswer(await webhook.post(review({ object: podOf(['registry.invalid/app:1']) }), path));
+  t.equal(good.allowed, true);
+  t.comment(`${Math.round(webhook.mostBytes() / MiB)} MiB`);
+  t.ok(webhook.mostBytes() < memoryLimit);
+});
+
+const most = maxValues - 100;
+const bombs = {
+  'white space': ' '.repeat(7 * MiB - 1000),
+  'as many empty objects as accepted': `[${'{},'.repeat(most / 2)}1]`,
+  'more values than accepted': `[${'[[]],'.repeat(MiB)}1]`,
+};
+
+for (const [what, text] of Object.entries(bombs)) {
+  test(`60 whole bodies at once, of ${what}: memory stays below the limit`, async (t) => {
+    const webhook = await start(t);
+    const path = `/mutate/${token}?timeout=2s`;
+    const pod = podOf(['registry.invalid/app:1']);
+    const body = review({ object: pod, options: 'HERE' }).replace(
+      '"HERE"',
+      `[1]${text}`.slice(text.startsWith('[') ? 3 : 0),
+    );
+    const answers = await Promise.allSettled(Array.from({ length: 60 }, () => webhook.post(body, path)));
+    const statuses = answers.map((each) => (each.status === 'fulfilled' ? each.value.status : 'closed'));
+    t.comment(
+      `${Math.round(webhook.mostBytes() / MiB)} MiB, ${statuses.filter((one) => one === 200).length} answered`,
+    );
+    t.ok(webhook.mostBytes() < memoryLimit);
+    t.ok(statuses.every((status) => [200, 413, 503, 'closed'].includes(status)));
+    t.equal(readAnswer(await webhook.post(review({ object: pod }), path)).allowed, true);
+  });
+}
+
+test('a forged review reveals nothing about a private image, and its body is not read', async (t) => {
+  const host = await registry(t);
+  host.push('team/app', 'v1', multiArch(['linux/arm64']));
+  const webhook = await start(t);
+  const forged = review({ object: podOf([`${host.host}/team/app:v1`]) });
+  for (const path of [
+    '/mutate',
+    '/mutate/',
+    `/mutate/${'A'.repeat(43)}`,
+    `/mutate/${token}x`,
+    `/x/${token}`,
+    '/validate',
+  ]) {
+    t.match(await webhook.post(forged, path), { status: 404, body: 'not found\n' }, path);
+  }
+  t.strictSame(host.requests, []);
+  const socket = await webhook.open();
+  let text = '';
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  socket.write(head('/mutate', 7 * MiB));
+  await closed;
+  t.match(text, /^HTTP\/1.1 404 [^]*connection: close/i);
+  t.notMatch(webhook.log(), token);
+});
