@@ -40,7 +40,8 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
   const { configuration: live, log, metrics } = await startup({ sources, io });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => live.close());
-  const { tlsDir, stateDir, listen, metricsListen, nodeName, agentConcurrency } = live.current();
+  const { tlsDir, stateDir, listen, metricsListen, metricsTlsDir, nodeName, agentConcurrency } =
+    live.current();
   if (tlsDir === undefined) {
     throw new UsageError('name the directory with tls.crt, tls.key and ca.crt by --tls-dir');
   }
@@ -59,6 +60,7 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
   const agent = await startAgent({
     listen,
     metricsListen,
+    metricsTlsDir,
     tlsDir,
     nodeName: nodeName ?? hostname(),
     version: programVersion.version,

@@ -83,6 +83,7 @@ async function run(invocation: Invocation): Promise<number> {
   });
   const health = await startHealth({
     listen: configuration.metricsListen,
+    tlsDir: configuration.metricsTlsDir,
     ready: webhook.checks,
     metrics,
     log,

@@ -4,7 +4,7 @@
  *
  * It has two servers. The API (`docs/reference/agent-api.md`) uses mutual TLS: TLS refuses clients without a certificate of the cluster's
  * archwright authority, and `roles.ts` refuses clients other than webhook and controller. The agent's own certificate has the name
- * `archwright-agent`, which clients verify for any address. Health and metrics have a port without TLS.
+ * `archwright-agent`, which clients verify for any address. Health and metrics have their own port.
  *
  * The facts memory keeps facts, their freshness and the state file.
  */
@@ -18,6 +18,8 @@ export interface AgentOptions extends Pick<ApiOptions, 'memory' | 'log' | 'metri
   readonly listen: string;
   /** `host:port` of health and metrics. */
   readonly metricsListen: string;
+  /** Directory with the certificate of that port. Default: no TLS. */
+  readonly metricsTlsDir?: string | undefined;
   /** Directory with `tls.crt`, `tls.key` and `ca.crt`. */
   readonly tlsDir: string;
   readonly nodeName: string;
@@ -32,7 +34,7 @@ export interface AgentOptions extends Pick<ApiOptions, 'memory' | 'log' | 'metri
 export interface RunningAgent {
   /** `https://host:port` of the API. */
   readonly url: string;
-  /** `http://host:port` of health and metrics. */
+  /** `http://host:port` or `https://host:port` of health and metrics. */
   readonly metricsUrl: string;
   /** Becomes unready, answers open requests, and ends after `graceMs` at the latest. */
   stop(graceMs: number): Promise<void>;
@@ -50,6 +52,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const api = await startServer({ listen: options.listen, tls, handler, log, metrics });
   const health = await startHealth({
     listen: options.metricsListen,
+    tlsDir: options.metricsTlsDir,
     ready: { ...options.ready, draining: () => (stopping ? 'the agent is stopping' : undefined) },
     log,
     metrics,

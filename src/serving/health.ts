@@ -1,7 +1,7 @@
 /**
  * Health and metrics: `/healthz` (the process answers), `/readyz` (it accepts traffic; each check in the format of the API server) and
- * `/metrics` for Prometheus. They have their own port without TLS: probes and scrapes need no certificate, and overload of the main
- * port does not fail the probes.
+ * `/metrics` for Prometheus. They have their own port, so that overload of the main port does not fail the probes. TLS is optional:
+ * the kubelet's probes do not verify certificates, and nothing on these pages is secret.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../telemetry/log.ts';
@@ -15,6 +15,8 @@ export type Checks = Readonly<Record<string, Check>>;
 export interface HealthOptions {
   /** `host:port`. */
   readonly listen: string;
+  /** Directory with `tls.crt` and `tls.key`. Default: no TLS. */
+  readonly tlsDir?: string | undefined;
   readonly ready: Checks;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -35,11 +37,12 @@ export function probe(checks: Checks): { readonly status: 200 | 503; readonly te
 
 /**
  * Starts the health and metrics server.
- * @throws ServingError if the address cannot be used
+ * @throws ServingError if the address or the TLS files cannot be used
  */
 export function startHealth(options: HealthOptions): Promise<RunningServer> {
   return startServer({
     listen: options.listen,
+    ...(options.tlsDir !== undefined && { tls: { dir: options.tlsDir } }),
     log: options.log,
     handler: (request, response) => {
       answer(request, response, options).catch((error: unknown) => {

@@ -18,6 +18,7 @@ const startTimeoutMs = 150_000;
 export interface Line {
   readonly msg: string;
   readonly api?: string;
+  readonly health?: string;
   readonly count?: number;
 }
 

@@ -1,7 +1,8 @@
 import { test } from 'tap';
 import { probe, startHealth } from '../../src/serving/health.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { recordingLog, send } from './support.ts';
+import { createCa } from '../support/certificates.ts';
+import { recordingLog, send, tlsDirectory } from './support.ts';
 
 test('a probe lists all checks', async (t) => {
   t.strictSame(probe({}), { status: 200, text: 'ok\n' });
@@ -38,6 +39,25 @@ test('the health server', async (t) => {
     status: 405,
     headers: { allow: 'GET, HEAD' },
   });
+});
+
+test('with TLS', async (t) => {
+  const ca = await createCa();
+  const tlsDir = await tlsDirectory(t, await ca.issue({ cn: 'a', dns: ['a'], server: true }));
+  const { log } = recordingLog();
+  const server = await startHealth({
+    listen: '127.0.0.1:0',
+    tlsDir,
+    ready: {},
+    metrics: createMetrics(),
+    log,
+  });
+  t.teardown(() => server.drain(0));
+  t.match(server.url, /^https:/);
+  t.match(await send(`${server.url}/readyz`, { ca: ca.cert, servername: 'a', agent: false }), {
+    status: 200,
+  });
+  await t.rejects(send(`${server.url.replace('https', 'http')}/readyz`, { agent: false }));
 });
 
 test('a scrape that fails does not end the process', async (t) => {

@@ -106,18 +106,22 @@ image: {{ include "archwright.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end -}}
 
+{{/* dict [host of the probes; default: the pod's address] [tls] */}}
 {{- define "archwright.probes" -}}
+{{- $more := "" -}}
+{{- with .host }}{{ $more = printf "%s, host: %s" $more . }}{{ end -}}
+{{- if .tls }}{{ $more = printf "%s, scheme: HTTPS" $more }}{{ end -}}
 startupProbe:
-  httpGet: { path: /healthz, port: metrics }
+  httpGet: { path: /healthz, port: metrics{{ $more }} }
   periodSeconds: 1
   failureThreshold: 60
 livenessProbe:
-  httpGet: { path: /healthz, port: metrics }
+  httpGet: { path: /healthz, port: metrics{{ $more }} }
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
 readinessProbe:
-  httpGet: { path: /readyz, port: metrics }
+  httpGet: { path: /readyz, port: metrics{{ $more }} }
   periodSeconds: 5
   timeoutSeconds: 3
   failureThreshold: 2
@@ -130,6 +134,7 @@ readinessProbe:
 {{- $_ := set $annotations "prometheus.io/scrape" "true" -}}
 {{- $_ := set $annotations "prometheus.io/port" (.values.metricsPort | int | toString) -}}
 {{- $_ := set $annotations "prometheus.io/path" "/metrics" -}}
+{{- if get (get .root.Values .part) "metricsTls" }}{{ $_ := set $annotations "prometheus.io/scheme" "https" }}{{ end -}}
 {{- end -}}
 {{- $annotations = mergeOverwrite (dict) .root.Values.commonAnnotations .root.Values.pod.annotations .values.podAnnotations $annotations -}}
 metadata:

@@ -16,6 +16,7 @@ export const setByChart: ReadonlySet<string> = new Set([
   'kubeContext',
   'listen',
   'metricsListen',
+  'metricsTlsDir',
   'namespace',
   'nodeName',
   'stateDir',

@@ -21,6 +21,9 @@ export const servingSettings = {
     default: '127.0.0.1:8080',
     help: 'Address and port for metrics and health checks. Port 0: any free port.',
   }),
+  metricsTlsDir: servers.atStart(text('directory'), {
+    help: 'Directory with `tls.crt` and `tls.key` for `metricsListen`. Changes are read. Default: no TLS.',
+  }),
   tlsDir: servers.atStart(text('directory'), {
     help: 'Directory with `tls.crt` and `tls.key`, and `ca.crt` for the agent. Changes are read.',
   }),

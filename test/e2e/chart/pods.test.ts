@@ -19,6 +19,7 @@ interface PodSpec {
     readonly image: string;
     readonly securityContext: object;
     readonly env?: readonly { readonly name: string; readonly value?: string }[];
+    readonly readinessProbe?: { readonly httpGet: { readonly host?: string; readonly scheme?: string } };
   }[];
 }
 
@@ -229,6 +230,55 @@ t.test('the longest names are valid', async (t) => {
     for (const [key, value] of Object.entries(labels))
       t.match(value, /^([A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?$/, `${kind} ${key}`);
   }
+});
+
+t.test('metrics of agents are not on every address of a node', async (t) => {
+  const listensOn = (values: object) => {
+    const [agent] = podsOf(values).get('archwright-agent')?.containers ?? [];
+    const value = agent?.env?.find(({ name }) => name === 'ARCHWRIGHT_METRICS_LISTEN')?.value;
+    return [value, agent?.readinessProbe?.httpGet.host, agent?.readinessProbe?.httpGet.scheme];
+  };
+  const node = ['[$(POD_IP)]:9444', undefined, undefined];
+  t.same(listensOn({}), ['127.0.0.1:9444', '127.0.0.1', undefined]);
+  t.same(listensOn({ monitoring: { mode: 'PodMonitor' } }), node);
+  t.same(listensOn({ monitoring: { scrapeAnnotations: true } }), node);
+  t.same(listensOn({ agent: { metricsAddress: 'pod' } }), node);
+  t.same(listensOn({ agent: { metricsTls: true } }), ['127.0.0.1:9444', '127.0.0.1', 'HTTPS']);
+  t.same(
+    listensOn({ agent: { hostNetwork: false } }),
+    [':9444', undefined, undefined],
+    'the pod has addresses of its own',
+  );
+  t.same(listensOn({ agent: { metricsAddress: 'all' } }), [':9444', undefined, undefined]);
+  t.throws(
+    () => listensOn({ agent: { hostNetwork: false, metricsAddress: 'loopback' } }),
+    /requires agent.hostNetwork/,
+  );
+});
+
+t.test('monitors use TLS where the metrics do', async (t) => {
+  const monitorsOf = (values: object): Readonly<Record<string, object>> =>
+    Object.fromEntries(
+      objectsOf(values).flatMap(({ kind, metadata, spec }) =>
+        kind.endsWith('Monitor') ? [[`${kind} ${metadata.name}`, spec] as const] : [],
+      ),
+    );
+  t.same(Object.keys(monitorsOf({ monitoring: { mode: 'PodMonitor' } })), ['PodMonitor archwright']);
+  const parts = { agent: { metricsTls: true }, webhook: { metricsTls: true } };
+  const found = monitorsOf({ monitoring: { mode: 'ServiceMonitor' }, ...parts });
+  const endpointOf = (serverName: string, name: string) => [
+    { port: 'metrics', scheme: 'https', tlsConfig: { serverName, ca: { secret: { name, key: 'ca.crt' } } } },
+  ];
+  t.match(found, {
+    'ServiceMonitor archwright-webhook': {
+      endpoints: endpointOf('archwright-webhook.archwright.svc', 'archwright-webhook-tls'),
+    },
+    'ServiceMonitor archwright': { endpoints: [{ port: 'metrics' }] },
+    'PodMonitor archwright-agent': {
+      podMetricsEndpoints: endpointOf('archwright-agent', 'archwright-agent-tls'),
+    },
+  });
+  t.equal(Object.keys(found).length, 3);
 });
 
 t.test('network policies for all pods that a policy can select', async (t) => {

@@ -2,7 +2,7 @@
 
 {{/* The pools, or one for all nodes, as a JSON list of {suffix, config, values of agent}. */}}
 {{- define "archwright.pools" -}}
-{{- $base := omit .Values.agent "pools" "enabled" "serviceAccount" "updateStrategy" "serviceAccountTokenAudiences" "terminationGracePeriodSeconds" -}}
+{{- $base := omit .Values.agent "pools" "enabled" "metricsTls" "serviceAccount" "updateStrategy" "serviceAccountTokenAudiences" "terminationGracePeriodSeconds" -}}
 {{- $pools := list -}}
 {{- range .Values.agent.pools -}}
 {{- /* Values are not merged: a pool's node selector replaces the one of `agent`. */ -}}
@@ -54,6 +54,21 @@
 {{/* Plugins run in the root of the node, with its programs and libraries. dict root pool settings */}}
 {{- define "archwright.needsHostRoot" -}}
 {{- if or (hasKey .settings "kubeletConfig.config") (hasKey .settings "kubeletConfig.configDir") .pool.values.readKubeletEnvironment }}true{{ end -}}
+{{- end -}}
+
+{{/* Where an agent serves metrics and health: listen, whether it needs the pod's address, and the host of its probes. dict root pool */}}
+{{- define "archwright.agentMetrics" -}}
+{{- $values := .pool.values -}}
+{{- $monitoring := .root.Values.monitoring -}}
+{{- $address := $values.metricsAddress -}}
+{{- if eq $address "auto" -}}
+{{- /* On the node's network, every address of the node would serve them. */ -}}
+{{- $address = ternary (ternary "pod" "loopback" (or (ne $monitoring.mode "none") $monitoring.scrapeAnnotations)) "all" $values.hostNetwork -}}
+{{- end -}}
+{{- if and (eq $address "loopback") (not $values.hostNetwork) }}{{ fail "agent.metricsAddress: loopback requires agent.hostNetwork, because the kubelet could not reach its probes" }}{{ end -}}
+{{- /* Brackets also around an IPv4 address: the family is not known here, and the program accepts both. */ -}}
+{{- $host := get (dict "pod" "[$(POD_IP)]" "loopback" "127.0.0.1" "all" "") $address -}}
+{{- dict "listen" (printf "%s:%v" $host $values.metricsPort) "pod" (eq $address "pod") "probe" (ternary "127.0.0.1" "" (eq $address "loopback")) | toJson -}}
 {{- end -}}
 
 {{- define "archwright.agentCapabilities" -}}

@@ -18,7 +18,7 @@ export const monitoring: Section = {
       example: { release: 'prometheus' },
     }),
     scrapeAnnotations: flag({
-      help: 'Adds the annotations `prometheus.io/scrape`, `port` and `path` to pods.',
+      help: 'Adds the annotations `prometheus.io/scrape`, `port` and `path` to pods, and `scheme` with TLS.',
       default: false,
       example: true,
     }),

@@ -125,7 +125,15 @@ const poolValues: Described = {
   }),
   dnsPolicy: text({ help: 'DNS policy. `Default` is the DNS of the node, as for the kubelet.', default: 'Default', example: 'ClusterFirst' }),
   port: port({ help: 'Port of the agent API, on the address of the node.', default: 9443, example: 9553 }),
-  metricsPort: port({ help: 'Port of metrics and health, on the address of the node.', default: 9444, example: 9554 }),
+  metricsPort: port({ help: 'Port of metrics and health.', default: 9444, example: 9554 }),
+  metricsAddress: oneOf('auto', 'loopback', 'pod', 'all')({
+    help:
+      'Address of metrics and health: that of the pod (`pod`; the node’s address with `hostNetwork`), `127.0.0.1` (`loopback`, only with ' +
+      '`hostNetwork`), or all addresses. `auto` with `hostNetwork`: `pod` if `monitoring.mode` or `monitoring.scrapeAnnotations` is set, ' +
+      'otherwise `loopback`; without: `all`.',
+    default: 'auto',
+    example: 'pod',
+  }),
   hostPaths: shaped(
     { type: ['array', 'null'], items: hostPath },
     {
@@ -230,6 +238,11 @@ export const partSections: readonly Section[] = [
       ...accountValues,
       port: port({ help: 'Port of the webhook.', default: 8443, example: 9443 }),
       metricsPort: port({ help: 'Port of metrics and health.', default: 8080, example: 9080 }),
+      metricsTls: flag({
+        help: 'Serves metrics and health over TLS, with the certificate of the webhook. Probes and monitors use it too.',
+        default: false,
+        example: true,
+      }),
       hostNetwork: flag({
         help:
           'Uses the network of the node, for API servers that cannot reach pods. Each replica then needs its own node, and an update ' +
@@ -268,6 +281,11 @@ export const partSections: readonly Section[] = [
       ...valuesOf('agent', {
         enabled: flag({ help: 'Runs the agents. Without them the webhook inspects images itself.', default: true, example: false }),
         ...poolValues,
+        metricsTls: flag({
+          help: 'Serves metrics and health over TLS, with the certificate of the agent API. Probes and monitors use it too.',
+          default: false,
+          example: true,
+        }),
         ...accountValues,
         'updateStrategy.maxUnavailable': countOrPercent({
           help: 'Maximum of nodes without an agent during an update.',
