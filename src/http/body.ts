@@ -2,14 +2,26 @@
 import type { OpenResponse } from './exchange.ts';
 import { TransportError, type TransportFailure } from './transport-error.ts';
 
-/** @throws TransportError `too-large` for more than `maxBytes`, `encoded` for a compressed body */
-export async function readBody(response: OpenResponse, maxBytes: number): Promise<Buffer> {
+/** A body that needs room: reading goes on when `admit` resolves. */
+export interface LargeBody {
+  readonly afterBytes: number;
+  /** Called for each further part of the body. */
+  readonly admit: () => Promise<void>;
+}
+
+/** @throws TransportError `too-large` for more than `maxBytes`, `encoded` for a compressed body, and what `admit` throws */
+export async function readBody(response: OpenResponse, maxBytes: number, large?: LargeBody): Promise<Buffer> {
   refuseEncoded(response);
   if (response.hasBody && Number(response.headers['content-length']?.[0] ?? 0) > maxBytes) {
     throw closed(response, tooLarge(response, maxBytes));
   }
   const chunks: Buffer[] = [];
-  for await (const chunk of bounded(response, maxBytes)) chunks.push(chunk);
+  let size = 0;
+  for await (const chunk of bounded(response, maxBytes)) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (large && size > large.afterBytes) await large.admit();
+  }
   return Buffer.concat(chunks);
 }
 

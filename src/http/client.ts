@@ -3,7 +3,7 @@
  * (`reach.ts`), proxies come from the environment, and the whole body is read under the request's limit in bytes.
  */
 import type { Clock } from '../async/clock.ts';
-import { readBeginning, readBody } from './body.ts';
+import { readBeginning, readBody, type LargeBody } from './body.ts';
 import { createConnections } from './connections.ts';
 import { openExchange, type ExchangeRequest, type OpenResponse, type PhaseLimits } from './exchange.ts';
 import { proxyFor, ProxyError, type Environment, type Proxy } from './proxy/proxy.ts';
@@ -31,6 +31,8 @@ export interface HttpRequest extends Pick<ExchangeRequest, 'url' | 'headers' | '
   readonly method: 'GET' | 'HEAD' | 'POST';
   /** Limit for the body of a successful response. */
   readonly maxBytes: number;
+  /** What a large body of a successful response waits for. */
+  readonly large?: LargeBody | undefined;
   readonly tls: TlsSettings;
   readonly reach: Reach;
   readonly dialTimeoutMs?: number | undefined;
@@ -69,7 +71,7 @@ export function createHttpClient(options: {
       const exchange = { method, url, headers, body, pool, proxy, limits, repeatable: true };
       const response = await openExchange(exchange, signal);
       const { status, remoteAddress } = response;
-      const received = await bodyOf(response, request.maxBytes);
+      const received = await bodyOf(response, request);
       return { status, headers: response.headers, remoteAddress, body: received };
     },
     close: (): void => connections.close(),
@@ -85,8 +87,8 @@ function findProxy(url: URL, environment: Environment): Proxy | undefined {
   }
 }
 
-async function bodyOf(response: OpenResponse, maxBytes: number): Promise<Buffer> {
-  if (response.status >= 200 && response.status < 300) return await readBody(response, maxBytes);
+async function bodyOf(response: OpenResponse, { maxBytes, large }: HttpRequest): Promise<Buffer> {
+  if (response.status >= 200 && response.status < 300) return await readBody(response, maxBytes, large);
   await readBeginning(response, maxErrorBodyBytes);
   return Buffer.alloc(0);
 }

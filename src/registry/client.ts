@@ -17,8 +17,9 @@ import type { Environment } from '../http/proxy/proxy.ts';
 import type { Resolve } from '../http/reach/reach.ts';
 import { createTrust } from '../http/tls/trust.ts';
 import { Authenticator } from './auth/authenticator.ts';
+import { DocumentLimits, LookupDocuments } from './document-limits.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
-import { lookupAtEndpoint } from './lookup-at-endpoint.ts';
+import { lookupAtEndpoint, type LookupParts } from './lookup-at-endpoint.ts';
 import {
   RegistryError,
   type ManifestLookup,
@@ -57,8 +58,10 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const breaker = new CircuitBreaker(clock, options.breaker);
   const client = new GuardedClient(http, new HostSemaphore(options.perHost), breaker, clock);
   const authenticator = new Authenticator({ client, clock });
+  const documentLimits = new DocumentLimits(clock);
   return {
-    lookup: (lookup, signal) => lookUp(lookup, { authenticator, clock }, signal),
+    lookup: (lookup, signal) =>
+      lookUp(lookup, { authenticator, clock, documents: new LookupDocuments(documentLimits) }, signal),
     close: () => {
       authenticator.clear();
       http.close();
@@ -68,7 +71,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
 
 async function lookUp(
   lookup: ManifestLookup,
-  parts: { readonly authenticator: Authenticator; readonly clock: Clock },
+  parts: LookupParts,
   signal: AbortSignal,
 ): Promise<ManifestResult> {
   const endpoints = eligible(lookup.endpoints, lookup.reference);

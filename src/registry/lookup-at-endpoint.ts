@@ -4,9 +4,11 @@
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Clock } from '../async/clock.ts';
+import type { LargeBody } from '../http/body.ts';
 import { TransportError } from '../http/transport-error.ts';
 import type { AuthenticatedResponse, Authenticator } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
+import type { LookupDocuments } from './document-limits.ts';
 import { RegistryError, type ManifestLookup, type ManifestResult } from './manifest-lookup.ts';
 import { maxConfigBytes, readConfig, contentOf, type ContentReader } from './manifests/platforms-of-index.ts';
 import {
@@ -35,15 +37,16 @@ interface EndpointVisit {
   readonly credential: MatchedCredential | undefined;
 }
 
-interface Parts {
+export interface LookupParts {
   readonly authenticator: Authenticator;
   readonly clock: Clock;
+  readonly documents: LookupDocuments;
 }
 
 /** @throws RegistryError for the response; TransportError and others for failures on the way */
 export function lookupAtEndpoint(
   visit: EndpointVisit,
-  parts: Parts,
+  parts: LookupParts,
   signal: AbortSignal,
 ): Promise<ManifestResult> {
   return new EndpointLookup(visit, parts, signal).run();
@@ -52,14 +55,14 @@ export function lookupAtEndpoint(
 class EndpointLookup implements ContentReader {
   readonly where: string;
   readonly #visit: EndpointVisit;
-  readonly #parts: Parts;
+  readonly #parts: LookupParts;
   readonly #signal: AbortSignal;
   readonly #about: Circumstances;
   #credentialUsed = false;
   /** Whether the endpoint turned out not to speak TLS. */
   #plain = false;
 
-  constructor(visit: EndpointVisit, parts: Parts, signal: AbortSignal) {
+  constructor(visit: EndpointVisit, parts: LookupParts, signal: AbortSignal) {
     const { endpoint, credential, lookup } = visit;
     this.where = endpoint.host;
     this.#visit = visit;
@@ -74,11 +77,14 @@ class EndpointLookup implements ContentReader {
       const mediaType = await this.#mediaTypeIfUnchanged(reference, knownDigest);
       if (mediaType !== undefined) return this.#unchanged(knownDigest, mediaType);
     }
-    const { body, headers } = await this.#get('manifests', reference);
-    const announced = isDigest(reference) ? reference : headers['docker-content-digest']?.[0];
-    if (announced !== undefined && isDigest(announced)) this.#verify(body, announced);
-    const digest = digestOf(body, announced);
-    const document = readManifest(body, headers['content-type']?.[0]);
+    const { digest, document } = await this.#read('manifests', reference, ({ body, headers }) => {
+      const announced = isDigest(reference) ? reference : headers['docker-content-digest']?.[0];
+      if (announced !== undefined && isDigest(announced)) this.#verify(body, announced);
+      return {
+        digest: digestOf(body, announced),
+        document: readManifest(body, headers['content-type']?.[0], this.#beforeParsing),
+      };
+    });
     const { mediaType } = document;
     if (digest === knownDigest) return this.#unchanged(digest, mediaType);
     const content = await contentOf(document, digest, this);
@@ -86,11 +92,13 @@ class EndpointLookup implements ContentReader {
   }
 
   async manifest(descriptor: Descriptor): Promise<ReturnType<typeof readManifest>> {
-    return readManifest(await this.#described('manifests', descriptor), descriptor.mediaType);
+    return this.#described('manifests', descriptor, (body) =>
+      readManifest(body, descriptor.mediaType, this.#beforeParsing),
+    );
   }
 
   async config(descriptor: Descriptor): Promise<ReturnType<typeof readConfig>> {
-    return readConfig(await this.#described('blobs', descriptor));
+    return this.#described('blobs', descriptor, (body) => readConfig(body, this.#beforeParsing));
   }
 
   /** @returns undefined if the digest changed or the endpoint does not know HEAD */
@@ -103,27 +111,47 @@ class EndpointLookup implements ContentReader {
   }
 
   /** A document that another one refers to. */
-  async #described(kind: ObjectKind, { digest, size }: Descriptor): Promise<Buffer> {
+  async #described<Document>(
+    kind: ObjectKind,
+    { digest, size }: Descriptor,
+    read: (body: Buffer) => Document,
+  ): Promise<Document> {
     const { maxBytes } = objectKinds[kind];
     if (size > maxBytes) throw this.#error('too-large', `a document of more than ${maxBytes} bytes`);
-    const { body } = await this.#get(kind, digest);
-    if (body.length !== size) throw this.#mismatch('its size differs from its descriptor');
-    this.#verify(body, digest);
-    return body;
+    return await this.#read(kind, digest, ({ body }) => {
+      if (body.length !== size) throw this.#mismatch('its size differs from its descriptor');
+      this.#verify(body, digest);
+      return read(body);
+    });
   }
 
-  async #get(kind: ObjectKind, object: string): Promise<AuthenticatedResponse> {
-    const response = await this.#send('GET', kind, object);
-    if (response.status !== 200) throw this.#refusal(response);
-    return response;
+  async #read<Document>(
+    kind: ObjectKind,
+    object: string,
+    use: (response: AuthenticatedResponse) => Document,
+  ): Promise<Document> {
+    const get = async (large: LargeBody): Promise<AuthenticatedResponse> => {
+      const response = await this.#send('GET', kind, object, large);
+      if (response.status !== 200) throw this.#refusal(response);
+      return response;
+    };
+    return await this.#parts.documents.read(this.#visit.endpoint, this.#signal, get, use);
   }
 
-  async #send(method: 'GET' | 'HEAD', kind: ObjectKind, object: string): Promise<AuthenticatedResponse> {
+  readonly #beforeParsing = (values: number): void =>
+    this.#parts.documents.spendOnValues(this.#visit.endpoint, values);
+
+  async #send(
+    method: 'GET' | 'HEAD',
+    kind: ObjectKind,
+    object: string,
+    large?: LargeBody,
+  ): Promise<AuthenticatedResponse> {
     const { endpoint, credential, lookup } = this.#visit;
     const { repository, trace } = lookup;
     const url = objectUrl(endpoint, repository, kind, object, this.#plain ? 'http:' : undefined);
     if (!url) throw this.#error('not-found', `no such name: ${repository}`);
-    const request = { method, url, ...objectKinds[kind], endpoint, repository, credential, trace };
+    const request = { method, url, ...objectKinds[kind], large, endpoint, repository, credential, trace };
     try {
       const response = await this.#parts.authenticator.send(request, this.#signal);
       this.#credentialUsed ||= response.credentialUsed;
@@ -131,7 +159,7 @@ class EndpointLookup implements ContentReader {
     } catch (error) {
       if (this.#plain || !mayFallBack(endpoint, url, error)) throw error;
       this.#plain = true;
-      return await this.#send(method, kind, object);
+      return await this.#send(method, kind, object, large);
     }
   }
 

@@ -3,7 +3,7 @@
  * which one is reported.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
-import { InvalidDocument } from '../http/json.ts';
+import { InvalidDocument, TooManyValues } from '../http/json.ts';
 import { RegistryError, type RegistryErrorCode } from './manifest-lookup.ts';
 import { retryAfter } from '../http/headers.ts';
 import { InvalidChallenge } from './auth/challenge.ts';
@@ -91,7 +91,8 @@ export function registryError(error: unknown, about: Circumstances, now: number)
   }
   if (error instanceof InvalidDocument) {
     const message = `${about.host}: the document of ${about.repository} cannot be used: ${error.message}`;
-    return new RegistryError('unsupported-media-type', about.host, message, { cause: error });
+    const code = error instanceof TooManyValues ? 'too-large' : 'unsupported-media-type';
+    return new RegistryError(code, about.host, message, { cause: error });
   }
   return new RegistryError('unavailable', about.host, `${prefix}: an unexpected error`, { cause: error });
 }

@@ -86,7 +86,7 @@ export class Authenticator {
     { header, credentialUsed }: Authorization,
     signal: AbortSignal,
   ): Promise<AuthenticatedResponse> {
-    const { method, url, accept, maxBytes, endpoint } = request;
+    const { method, url, accept, maxBytes, large, endpoint } = request;
     const context = { request, purpose: request.purpose, credentialUsed };
     const response = await followRedirects(
       {
@@ -98,6 +98,7 @@ export class Authenticator {
           ...(header !== undefined && { authorization: header }),
         },
         maxBytes,
+        large,
         tls: endpoint.tls,
         reach: endpointReach(endpoint),
         dialTimeoutMs: endpoint.dialTimeoutMs,

@@ -18,6 +18,9 @@ const maxIndexDepth = 3;
 /** More children than any image has; a list of a thousand platforms is an attack or a mistake. */
 const maxChildren = 1000;
 
+/** Each costs a request; an index of indexes has one for each variant of an image. */
+const maxNestedIndexes = 16;
+
 /** Each costs two requests; further children without a platform are not read. */
 const maxConfigsRead = 16;
 
@@ -47,7 +50,7 @@ export async function contentOf(
   }
   if (document.kind === 'manifest') return contentOfSingle(document, reader, 'alone');
 
-  const found: Found = { platforms: [], nameless: [], artifacts: 0, children: 0 };
+  const found: Found = { platforms: [], nameless: [], artifacts: 0, children: 0, nested: 0 };
   await walk(document, found, { reader, visited: new Set([digest]) }, 1);
   if (found.platforms.length > 0) return { kind: 'image', platforms: found.platforms };
   const platforms: WrittenPlatform[] = [];
@@ -88,6 +91,7 @@ interface Found {
   readonly nameless: Descriptor[];
   artifacts: number;
   children: number;
+  nested: number;
 }
 
 async function walk(
@@ -107,6 +111,10 @@ async function walk(
       visited.add(child.digest);
       if (depth === maxIndexDepth) {
         throw refusal('too-large', reader, `indexes nested deeper than ${maxIndexDepth}`);
+      }
+      found.nested += 1;
+      if (found.nested > maxNestedIndexes) {
+        throw refusal('too-large', reader, `more than ${maxNestedIndexes} nested indexes`);
       }
       const nested = await reader.manifest(child);
       if (nested.kind === 'index') await walk(nested, found, around, depth + 1);
@@ -144,10 +152,11 @@ const bundleLabel = 'operators.operatorframework.io.bundle.';
  * The config blob of a single manifest names its platform, and shows whether it is a bundle of the Operator Lifecycle Manager. A
  * bundle holds manifests and no program. It is built for one architecture, but a Job with a program from another image unpacks
  * it on any node. Bound to the bundle's architecture, that Job would wait forever in a cluster without such nodes.
+ * @param beforeParsing receives the number of values, and may throw
  * @throws InvalidDocument if it is not a JSON object
  */
-export function readConfig(bytes: Uint8Array): ImageConfig {
-  const document = parseObject(bytes);
+export function readConfig(bytes: Uint8Array, beforeParsing?: (values: number) => void): ImageConfig {
+  const document = parseObject(bytes, beforeParsing);
   const platform = readPlatform(document);
   return { ...(platform && { platform }), isBundle: isBundle(document['config']) };
 }

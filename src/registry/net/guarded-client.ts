@@ -5,6 +5,7 @@
 import type { Clock } from '../../async/clock.ts';
 import type { HostSemaphore } from '../../async/semaphore.ts';
 import type { HttpClient, HttpRequest, HttpResponse } from '../../http/client.ts';
+import type { LargeBody } from '../../http/body.ts';
 import { retryAfter } from '../../http/headers.ts';
 import { TransportError, transportError, type TransportFailure } from '../../http/transport-error.ts';
 import type { Attempt } from '../manifest-lookup.ts';
@@ -20,6 +21,7 @@ export interface EndpointRequest {
   readonly purpose: Attempt['purpose'];
   readonly accept: string;
   readonly maxBytes: number;
+  readonly large?: LargeBody | undefined;
   readonly endpoint: Endpoint;
   readonly repository: string;
   /** Absent if the endpoint accepts no credentials. */

@@ -1,0 +1,153 @@
+/** The attack: documents that cost CPU and memory. Work is counted in requests, bytes and values instead of time. */
+import t, { type Test } from 'tap';
+import { DocumentLimits, LookupDocuments } from '../../src/registry/document-limits.ts';
+import { clientFor, lookUp, patience, startRegistry } from '../support/registry/client.ts';
+import { document, image, index, mediaTypes, multiArch, type Content } from '../support/registry/content.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+const mebibyte = 1024 * 1024;
+const { ociIndex } = mediaTypes;
+
+async function setUp(t: Test, content: Content) {
+  const registry = await startRegistry(t);
+  const clock = createFakeClock();
+  const client = clientFor(t, { clock });
+  registry.push('library/app', 'v1', content);
+  return { registry, client, clock };
+}
+
+/** An index of so many bytes, and few values. */
+function large(bytes: number, label = '', children: readonly Content[] = []): Content {
+  const entries = [image('linux/amd64'), ...children].map((content) => ({ content }));
+  const annotations = { label, filler: 'x'.repeat(bytes - 2000) };
+  return index(entries, 'oci', { annotations });
+}
+
+for (const [name, member] of [
+  ['objects', '{},'],
+  ['arrays', '[],'],
+  ['numbers', '1,'],
+  ['distinct keys', ''],
+] as const) {
+  t.test(`4 MiB of ${name} are refused before they are parsed`, async (t) => {
+    const count = Math.floor((4 * mebibyte - 100) / Math.max(member.length, 12));
+    const keys = () => `{${Array.from({ length: count }, (_, n) => `"${n}":1`).join(',')}}`;
+    const bomb = member === '' ? keys() : `[${member.repeat(count)}1]`;
+    const { client, registry } = await setUp(t, document(ociIndex, `{"manifests":[],"bomb":${bomb}}`));
+    await t.rejects(lookUp(client, registry), { code: 'too-large', message: /more than 20000 values/ });
+    t.same(registry.counts(), { 'GET manifests': 1 });
+  });
+}
+
+t.test('the largest real index passes: 1,000 children with platforms', async (t) => {
+  const child = image('linux/amd64');
+  const entries = Array.from({ length: 1000 }, (_, n) => ({
+    content: child,
+    platform: {
+      os: 'linux',
+      architecture: `arch${n}`,
+      variant: 'v1',
+      'os.version': '1',
+      'os.features': ['a'],
+    },
+    annotations: { one: '1', two: '2', three: '3' },
+  }));
+  const { client, registry } = await setUp(t, index(entries));
+  t.equal((await lookUp(client, registry)).platforms.length, 1000);
+});
+
+t.test('900 nested indexes: 16 are followed', async (t) => {
+  const platform = { os: 'linux', architecture: 'amd64' };
+  const content = image('linux/amd64');
+  const nested = Array.from({ length: 900 }, (_, n) =>
+    index([{ content, platform }], 'oci', { annotations: { n } }),
+  );
+  const { client, registry } = await setUp(t, index(nested.map((each) => ({ content: each }))));
+  await t.rejects(lookUp(client, registry), { code: 'too-large', message: /more than 16 nested indexes/ });
+  t.same(registry.counts(), { 'GET manifests': 17 });
+});
+
+t.test('the documents of one lookup have 8 MiB together', async (t) => {
+  const nested = Array.from({ length: 12 }, (_, n) => ({ content: large(mebibyte, String(n)) }));
+  const { client, registry } = await setUp(t, index(nested));
+  await t.rejects(lookUp(client, registry), { code: 'too-large', message: /8388608 bytes together/ });
+  t.ok((registry.counts()['GET manifests'] ?? 0) <= 10);
+});
+
+t.test(
+  'a registry of large documents gets no more CPU after a while; its usual documents are read',
+  async (t) => {
+    const { client, registry, clock } = await setUp(t, large(4 * mebibyte - 10));
+    registry.push('library/usual', 'v1', multiArch(['linux/amd64']));
+    const other = await startRegistry(t);
+    other.push('library/app', 'v1', large(mebibyte));
+    let read = 0;
+    const attack = async () => {
+      for (; read < 100; read += 1) await lookUp(client, registry);
+    };
+    await t.rejects(attack(), { code: 'rate-limited', message: /large documents took too much work/ });
+    t.ok(read >= 8 && read <= 32, `${read} documents of 4 MiB were read`);
+    t.equal((await lookUp(client, registry, { repository: 'library/usual' })).platforms.length, 1);
+    t.equal((await lookUp(client, other)).platforms.length, 1, 'another registry');
+    await clock.advance(1000);
+    t.equal((await lookUp(client, registry)).platforms.length, 1);
+    await t.rejects(lookUp(client, registry), { code: 'rate-limited' });
+  },
+);
+
+t.test('small documents of many values count too', async (t) => {
+  const values = Array.from({ length: 18_000 }, () => 1);
+  const { client, registry } = await setUp(t, index([{ content: image('linux/amd64') }], 'oci', { values }));
+  let read = 0;
+  const attack = async () => {
+    for (; read < 100; read += 1) await lookUp(client, registry);
+  };
+  await t.rejects(attack(), { code: 'rate-limited' });
+  t.ok(read <= 32, `${read} documents of 18,000 values were read`);
+});
+
+t.test('at most 8 large documents are in memory, half of them of one registry', async (t) => {
+  const limits = new DocumentLimits(createFakeClock());
+  const finish = Promise.withResolvers<void>();
+  const inside: string[] = [];
+  const read = (host: string) =>
+    new LookupDocuments(limits).read(
+      { host, namespace: host },
+      patience,
+      async ({ admit }) => {
+        await admit();
+        await admit();
+        inside.push(host);
+        await finish.promise;
+        return { body: Buffer.alloc(100) };
+      },
+      () => host,
+    );
+  const hosts = ['hostile', 'one', 'two'];
+  const reads = hosts.flatMap((host) => Array.from({ length: 20 }, () => read(host)));
+  await new Promise(setImmediate);
+  t.same(Object.fromEntries(Map.groupBy(inside, (host) => host)), {
+    hostile: Array<string>(4).fill('hostile'),
+    one: Array<string>(4).fill('one'),
+  });
+  finish.resolve();
+  t.equal((await Promise.all(reads)).length, 60, 'the others follow');
+  const stop = new AbortController();
+  const given = new LookupDocuments(limits).read(
+    { host: 'one', namespace: 'one' },
+    stop.signal,
+    async ({ admit }) => {
+      stop.abort();
+      await admit();
+      return { body: Buffer.alloc(0) };
+    },
+    () => 0,
+  );
+  await t.rejects(given, { name: 'TransportError', failure: 'aborted' });
+});
+
+t.test('many large documents of one registry wait for each other and are all read', async (t) => {
+  const { client, registry } = await setUp(t, large(mebibyte));
+  const found = await Promise.all(Array.from({ length: 20 }, () => lookUp(client, registry)));
+  t.ok(found.every(({ platforms }) => platforms.length === 1));
+});
