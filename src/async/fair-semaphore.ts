@@ -1,0 +1,138 @@
+/**
+ * A concurrency limit that no key can use up: each key (a namespace) may hold at most as many places as are free. So one
+ * busy key gets a half, two get a third each, and a key that comes later finds a place at once, however long the others
+ * hold theirs (dynamic thresholds, Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
+ * Switches", 1998). Callers without a place wait: first in, first out for one key, round robin over the keys.
+ */
+import { FairQueue } from './fair-queue.ts';
+
+export interface FairLimits {
+  readonly places: number;
+  /** Waiting callers of one key, and of all keys together. Default: as many as come. */
+  readonly maxWaiting?: { readonly perKey: number; readonly total: number };
+}
+
+/** Too many callers wait already. */
+export class Overloaded extends Error {
+  override readonly name = 'Overloaded';
+  readonly code = 'overloaded';
+  readonly temporary = true;
+}
+
+/** Gives the place back; a second call has no effect. */
+export type Leave = () => void;
+
+interface Waiter {
+  readonly go: () => void;
+}
+
+export class FairSemaphore {
+  readonly #limits: FairLimits;
+  readonly #held = new Map<string, number>();
+  readonly #waiting = new FairQueue<Waiter>();
+  #free: number;
+
+  constructor(limits: FairLimits) {
+    this.#limits = limits;
+    this.#free = limits.places;
+  }
+
+  /** Whether no place is held. */
+  get isIdle(): boolean {
+    return this.#held.size === 0;
+  }
+
+  /** A place if the key may have one now. */
+  tryEnter(key: string): Leave | undefined {
+    return this.#hasRoom(key) ? this.#take(key) : undefined;
+  }
+
+  /**
+   * Waits for a place.
+   * @throws Overloaded, or the signal's reason if it aborts first
+   */
+  enter(key: string, signal: AbortSignal): Promise<Leave> {
+    const { promise, resolve, reject } = Promise.withResolvers<Leave>();
+    if (signal.aborted) reject(signal.reason as Error);
+    // A key that waits already has no room, because places that become free are given away at once.
+    else if (this.#hasRoom(key)) resolve(this.#take(key));
+    else if (this.#isFull(key)) reject(new Overloaded('too many callers wait for a place'));
+    else {
+      const abort = (): void => {
+        this.#waiting.delete(key, waiter);
+        reject(signal.reason as Error);
+      };
+      const waiter: Waiter = {
+        go: () => {
+          signal.removeEventListener('abort', abort);
+          resolve(this.#take(key));
+        },
+      };
+      this.#waiting.add(key, waiter);
+      signal.addEventListener('abort', abort, { once: true });
+    }
+    return promise;
+  }
+
+  #hasRoom(key: string): boolean {
+    return (this.#held.get(key) ?? 0) < this.#free;
+  }
+
+  #isFull(key: string): boolean {
+    const { maxWaiting } = this.#limits;
+    if (maxWaiting === undefined) return false;
+    return this.#waiting.size >= maxWaiting.total || this.#waiting.sizeOf(key) >= maxWaiting.perKey;
+  }
+
+  #take(key: string): Leave {
+    this.#free -= 1;
+    this.#held.set(key, (this.#held.get(key) ?? 0) + 1);
+    let isHeld = true;
+    return () => {
+      if (isHeld) this.#release(key);
+      isHeld = false;
+    };
+  }
+
+  #release(key: string): void {
+    this.#free += 1;
+    const held = (this.#held.get(key) ?? 1) - 1;
+    if (held === 0) this.#held.delete(key);
+    else this.#held.set(key, held);
+    // One place more is free for every key, so more than one caller may go.
+    for (let next = this.#next(); next !== undefined; next = this.#next()) next.go();
+  }
+
+  #next(): Waiter | undefined {
+    return this.#waiting.take((key) => this.#hasRoom(key));
+  }
+}
+
+/** A semaphore for each resource, such as a host or an agent; it exists only while it is in use. */
+export class FairSemaphores {
+  readonly #limits: FairLimits;
+  readonly #byResource = new Map<string, FairSemaphore>();
+
+  constructor(limits: FairLimits) {
+    this.#limits = limits;
+  }
+
+  /** @throws as `FairSemaphore.enter` */
+  async enter(resource: string, key: string, signal: AbortSignal): Promise<Leave> {
+    const semaphore = this.#byResource.get(resource) ?? new FairSemaphore(this.#limits);
+    this.#byResource.set(resource, semaphore);
+    try {
+      const leave = await semaphore.enter(key, signal);
+      return () => {
+        leave();
+        this.#removeIdle(resource, semaphore);
+      };
+    } finally {
+      this.#removeIdle(resource, semaphore);
+    }
+  }
+
+  #removeIdle(resource: string, semaphore: FairSemaphore): void {
+    if (semaphore.isIdle && this.#byResource.get(resource) === semaphore) this.#byResource.delete(resource);
+  }
+}

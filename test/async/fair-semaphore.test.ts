@@ -1,0 +1,100 @@
+import t from 'tap';
+import { FairSemaphore, FairSemaphores, Overloaded, type Leave } from '../../src/async/fair-semaphore.ts';
+
+const patience = new AbortController().signal;
+
+/** Lets everything that is ready happen. */
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** A semaphore that records in which order its callers go. */
+function recorded(semaphore: FairSemaphore) {
+  const order: string[] = [];
+  const leaves: Leave[] = [];
+  return {
+    order,
+    enter: (key: string, name = key, signal = patience) =>
+      semaphore.enter(key, signal).then((leave) => {
+        order.push(name);
+        leaves.push(leave);
+      }),
+    /** The one that has been inside longest leaves. */
+    leave: async () => {
+      leaves.shift()?.();
+      await settle();
+    },
+  };
+}
+
+t.test('a busy key gets a half, and later keys find a place at once', async (t) => {
+  const semaphore = new FairSemaphore({ places: 12 });
+  const held = (key: string): number => {
+    let count = 0;
+    while (semaphore.tryEnter(key)) count += 1;
+    return count;
+  };
+  t.same(['hog', 'second', 'third', 'late', 'later'].map(held), [6, 3, 2, 1, 0]);
+  t.equal(semaphore.isIdle, false);
+});
+
+t.test('first in, first out for a key, round robin over the keys', async (t) => {
+  const { order, enter, leave } = recorded(new FairSemaphore({ places: 2 }));
+  for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']) void enter(name.slice(0, 1), name);
+  await settle();
+  t.same(order, ['a1', 'b1'], 'one key leaves a place free for the next');
+  for (let left = 5; left > 0; left -= 1) await leave();
+  t.same(order, ['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4'].slice(0, order.length));
+  await leave();
+  await leave();
+  t.same(order, ['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4']);
+});
+
+t.test('a place is given back once', async (t) => {
+  const semaphore = new FairSemaphore({ places: 1 });
+  const leave = await semaphore.enter('a', patience);
+  leave();
+  leave();
+  t.ok(semaphore.isIdle);
+  const again = await semaphore.enter('a', patience);
+  leave();
+  t.equal(semaphore.tryEnter('b'), undefined);
+  again();
+  t.ok(semaphore.tryEnter('b'));
+});
+
+t.test('a caller that gives up leaves the queue', async (t) => {
+  const semaphore = new FairSemaphore({ places: 1 });
+  const leave = await semaphore.enter('a', patience);
+  const controller = new AbortController();
+  const impatient = semaphore.enter('a', controller.signal);
+  const patient = semaphore.enter('a', patience);
+  controller.abort(new Error('enough'));
+  await t.rejects(impatient, { message: 'enough' });
+  await t.rejects(semaphore.enter('b', controller.signal), { message: 'enough' }, 'it does not even enter');
+  leave();
+  (await patient)();
+  t.ok(semaphore.isIdle);
+});
+
+t.test('callers beyond the bounds of the queue are refused', async (t) => {
+  const semaphore = new FairSemaphore({ places: 1, maxWaiting: { perKey: 2, total: 3 } });
+  const leave = await semaphore.enter('a', patience);
+  const waiting = ['a', 'a', 'b'].map((key) => semaphore.enter(key, patience));
+  await t.rejects(semaphore.enter('a', patience), Overloaded, 'of one key');
+  await t.rejects(semaphore.enter('c', patience), Overloaded, 'of all keys');
+  leave();
+  (await waiting[0])?.();
+  await t.rejects(semaphore.enter('a', AbortSignal.abort(new Error('gone'))), { message: 'gone' });
+  (await waiting[2])?.();
+  (await waiting[1])?.();
+});
+
+t.test('resources do not wait for each other, and exist only while they are used', async (t) => {
+  const semaphores = new FairSemaphores({ places: 1 });
+  const one = await semaphores.enter('one', 'a', patience);
+  const two = await semaphores.enter('two', 'a', patience);
+  const next = semaphores.enter('one', 'b', patience);
+  one();
+  (await next)();
+  two();
+  t.type(await semaphores.enter('one', 'c', patience), 'function');
+});
