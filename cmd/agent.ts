@@ -55,7 +55,14 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
   });
   opened.defer(() => inspection.close());
   const { inspector } = inspection;
-  const memory = await openMemory({ configuration, inspector, stateDir, log, metrics });
+  const memory = await openMemory({
+    configuration,
+    inspector,
+    stateDir,
+    concurrentLookups: agentConcurrency,
+    log,
+    metrics,
+  });
   opened.defer(() => memory.close());
   const agent = await startAgent({
     listen,
@@ -66,7 +73,6 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
     version: programVersion.version,
     memory,
     fingerprint: () => inspection.fingerprint(),
-    limits: { concurrentImages: agentConcurrency },
     log,
     metrics,
   });

@@ -76,7 +76,7 @@ async function run(invocation: Invocation): Promise<number> {
     ...requestFor(images, pullSecrets, configuration.inspectTimeout),
     ...(serviceAccount && { serviceAccount }),
   };
-  const results = await answerFacts(request, stop, { memory, clock: systemClock, log, concurrentImages });
+  const results = await answerFacts(request, stop, { memory, clock: systemClock, log });
   io.out(output === 'json' ? `${JSON.stringify({ results }, undefined, 2)}\n` : describeResults(results));
   if (flags.has('verbose')) {
     const sources: NamedSource[] = inspection.sources.map(({ source, place }) => ({

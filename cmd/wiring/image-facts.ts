@@ -22,13 +22,15 @@ export interface MemoryOptions {
   readonly inspector: ImageFactsSource;
   /** Directory of the state file. Without one, facts do not survive a restart. */
   readonly stateDir?: string | undefined;
+  /** Default: as a webhook needs it. */
+  readonly concurrentLookups?: number;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
 /** Creates the memory and loads the state file, if there is one. Close it at the end. */
 export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
-  const { configuration, inspector, stateDir, log, metrics } = options;
+  const { configuration, inspector, stateDir, concurrentLookups, log, metrics } = options;
   const { cacheSize, inspectTimeout } = configuration();
   const file =
     stateDir === undefined ? undefined : new FactsFile({ path: join(stateDir, 'image-facts.ndjson'), log });
@@ -47,6 +49,7 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
     lookupTimeoutMs: inspectTimeout,
     metrics: createFactsMetrics(metrics),
     ...(file && { file }),
+    ...(concurrentLookups !== undefined && { concurrentLookups }),
   });
   if (file) {
     const count = await file.load((facts) => memory.learn(facts));

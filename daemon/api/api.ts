@@ -3,6 +3,8 @@
  * `{"error": {"code", "message"}}`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
 import { readBody } from '../../src/serving/body.ts';
@@ -11,7 +13,7 @@ import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { ApiError, apiErrorOf, writeError } from './api-error.ts';
 import { answerFacts, streamFacts, type FactsOptions } from './facts.ts';
-import { parseFactsRequest } from './facts-request.ts';
+import { parseFactsRequest, type FactsRequest } from './facts-request.ts';
 import { bindAgentMetrics, type AgentMeters } from './metrics.ts';
 import { roleProblem } from './roles.ts';
 
@@ -32,10 +34,6 @@ export const defaultApiLimits = {
    * connections in use.
    */
   openRequests: 512,
-  /**
-   * Concurrent lookups of one request. The registry client limits requests per host; this keeps a large request from filling its queues.
-   */
-  concurrentImages: 64,
   /**
    * Concurrent `GET /v1/facts`; others get `overloaded`. Webhooks read the facts once, when they start; a rollout starts a few of them
    * together.
@@ -119,7 +117,7 @@ class Api {
   }
 
   async #postFacts(ctx: Context): Promise<void> {
-    const { clock, limits, memory, log } = this.#options;
+    const { clock, limits } = this.#options;
     if (ctx.request.is('application/json') !== 'application/json') {
       throw new ApiError('unsupported-media-type', 'the body must be application/json');
     }
@@ -130,14 +128,28 @@ class Api {
     try {
       const bounds = { maxBytes: limits.maxBodyBytes, timeoutMs: limits.bodyTimeoutMs };
       const request = parseFactsRequest(await readBody(ctx.req, bounds));
-      const { concurrentImages } = limits;
-      const results = await answerFacts(request, disconnected(ctx), { memory, clock, log, concurrentImages });
-      for (const result of results) this.#meters.image(result);
-      ctx.body = { results };
+      await this.#sendFacts(ctx, request);
     } finally {
       this.#openRequests -= 1;
       this.#meters.took(clock.monotonic() - startedAt);
     }
+  }
+
+  /**
+   * One line for each image, as soon as its facts are found. The header goes first: it shows the client that the agent works, however slow
+   * the registries are.
+   */
+  async #sendFacts(ctx: Context, request: FactsRequest): Promise<void> {
+    const { clock, memory, log } = this.#options;
+    ctx.respond = false;
+    ctx.res.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
+    const lines = new PassThrough();
+    const isSent = pipeline(lines, ctx.res);
+    const isAnswered = answerFacts(request, disconnected(ctx), { memory, clock, log }, (facts) => {
+      this.#meters.image(facts);
+      lines.write(`${JSON.stringify(facts)}\n`);
+    }).finally(() => lines.end());
+    await Promise.all([isAnswered, isSent]);
   }
 
   #getFacts(ctx: Context): void {

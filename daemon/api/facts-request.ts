@@ -5,6 +5,7 @@
 import { parseAuths } from '../../src/credentials/auths.ts';
 import {
   CredentialError,
+  isNamespaceName,
   isServiceAccountName,
   type CredentialSource,
   type ServiceAccountName,
@@ -34,6 +35,8 @@ export interface FactsRequest {
   /** The pod's credentials, for this request only. */
   readonly pullSecrets: CredentialSource;
   readonly serviceAccount?: ServiceAccountName;
+  /** The pod's: namespaces share the agent fairly. */
+  readonly namespace?: string;
 }
 
 /**
@@ -47,12 +50,13 @@ export function parseFactsRequest(body: Buffer): FactsRequest {
   } catch {
     throw new ApiError('bad-request', 'the body is not JSON');
   }
-  const fields = ['images', 'auths', 'serviceAccount', 'deadlineMs'];
-  const { images, auths, serviceAccount, deadlineMs } = object(json, '', fields);
+  const fields = ['images', 'namespace', 'auths', 'serviceAccount', 'deadlineMs'];
+  const { images, namespace, auths, serviceAccount, deadlineMs } = object(json, '', fields);
   return {
     images: readImages(images),
     deadlineMs: readDeadline(deadlineMs),
     pullSecrets: readAuths(auths),
+    ...(namespace !== undefined && { namespace: readNamespace(namespace) }),
     ...(serviceAccount !== undefined && { serviceAccount: readServiceAccount(serviceAccount) }),
   };
 }
@@ -76,6 +80,12 @@ function readDeadline(value: unknown): number {
   if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0)
     throw wrong('deadlineMs', 'expected a positive number of milliseconds');
   return Math.min(deadlineLimits.mostMs, Math.max(deadlineLimits.leastMs, value));
+}
+
+function readNamespace(value: unknown): string {
+  if (typeof value !== 'string' || !isNamespaceName(value))
+    throw wrong('namespace', 'expected a valid name of a namespace');
+  return value;
 }
 
 function readAuths(auths: unknown): CredentialSource {

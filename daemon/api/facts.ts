@@ -1,10 +1,9 @@
 /**
- * `/v1/facts`: looks up image facts, with a deadline, and streams all shared facts. The memory looks up images in registries if needed. A
- * disconnected client ends its lookups.
+ * `/v1/facts`: looks up image facts, with a deadline, and streams all shared facts. The memory looks up images in registries if needed,
+ * and shares its places fairly by namespace and registry host. A disconnected client ends its lookups.
  */
 import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
-import { concurrently } from '../../src/async/concurrently.ts';
 import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
 import type { FactsMemory } from '../../src/images/memory/memory.ts';
 import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
@@ -16,7 +15,6 @@ export interface FactsOptions {
   readonly memory: Pick<FactsMemory, 'lookup' | 'shared' | 'size'>;
   readonly clock: Clock;
   readonly log: Log;
-  readonly concurrentImages: number;
 }
 
 /** The size of a TLS record. A write for each line would cost more than its bytes. */
@@ -24,23 +22,25 @@ const chunkLength = 16 * 1024;
 
 /**
  * The facts of each image in the request's order; failures have an `error`.
+ * @param onFacts called with the facts of an image as soon as they are found
  * @param gone aborts when the client disconnects; then this rejects with its reason
  */
 export async function answerFacts(
-  { images, pullSecrets, serviceAccount, deadlineMs }: FactsRequest,
+  { images, namespace, pullSecrets, serviceAccount, deadlineMs }: FactsRequest,
   gone: AbortSignal,
-  { memory, clock, log, concurrentImages }: FactsOptions,
+  { memory, clock, log }: FactsOptions,
+  onFacts: (facts: ImageFacts) => void = () => undefined,
 ): Promise<readonly ImageFacts[]> {
   const deadline = AbortSignal.timeout(deadlineMs);
   const signal = AbortSignal.any([gone, deadline]);
   setMaxListeners(0, signal);
-  const ofAccount = serviceAccount && { serviceAccount };
-  const facts = await concurrently(images, concurrentImages, async ({ image, pullPolicy }) => {
+  const ofPod = { ...(namespace !== undefined && { namespace }), ...(serviceAccount && { serviceAccount }) };
+  async function lookUp({ image, pullPolicy }: FactsRequest['images'][number]): Promise<ImageFacts> {
     let reference: Reference | undefined;
     try {
       reference = parseReference(image);
       const pullCredentials = await pullSecrets.lookup(reference.repository, signal);
-      const lookup = { image, reference, pullPolicy, pullCredentials, ...ofAccount };
+      const lookup = { image, reference, pullPolicy, pullCredentials, ...ofPod };
       return await memory.lookup(lookup, { signal });
     } catch (error) {
       if (reference === undefined && error instanceof InvalidReference) {
@@ -55,7 +55,13 @@ export async function answerFacts(
       const message = 'the agent failed to answer; its log says why';
       return failedFacts(image, { code: 'unavailable', message }, clock.now());
     }
+  }
+  const results = images.map(async (image) => {
+    const facts = await lookUp(image);
+    onFacts(facts);
+    return facts;
   });
+  const facts = await Promise.all(results);
   gone.throwIfAborted();
   return facts;
 }

@@ -117,19 +117,34 @@ export class FairSemaphores {
     this.#limits = limits;
   }
 
+  /** A place at the resource if the key may have one now. */
+  tryEnter(resource: string, key: string): Leave | undefined {
+    const semaphore = this.#of(resource);
+    const leave = semaphore.tryEnter(key);
+    return leave && this.#leaving(resource, semaphore, leave);
+  }
+
   /** @throws as `FairSemaphore.enter` */
   async enter(resource: string, key: string, signal: AbortSignal): Promise<Leave> {
-    const semaphore = this.#byResource.get(resource) ?? new FairSemaphore(this.#limits);
-    this.#byResource.set(resource, semaphore);
+    const semaphore = this.#of(resource);
     try {
-      const leave = await semaphore.enter(key, signal);
-      return () => {
-        leave();
-        this.#removeIdle(resource, semaphore);
-      };
+      return this.#leaving(resource, semaphore, await semaphore.enter(key, signal));
     } finally {
       this.#removeIdle(resource, semaphore);
     }
+  }
+
+  #of(resource: string): FairSemaphore {
+    const semaphore = this.#byResource.get(resource) ?? new FairSemaphore(this.#limits);
+    this.#byResource.set(resource, semaphore);
+    return semaphore;
+  }
+
+  #leaving(resource: string, semaphore: FairSemaphore, leave: Leave): Leave {
+    return () => {
+      leave();
+      this.#removeIdle(resource, semaphore);
+    };
   }
 
   #removeIdle(resource: string, semaphore: FairSemaphore): void {

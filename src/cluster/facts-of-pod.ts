@@ -48,9 +48,9 @@ export function factsWanted(
 export function imageRequest(
   parse: (image: string) => Reference,
   { image, pullPolicy }: ImageUse,
-  { serviceAccount }: FactsWanted,
+  { namespace, serviceAccount }: FactsWanted,
 ): ImageRequest {
-  const request = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
+  const request = { image, reference: parse(image), pullPolicy, pullCredentials: [], namespace };
   return serviceAccount === undefined ? request : { ...request, serviceAccount };
 }
 

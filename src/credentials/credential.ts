@@ -101,9 +101,14 @@ const namespacePattern = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 const namePattern = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const maxNameLength = 253;
 
+/** Whether a cluster can have a namespace of this name. */
+export function isNamespaceName(name: string): boolean {
+  return namespacePattern.test(name);
+}
+
 /** Whether a cluster can have a service account of this name. */
 export function isServiceAccountName({ namespace, name }: ServiceAccountName): boolean {
-  return namespacePattern.test(namespace) && name.length <= maxNameLength && namePattern.test(name);
+  return isNamespaceName(namespace) && name.length <= maxNameLength && namePattern.test(name);
 }
 
 /**

@@ -30,6 +30,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { ResponseTime, type ResponseTimeLimits } from './lookup/hedge.ts';
 import { FleetLookup, type FleetLookupContext } from './lookup/lookup.ts';
 import type { AgentConnection } from './agents/connection.ts';
+import { FactRequests } from './agents/fact-requests.ts';
 import { Groups, type Members } from './groups/groups.ts';
 import { sharedFacts } from './shared-facts.ts';
 import { bindFleetMetrics } from './metrics.ts';
@@ -106,7 +107,7 @@ export function createFleet(options: FleetOptions): Fleet {
     };
   });
   const context: FleetLookupContext = {
-    connection,
+    requests: new FactRequests({ connection, clock }),
     responseTime: new ResponseTime(options.responseTime),
     health,
     meters,

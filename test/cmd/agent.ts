@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { Test } from 'tap';
 import '../../cmd/agent.ts';
 import { main } from '../../cmd/program/main.ts';
-import { sendTo, type Answer } from '../daemon/support.ts';
+import { sendTo, withResults, type Answer } from '../daemon/support.ts';
 import type { Pki } from '../fleet/support.ts';
 import { until } from '../serving/support.ts';
 import { childEnv } from './world.ts';
@@ -79,8 +79,8 @@ export async function followAgent(pki: Pki, { log, end, ended }: Started): Promi
   return {
     post: async (body) => {
       const headers = { 'content-type': 'application/json' };
-      const { json } = await sendTo(url, pki, 'POST', '/v1/facts', { headers, body: JSON.stringify(body) });
-      return (json as Answer).results;
+      const sent = await sendTo(url, pki, 'POST', '/v1/facts', { headers, body: JSON.stringify(body) });
+      return (withResults(sent).json as Answer).results;
     },
     known: async () => (await sendTo(url, pki, 'GET', '/v1/facts')).text,
     log,

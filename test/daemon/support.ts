@@ -107,17 +107,29 @@ export async function startTestAgent(
     memory,
     lines,
     send,
-    post: (body, more = {}) =>
-      send('POST', '/v1/facts', {
-        ...more,
-        headers: { 'content-type': 'application/json', ...more.headers },
-        body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
-      }),
+    post: async (body, more = {}) =>
+      withResults(
+        await send('POST', '/v1/facts', {
+          ...more,
+          headers: { 'content-type': 'application/json', ...more.headers },
+          body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+        }),
+      ),
     metric: async (sample) => {
       const line = (await metrics.render()).split('\n').find((text) => text.startsWith(`${sample} `));
       return Number(line?.split(' ').at(-1));
     },
   };
+}
+
+/** The lines of an answer as one `Answer`, in the order in which they came. */
+export function withResults(received: Received): Received {
+  if (received.headers['content-type'] !== 'application/x-ndjson') return received;
+  const results = received.text
+    .split('\n')
+    .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as unknown]));
+  const { status, headers, text } = received;
+  return { status, headers, text, json: { results } };
 }
 
 /** Sends one request on a connection of its own. */

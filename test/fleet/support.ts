@@ -63,7 +63,7 @@ export interface Script {
   /** Name of its node; it says none where this is left out. */
   node?: string;
   architecture?: string;
-  /** The answer to `POST /v1/facts`, sent as JSON; `undefined` where it was written to `response` already. */
+  /** The answer to `POST /v1/facts`: `results` are sent as lines, anything else as JSON; `undefined` where it was written to `response` already. */
   facts?: (asked: Asked, response: ServerResponse, request: IncomingMessage) => unknown;
   /** Writes the answer to `GET /v1/facts`. */
   known?: (response: ServerResponse) => void;
@@ -108,7 +108,11 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
         ? script.facts(body, response, request)
         : { results: body.images.map(({ image }) => factsOf(image)) };
     }
-    if (answer !== undefined) {
+    const results = (answer as { readonly results?: unknown } | undefined)?.results;
+    if (Array.isArray(results)) {
+      response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+      response.end(results.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    } else if (answer !== undefined) {
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
     }
   }

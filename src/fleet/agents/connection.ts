@@ -53,10 +53,9 @@ export interface AgentConnection {
   /**
    * Sends one request and reads its JSON.
    * @param url the agent's, `https://host:port`
-   * @param body sent as JSON; the method is then POST
    * @throws AgentError for every status but 200, and for a body that is too large, cut off or not JSON
    */
-  json(url: string, path: string, call: Call & { readonly body?: unknown }): Promise<unknown>;
+  json(url: string, path: string, call: Call): Promise<unknown>;
   /**
    * The lines of a response as they come, without empty ones.
    * @throws AgentError as `json`; lines before the error have been yielded
@@ -67,6 +66,10 @@ export interface AgentConnection {
 
 export interface Call {
   readonly signal: AbortSignal;
+  /** Sent as JSON; the method is then POST. */
+  readonly body?: unknown;
+  /** Called when the agent begins to answer: it is alive, whatever comes next. */
+  readonly onResponse?: () => void;
   /** Limit for the body of the response. */
   readonly maxBytes: number;
 }
@@ -104,7 +107,8 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
   });
 
   /** Sends a request. @returns the response with status 200, its body not read yet */
-  async function open(url: string, path: string, json: string | undefined, signal: AbortSignal) {
+  async function open(url: string, path: string, { body, signal, onResponse }: Call) {
+    const json = body === undefined ? undefined : JSON.stringify(body);
     const request = {
       method: json === undefined ? 'GET' : 'POST',
       url: new URL(path, url),
@@ -122,13 +126,13 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
       throw agentError(error, url);
     });
     if (response.status !== 200) throw await statusError(response, url);
+    onResponse?.();
     return response;
   }
 
   return {
-    json: async (url, path, { body, signal, maxBytes }) => {
-      const json = body === undefined ? undefined : JSON.stringify(body);
-      const text = await readText(await open(url, path, json, signal), url, maxBytes);
+    json: async (url, path, call) => {
+      const text = await readText(await open(url, path, call), url, call.maxBytes);
       try {
         return JSON.parse(text) as unknown;
       } catch (cause) {
@@ -136,10 +140,10 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
         throw new AgentError('bad-answer', url, message, { cause });
       }
     },
-    lines: async function* (url, path, { signal, maxBytes }) {
-      const response = await open(url, path, undefined, signal);
+    lines: async function* (url, path, call) {
+      const response = await open(url, path, call);
       try {
-        yield* readLines(response, { maxLineBytes, maxBytes });
+        yield* readLines(response, { maxLineBytes, maxBytes: call.maxBytes });
       } catch (cause) {
         throw agentError(cause, url);
       }

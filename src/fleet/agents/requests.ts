@@ -1,69 +1,37 @@
-/** What agents are asked: facts of one image, and `/v1/info`. Their answers are checked. */
-import { toAuths } from '../../credentials/auths.ts';
-import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
+/** The answers of agents, which are checked: image facts, one in a line, and `/v1/info`. */
+import type { ImageFacts } from '../../images/facts/facts.ts';
 import { InvalidFacts, readFacts } from '../../images/facts/wire.ts';
-import { AgentError, type AgentConnection } from './connection.ts';
-
-/** One image's facts have some hundred bytes; with as many platforms as `readFacts` accepts they have some 50 KiB. */
-const maxAnswerBytes = 256 * 1024;
-const leastDeadlineMs = 10;
+import { AgentError } from './connection.ts';
 
 /**
- * Asks an agent. The pod's pull credentials go with the request, and nowhere else.
- * @param url the agent's
- * @param deadlineMs milliseconds that the agent has for its answer
- * @throws AgentError
- */
-export async function requestFacts(
-  connection: AgentConnection,
-  url: string,
-  { image, pullPolicy, pullCredentials, serviceAccount }: ImageRequest,
-  { signal, deadlineMs }: { readonly signal: AbortSignal; readonly deadlineMs: number },
-): Promise<ImageFacts> {
-  const body = {
-    images: [{ image, pullPolicy }],
-    ...(pullCredentials.length > 0 && { auths: toAuths(pullCredentials) }),
-    ...(serviceAccount && { serviceAccount }),
-    deadlineMs: Math.max(leastDeadlineMs, Math.floor(deadlineMs)),
-  };
-  const answer = await connection.json(url, '/v1/facts', { body, signal, maxBytes: maxAnswerBytes });
-  return factsOfAnswer(answer, image, url);
-}
-
-/**
- * The facts in the answer to a request for one image.
- * @param image as requested; facts of another image are no answer
+ * The facts in one line of an answer.
  * @throws AgentError `bad-answer`
  */
-export function factsOfAnswer(answer: unknown, image: string, url: string): ImageFacts {
-  const bad = (message: string): AgentError => new AgentError('bad-answer', url, message);
-  const results =
-    typeof answer === 'object' && answer !== null && 'results' in answer ? answer.results : undefined;
-  if (!Array.isArray(results) || results.length !== 1)
-    throw bad('the answer has not one result for one image');
-  const facts = read(results[0]);
-  if (facts instanceof InvalidFacts) throw bad(facts.message);
-  if (facts.image !== image) throw bad('the result is about another image');
+export function factsOfAnswer(line: string, url: string): ImageFacts {
+  const facts = readLine(line);
+  if (facts instanceof InvalidFacts) throw new AgentError('bad-answer', url, facts.message);
+  if (facts === undefined) throw new AgentError('bad-answer', url, 'a line of the answer is not JSON');
   return facts;
 }
 
 /** The facts in one line of the facts that an agent shares; `undefined` if they are invalid or not shared. */
 export function factsOfLine(line: string): ImageFacts | undefined {
+  const facts = readLine(line);
+  if (facts === undefined || facts instanceof InvalidFacts) return undefined;
+  const isOfPod = facts.credentialSource === 'pull-secret' || facts.credentialSource === 'service-account';
+  return isOfPod ? undefined : facts;
+}
+
+/** @returns `undefined` if it is not JSON */
+function readLine(line: string): ImageFacts | InvalidFacts | undefined {
   let json: unknown;
   try {
     json = JSON.parse(line);
   } catch {
     return undefined;
   }
-  const facts = read(json);
-  if (facts instanceof InvalidFacts) return undefined;
-  const isOfPod = facts.credentialSource === 'pull-secret' || facts.credentialSource === 'service-account';
-  return isOfPod ? undefined : facts;
-}
-
-function read(value: unknown): ImageFacts | InvalidFacts {
   try {
-    return readFacts(value);
+    return readFacts(json);
   } catch (error) {
     if (error instanceof InvalidFacts) return error;
     throw error;

@@ -5,15 +5,15 @@ import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { FreshnessSettings } from '../../images/memory/freshness.ts';
 import { withinFreshness } from '../agents/accept.ts';
-import { AgentError, type AgentErrorCode, type AgentConnection } from '../agents/connection.ts';
+import { AgentError, type AgentErrorCode } from '../agents/connection.ts';
+import type { FactRequests, RequestState } from '../agents/fact-requests.ts';
 import { hedge, type ResponseTime } from './hedge.ts';
-import { requestFacts } from '../agents/requests.ts';
 import type { AgentAddress } from '../discovery/discovery.ts';
 import type { FleetMeters } from '../metrics.ts';
 import type { AgentHealth } from './agent-health.ts';
 
 export interface FleetLookupContext {
-  readonly connection: AgentConnection;
+  readonly requests: FactRequests;
   readonly responseTime: ResponseTime;
   readonly health: AgentHealth;
   readonly meters: FleetMeters;
@@ -46,7 +46,8 @@ export class FleetLookup {
   readonly #ended: AbortSignal;
   readonly #deadline: number;
   readonly #failures: string[] = [];
-  readonly #waitingFor = new Set<AgentAddress>();
+  /** The agents that have not answered. */
+  readonly #waitingFor = new Map<AgentAddress, RequestState>();
   #requests = 0;
   #soonestMs = Number.POSITIVE_INFINITY;
   #late: ImageFacts | undefined;
@@ -68,7 +69,7 @@ export class FleetLookup {
 
   /** The answer of one credential group; `undefined` if none of its agents gives one. */
   askGroup(agents: readonly AgentAddress[]): Promise<ImageFacts | undefined> {
-    const { responseTime, meters, health, clock } = this.#context;
+    const { responseTime, meters, clock } = this.#context;
     return hedge({
       agents: this.#healthy(agents),
       ask: (agent, stop) => this.#ask(agent, stop),
@@ -76,7 +77,7 @@ export class FleetLookup {
       signal: this.#ended,
       clock,
       onHedge: meters.hedge,
-      onOvertaken: (agent) => health.slow(agent.url),
+      onOvertaken: (agent) => this.#noteSlow(agent),
     });
   }
 
@@ -84,7 +85,7 @@ export class FleetLookup {
   unanswered(): ImageFacts {
     if (this.#late) return this.#late;
     const now = this.#context.clock.now();
-    const waiting = [...this.#waitingFor].map((agent) => `${nameOf(agent)}: no answer yet`);
+    const waiting = [...this.#waitingFor.keys()].map((agent) => `${nameOf(agent)}: no answer yet`);
     const reasons = listed([...this.#failures, ...waiting]);
     const { image } = this.#request;
     if (this.isOver) {
@@ -114,14 +115,18 @@ export class FleetLookup {
   }
 
   async #ask(agent: AgentAddress, stop: AbortSignal): Promise<ImageFacts> {
-    const { connection, freshness, clock, health, responseTime, meters, onAnswer } = this.#context;
+    const { requests, freshness, clock, health, responseTime, meters, onAnswer } = this.#context;
     const started = clock.monotonic();
     let facts: ImageFacts;
-    this.#waitingFor.add(agent);
+    this.#waitingFor.set(agent, 'waiting');
     try {
-      const answer = await requestFacts(connection, agent.url, this.#request, {
+      const answer = await requests.ask(agent.url, this.#request, {
         signal: AbortSignal.any([this.#ended, stop]),
-        deadlineMs: this.#deadline - started - answerMarginMs,
+        deadline: this.#deadline - answerMarginMs,
+        onState: (state) => {
+          this.#waitingFor.set(agent, state);
+          if (state === 'responding') health.answered(agent.url);
+        },
       });
       facts = withinFreshness(answer, this.#request.reference, freshness, clock.now());
     } catch (error) {
@@ -134,14 +139,21 @@ export class FleetLookup {
     }
     const tookMs = clock.monotonic() - started;
     health.answered(agent.url);
-    responseTime.observe(tookMs);
     meters.answered(tookMs);
     meters.attempt('answered');
     onAnswer(this.#request, agent, facts);
-    if (facts.error?.code !== 'timeout') return facts;
+    if (facts.error?.code !== 'timeout') {
+      responseTime.observe(tookMs);
+      return facts;
+    }
     // The registry was too slow for this agent; another agent may find it faster.
     this.#late = facts;
     throw new AgentError('timeout', agent.url, facts.error.message);
+  }
+
+  /** An agent answers at once, and then sends facts as it finds them: waiting for facts says nothing about the agent. */
+  #noteSlow(agent: AgentAddress): void {
+    if (this.#waitingFor.get(agent) === 'sent') this.#context.health.slow(agent.url);
   }
 
   #noteFailure(agent: AgentAddress, error: unknown, stop: AbortSignal): void {
@@ -151,7 +163,7 @@ export class FleetLookup {
     const { code, message } = error instanceof AgentError ? error : unexpected(agent, error);
     this.#failures.push(`${nameOf(agent)}: ${message}`);
     meters.attempt(code);
-    if (isTimeUp) health.slow(agent.url);
+    if (isTimeUp) this.#noteSlow(agent);
     else if (backOffCodes.has(code)) health.failed(agent.url);
     log.warn({ agent: agent.url, node: agent.node, code, reason: message }, 'an agent gave no answer');
   }

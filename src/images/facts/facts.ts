@@ -57,6 +57,8 @@ export interface ImageRequest {
   readonly pullPolicy: PullPolicy;
   /** Credentials of the pod's pull secrets that match the image's repository, best first. */
   readonly pullCredentials: readonly MatchedCredential[];
+  /** The pod's. Namespaces share the places for lookups fairly. */
+  readonly namespace?: string;
   /** The pod's, where it is known. Only some nodes have credentials that depend on it. */
   readonly serviceAccount?: ServiceAccountName;
 }

@@ -2,8 +2,12 @@
  * Lookups at the source that memory stands before. One lookup at a time runs for an image and a scope; concurrent
  * requests share it. Only its answer tells whether it depended on the service account of the first request; then
  * requests of other service accounts start their own.
+ *
+ * Requests wait for a place by namespace (`places.ts`), and only then start or join a lookup: an image that waits in the
+ * queue of a busy namespace does not wait there for others.
  */
 import type { Clock } from '../../async/clock.ts';
+import { FairSemaphore, Overloaded } from '../../async/fair-semaphore.ts';
 import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import type { ServiceAccountName } from '../../credentials/credential.ts';
@@ -20,6 +24,7 @@ import {
 import type { Entry } from './store.ts';
 import type { KnownFacts } from './known-facts.ts';
 import type { FactsMetrics } from './metrics.ts';
+import { LookupPlaces } from './places.ts';
 import {
   isPerAccount,
   isSameAccount,
@@ -30,11 +35,11 @@ import {
   withAccount,
 } from './scope.ts';
 
-/** More lookups than this at once are refused; each holds some kilobytes and most would run into their time limit. */
-const maxLookups = 4096;
-
-/** Revalidations give way to lookups that pods wait for; one that finds no room is started by a later recall. */
-const maxRevalidations = 64;
+/**
+ * Revalidations give way to lookups that pods wait for; one that finds no room is started by a later recall. One namespace
+ * gets at most half of these places.
+ */
+const maxRevalidations = 128;
 
 /** An agent may answer a revalidation from its own memory with facts as old as ours; repeating it at once would not help. */
 const revalidationPauseMs = 1000;
@@ -44,7 +49,12 @@ export type Trace = (attempt: Attempt) => void;
 interface LookupsOptions {
   readonly source: ImageFactsSource;
   readonly known: KnownFacts;
+  /** What memory knows meanwhile, for a request that had to wait. */
+  readonly recall: (request: ImageRequest) => ImageFacts | undefined;
+  /** Time limit of waiting for a place, and of a lookup. */
   readonly timeoutMs: number;
+  /** Lookups in progress. */
+  readonly places: number;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: FactsMetrics;
@@ -60,11 +70,18 @@ interface Answer {
 export class Lookups {
   readonly #options: LookupsOptions;
   readonly #flights: SingleFlight<Answer>;
+  /** Requests of one namespace for the same image share their place. */
+  readonly #requests: SingleFlight<ImageFacts>;
+  readonly #places: LookupPlaces;
+  readonly #revalidations = new FairSemaphore({ places: maxRevalidations });
   #closed = false;
 
   constructor(options: LookupsOptions) {
     this.#options = options;
-    this.#flights = new SingleFlight({ limit: { ms: options.timeoutMs, clock: options.clock } });
+    const limit = { ms: options.timeoutMs, clock: options.clock };
+    this.#flights = new SingleFlight({ limit });
+    this.#requests = new SingleFlight({ limit });
+    this.#places = new LookupPlaces(options.places);
   }
 
   get size(): number {
@@ -74,7 +91,37 @@ export class Lookups {
   /**
    * Looks up, or joins a lookup that runs. A failure is an answer. @param old returned if the lookup fails
    */
-  async lookup(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
+  lookup(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
+    const scope = withAccount(scopeOf(request.pullCredentials), request.serviceAccount);
+    const key = scopedKey(scopedKey(keyOf(request), scope), request.namespace ?? '');
+    if (this.#requests.has(key)) this.#options.metrics.joined.inc();
+    return this.#requests.run(key, (signal) => this.#inTurn(request, old, trace, signal));
+  }
+
+  async #inTurn(
+    request: ImageRequest,
+    old: Entry | undefined,
+    trace: Trace | undefined,
+    signal: AbortSignal,
+  ): Promise<ImageFacts> {
+    let recalled: ImageFacts | undefined;
+    let leave = this.#places.tryEnter(request);
+    if (!leave) {
+      try {
+        leave = await this.#places.enter(request, signal);
+      } catch (error) {
+        return this.#notStarted(request, error);
+      }
+      recalled = this.#options.recall(request);
+    }
+    try {
+      return recalled ?? (await this.#lookUp(request, old, trace));
+    } finally {
+      leave();
+    }
+  }
+
+  async #lookUp(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
     const key = keyOf(request);
     const scope = scopeOf(request.pullCredentials);
     const forAll = scopedKey(key, scope);
@@ -91,28 +138,28 @@ export class Lookups {
     const key = scopedKey(keyOf(request), entry.scope);
     const now = clock.monotonic();
     if (this.#closed || now < entry.pausedUntil) return;
-    if (this.#flights.size >= maxRevalidations || this.#flights.has(key)) return;
+    if (this.#flights.has(key)) return;
+    const leave = this.#revalidations.tryEnter(request.namespace ?? '');
+    if (!leave) return;
     entry.pausedUntil = now + revalidationPauseMs;
     metrics.revalidated.inc();
-    this.#run(key, requestWithin(entry.scope, request), entry).catch((error: unknown) =>
-      log.error({ err: error, image: request.image }, 'a revalidation failed unexpectedly'),
-    );
+    this.#run(key, requestWithin(entry.scope, request), entry)
+      .catch((error: unknown) =>
+        log.error({ err: error, image: request.image }, 'a revalidation failed unexpectedly'),
+      )
+      .finally(leave);
   }
 
   /** Aborts the lookups that run; their answers are not kept. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#closed = true;
-    return this.#flights.close(new Error('the program is ending'));
+    const reason = new Error('the program is ending');
+    await Promise.all([this.#requests.close(reason), this.#flights.close(reason)]);
   }
 
   async #join(key: string, request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<Answer> {
     const { metrics } = this.#options;
-    const isRunning = this.#flights.has(key);
-    if (this.#flights.size >= maxLookups && !isRunning) {
-      const facts = this.#failed(request, 'unavailable', 'too many images are looked up at once');
-      return { facts, account: request.serviceAccount, perAccount: false };
-    }
-    (isRunning ? metrics.joined : metrics.asked).inc();
+    (this.#flights.has(key) ? metrics.joined : metrics.asked).inc();
     return this.#run(key, request, old, trace);
   }
 
@@ -125,6 +172,21 @@ export class Lookups {
       const perAccount = isPerAccount(answer) || isPerAccount(facts);
       return { facts, account: request.serviceAccount, perAccount };
     });
+  }
+
+  /** The lookup did not start. That says nothing about the image or its registry. */
+  #notStarted(request: ImageRequest, error: unknown): ImageFacts {
+    if (this.#closed) return this.#failed(request, 'unavailable', 'the program is ending');
+    if (error instanceof Overloaded) {
+      const message =
+        'too many other images of this namespace or registry are looked up; the next attempt is in a moment';
+      return this.#failed(request, 'rate-limited', message);
+    }
+    if (error instanceof RunTimeout) {
+      const message = `${error.message}: other images of this namespace or registry came first`;
+      return this.#failed(request, 'timeout', message);
+    }
+    throw error;
   }
 
   async #ask(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {

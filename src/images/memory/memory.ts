@@ -32,6 +32,8 @@ export interface FactsMemoryOptions {
   readonly maxBytes?: number;
   /** Time limit of one lookup at the source, however many requests wait for it. */
   readonly lookupTimeoutMs?: number;
+  /** Lookups in progress: a namespace gets at most half of them, a registry host a quarter. */
+  readonly concurrentLookups?: number;
   /** Keeps shared facts across restarts. */
   readonly file?: FactsFile;
   readonly metrics?: FactsMetrics;
@@ -40,6 +42,8 @@ export interface FactsMemoryOptions {
 
 const mebibyte = 1_048_576;
 const defaultLookupTimeoutMs = 15_000;
+/** Of a webhook or the controller: four pods with the most images that are looked up (256), or a few hundred usual pods. */
+const defaultConcurrentLookups = 1024;
 /** Answers kept ready by the text of the image: as many images as a large cluster uses at a time. */
 const readyAnswers = 4096;
 /** A ready answer holds a date; it is made anew at times, in case the wall clock was set. */
@@ -81,7 +85,10 @@ export class FactsMemory implements ImageFactsSource {
     this.#file = file;
     const onChange = (): void => file?.changed();
     this.#known = new KnownFacts({ maxBytes, freshness, clock, log, metrics, onChange });
-    this.#lookups = new Lookups({ source, known: this.#known, timeoutMs, clock, log, metrics });
+    const recall = (request: ImageRequest): ImageFacts | undefined => this.#recall(request).facts;
+    const { concurrentLookups: places = defaultConcurrentLookups } = options;
+    const known = this.#known;
+    this.#lookups = new Lookups({ source, known, recall, timeoutMs, places, clock, log, metrics });
     metrics.watch(this, this.#lookups);
     file?.keep(() => this.shared());
   }

@@ -86,6 +86,7 @@ export function requestWithin(scope: Scope, request: ImageRequest): ImageRequest
 }
 
 /** The request of a pod without pull secrets and service account; its facts can be shared. */
-export function withoutCredentials({ image, reference, pullPolicy }: ImageRequest): ImageRequest {
-  return { image, reference, pullPolicy, pullCredentials: [] };
+export function withoutCredentials(request: ImageRequest): ImageRequest {
+  const { image, reference, pullPolicy, namespace } = request;
+  return { image, reference, pullPolicy, pullCredentials: [], ...(namespace !== undefined && { namespace }) };
 }

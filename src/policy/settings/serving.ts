@@ -73,8 +73,8 @@ export const servingSettings = {
     help: 'Name of the node that the agent runs on. Default: the host name.',
   }),
   agentConcurrency: agent.atStart(integer(1, 1000), {
-    default: 16,
-    help: 'Images of one request that an agent inspects concurrently. Further images wait.',
+    default: 128,
+    help: 'Images that an agent looks up concurrently. One namespace gets at most half of that, one registry host a quarter. Further images wait.',
   }),
   logLevel: everything.live(choice(logLevels), { default: 'info', help: 'Lowest level of logged messages.' }),
 };

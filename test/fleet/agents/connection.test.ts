@@ -79,7 +79,7 @@ t.test('whose certificates are believed', async (t) => {
     const ca = await foreign.intermediate('ours');
     const dir = await pki.dir(clientNames, { trusts: ca });
     const agent = await startScripted(t, { ...pki, ca: { ...ca, cert: pki.ca.cert } });
-    t.ok(await (await connect(t, pki, { dir })).json(agent.url, '/v1/facts', call));
+    t.ok(await (await connect(t, pki, { dir })).json(agent.url, '/v1/info', call));
     const beside = await foreign.intermediate('of others');
     const other = await startScripted(t, { ...pki, ca: { ...beside, cert: pki.ca.cert } });
     const asked = (await connect(t, pki, { dir })).json(other.url, '/v1/facts', call);
