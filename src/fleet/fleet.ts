@@ -174,7 +174,7 @@ export function createFleet(options: FleetOptions): Fleet {
     grouped: (signal) => groups.ready(signal),
     shared: async function* (signal) {
       await discovery.ready(signal);
-      yield* sharedFacts({ ...context, agents: discovery.current(), signal });
+      yield* sharedFacts({ ...context, connection, agents: discovery.current(), signal });
       await groups.ready(signal);
     },
     close: () => {

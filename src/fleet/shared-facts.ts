@@ -9,6 +9,7 @@ import type { ImageFacts } from '../images/facts/facts.ts';
 import { InvalidReference, parseReference, type Reference } from '../images/references/reference.ts';
 import { withinFreshness } from './agents/accept.ts';
 import { factsOfLine } from './agents/requests.ts';
+import type { AgentConnection } from './agents/connection.ts';
 import type { AgentAddress } from './discovery/discovery.ts';
 import { createOwnerOf } from './groups/rendezvous.ts';
 import type { FleetLookupContext } from './lookup/lookup.ts';
@@ -22,8 +23,9 @@ const maxWaiting = 64;
 
 export interface SharedFactsOptions extends Pick<
   FleetLookupContext,
-  'connection' | 'freshness' | 'meters' | 'clock' | 'log'
+  'freshness' | 'meters' | 'clock' | 'log'
 > {
+  readonly connection: AgentConnection;
   readonly agents: readonly AgentAddress[];
   readonly signal: AbortSignal;
   /** All agents together may send this many. */

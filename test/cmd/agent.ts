@@ -80,7 +80,9 @@ export async function followAgent(pki: Pki, { log, end, ended }: Started): Promi
     post: async (body) => {
       const headers = { 'content-type': 'application/json' };
       const sent = await sendTo(url, pki, 'POST', '/v1/facts', { headers, body: JSON.stringify(body) });
-      return (withResults(sent).json as Answer).results;
+      const order = (body['images'] as readonly { readonly image: string }[]).map(({ image }) => image);
+      const { results } = withResults(sent).json as Answer;
+      return results.toSorted((a, b) => order.indexOf(a.image) - order.indexOf(b.image));
     },
     known: async () => (await sendTo(url, pki, 'GET', '/v1/facts')).text,
     log,

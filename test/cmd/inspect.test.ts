@@ -36,7 +36,8 @@ t.test('the results are those of the agent', async (t) => {
   t.equal(code, 1, 'some were not found');
   t.same(Object.keys(JSON.parse(out) as object), ['results']);
   const undated = (facts: ImageFacts) => ({ ...facts, freshUntil: '' });
-  t.strictSame(resultsIn(out).map(undated), agent.results.map(undated));
+  const inOrder = images.flatMap((image) => agent.results.find((facts) => facts.image === image) ?? []);
+  t.strictSame(resultsIn(out).map(undated), inOrder.map(undated));
   t.same(
     resultsIn(out).map(({ image, error }) => [image, error?.code]),
     [

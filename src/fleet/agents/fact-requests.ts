@@ -182,7 +182,7 @@ class Batch {
 
   /** Fails the images without an answer. */
   fail(error: unknown): void {
-    for (const item of this.#items) item.settle(Promise.reject(error as Error));
+    for (const item of this.#items) item.settle(Promise.reject(error));
   }
 
   abort(): void {

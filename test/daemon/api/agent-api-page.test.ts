@@ -24,7 +24,9 @@ t.test('the request is one, and is answered', async (t) => {
 });
 
 t.test('the response has the fields of image facts, and no others', (t) => {
-  const results = example('response').split('\n').map((line) => JSON.parse(line) as unknown);
+  const results = example('response')
+    .split('\n')
+    .map((line) => JSON.parse(line) as unknown);
   for (const result of results) t.strictSame(readFacts(result), result);
   t.end();
 });

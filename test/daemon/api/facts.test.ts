@@ -31,8 +31,8 @@ t.test('answers each image once, also duplicates, failures and invalid reference
   const { results } = answer.json as Answer;
   const codes = [undefined, 'not-found', 'invalid-reference', undefined, undefined, undefined];
   t.strictSame(
-    results.map(({ image, error }) => [image, error?.code]).sort(),
-    images.map((image, index) => [image, codes[index]]).sort(),
+    results.map(({ image, error }) => `${image} ${error?.code}`).sort(),
+    images.map((image, index) => `${image} ${codes[index]}`).sort(),
   );
   t.match(
     results.find(({ image }) => image === 'nginx'),
