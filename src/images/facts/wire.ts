@@ -10,8 +10,8 @@ import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { Platform } from '../platforms/platform.ts';
 import { isDigest } from '../references/grammar.ts';
 
-/** Real indexes list fewer than 30 platforms. */
-export const maxPlatforms = 256;
+/** Real indexes list fewer than 30 platforms. More only take memory from other images. */
+export const maxPlatforms = 64;
 /** A path has at most 255 characters, a tag 128, a digest 135; a domain has no limit of its own. */
 const maxImageLength = 1024;
 /** RFC 6838 §4.2: 127 characters for each of the two names. */

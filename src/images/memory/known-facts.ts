@@ -94,7 +94,7 @@ export class KnownFacts {
   }
 
   touch(entry: Entry): void {
-    this.#store.touch(entry);
+    this.#store.touch(entry, this.#clock.monotonic());
   }
 
   /** The failure that holds for exactly this request. */

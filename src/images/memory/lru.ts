@@ -78,6 +78,15 @@ export class Lru<Entry extends Linked<Entry>> {
     for (let entry = this.#newest; entry; entry = entry.older) yield entry;
   }
 
+  /** All entries, the one used longest ago first. The entry at hand may be removed. */
+  *oldestFirst(): Generator<Entry> {
+    for (let entry = this.#oldest; entry;) {
+      const next = entry.newer;
+      yield entry;
+      entry = next;
+    }
+  }
+
   #unlink(entry: Entry): void {
     if (entry.newer) entry.newer.older = entry.older;
     else this.#newest = entry.older;

@@ -1,51 +1,52 @@
 /**
- * The store of good facts: by image and scope, bounded by bytes, the least recently used leave first. Shared facts that were
- * learned by tag are found by their digest as well, in the same repository.
+ * The store of good facts: by image and scope, bounded by bytes. Shared facts that were learned by tag are found by their digest
+ * as well, in the same repository. Newer facts make a new entry.
  *
- * Thousands of images have the same platforms at the same endpoint: such details are kept once, and counted once, for as long
- * as an entry uses them. The rest of an entry is as small as it can be. Newer facts make a new entry.
+ * A scan, for example of many images that are used once, must not flush the facts of others:
+ * - New entries are on probation and leave first. Entries that are used again later are protected, in most of the memory
+ *   (a segmented LRU). The least recently used leave first.
+ * - A registry host that has its share of a full memory makes room among its own entries.
  */
-import type { CredentialSourceName } from '../../credentials/credential.ts';
-import type { FactsError, ImageFacts } from '../facts/facts.ts';
-import type { Platform } from '../platforms/platform.ts';
+import type { ImageFacts } from '../facts/facts.ts';
 import type { Reference } from '../references/reference.ts';
+import { SharedDetailsTable, type HostShare, type SharedDetails } from './details.ts';
 import { Lru, unlinked, type Linked } from './lru.ts';
 import { scopedKey, sharedScope, type Scope } from './scope.ts';
 import { compact, mapEntryBytes, numberBytes, objectBytes, textBytes } from './size.ts';
-
-interface Details {
-  readonly mediaType: string | undefined;
-  readonly platforms: readonly Platform[];
-  readonly credentialSource: CredentialSourceName;
-  readonly endpoint: string;
-  /** Only `not-an-image`, which is knowledge rather than a failure. */
-  readonly error: FactsError | undefined;
-}
-
-interface SharedDetails {
-  readonly value: Details;
-  readonly text: string;
-  readonly bytes: number;
-  uses: number;
-}
 
 export interface Entry extends Linked<Entry> {
   readonly scope: Scope;
   readonly digest: string;
   readonly details: SharedDetails;
+  readonly share: HostShare;
+  isProtected: boolean;
   /** Monotonic time at which a registry confirmed it; before the process started for what was restored. */
   readonly confirmedAt: number;
   /** Monotonic time before which it is not revalidated again. */
   pausedUntil: number;
 }
 
+/** Webhook, controller and agents use a new image several times within seconds; that is one use. */
+const laterMs = 60_000;
+
+/** The rest is for new entries. */
+const protectedShare = 0.8;
+
+/** Of one registry host. Most clusters use one host for most images; it may have all of a memory that is not full. */
+const maxHostShare = 0.5;
+
+/** A host that has its share makes this much room at once: finding its entries among those of others takes time. */
+const roomAtOnce = 0.01;
+
 export class FactsStore {
   readonly #maxBytes: number;
   readonly #onEvict: () => void;
-  readonly #details = new Map<string, SharedDetails>();
+  readonly #details = new SharedDetailsTable();
+  readonly #shares = new Map<string, HostShare>();
   readonly #byDigest = new Map<string, Entry>();
-  readonly #entries = new Lru<Entry>((entry) => this.#removed(entry));
-  #detailsBytes = 0;
+  readonly #probation = new Lru<Entry>();
+  readonly #protected = new Lru<Entry>();
+  #protectedDetailsBytes = 0;
 
   /** @param onEvict called for each entry that leaves for want of room */
   constructor(maxBytes: number, onEvict: () => void = () => {}) {
@@ -54,11 +55,11 @@ export class FactsStore {
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#probation.size + this.#protected.size;
   }
 
   get bytes(): number {
-    return this.#entries.bytes + this.#detailsBytes;
+    return this.#probation.bytes + this.#protected.bytes + this.#details.bytes;
   }
 
   /** The facts of an image under exactly this scope. @param key of the image, without scope */
@@ -68,32 +69,106 @@ export class FactsStore {
 
   /** The same, without the digests of tags. */
   get(key: string, scope: Scope): Entry | undefined {
-    return this.#entries.get(scopedKey(key, scope));
+    return this.#get(scopedKey(key, scope));
   }
 
   /** Keeps facts that have a digest; they replace facts with the same key and scope. */
   put(key: string, scope: Scope, facts: ImageFacts & { readonly digest: string }, confirmedAt: number): void {
-    const details = this.#takeDetails(facts);
-    const entry = createEntry(scopedKey(key, scope), scope, facts.digest, details, confirmedAt);
-    this.#entries.put(entry);
+    const scoped = scopedKey(key, scope);
+    const share = this.#shareOf(key.slice(0, key.indexOf('/')));
+    const details = this.#details.take(facts, share);
+    const entry = createEntry(scoped, scope, facts.digest, { details, share, confirmedAt });
+    share.bytes += entry.bytes;
+    share.entries += 1;
+    const previous = this.#get(scoped);
+    if (previous) this.remove(previous);
+    this.#link(entry, previous?.isProtected === true);
     if (scope === sharedScope) this.#byDigest.set(entry.digest, entry);
-    while (this.#entries.oldest && this.bytes > this.#maxBytes) {
-      this.#entries.remove(this.#entries.oldest);
-      this.#onEvict();
-    }
+    if (this.bytes > this.#maxBytes) this.#makeRoom(share);
   }
 
-  touch(entry: Entry): void {
-    this.#entries.touch(entry);
+  /** @param now monotonic */
+  touch(entry: Entry, now: number): void {
+    if (entry.isProtected) this.#protected.touch(entry);
+    else if (now - entry.confirmedAt < laterMs) this.#probation.touch(entry);
+    else if (entry.listed) this.#move(entry, true);
   }
 
+  /** Does nothing for an entry that is not in the store. */
   remove(entry: Entry): void {
-    this.#entries.remove(entry);
+    if (!entry.listed) return;
+    const { details, digest, share } = entry;
+    this.#unlink(entry);
+    if (this.#byDigest.get(digest) === entry) this.#byDigest.delete(digest);
+    this.#details.release(details);
+    share.bytes -= entry.bytes;
+    share.entries -= 1;
+    for (const { host, entries, bytes } of [share, details.share]) {
+      if (entries === 0 && bytes === 0) this.#shares.delete(host);
+    }
   }
 
   /** Shared facts, the most recently used first. */
   shared(): Entry[] {
-    return [...this.#entries.newestFirst()].filter(({ scope }) => scope === sharedScope);
+    const all = [...this.#protected.newestFirst(), ...this.#probation.newestFirst()];
+    return all.filter(({ scope }) => scope === sharedScope);
+  }
+
+  #get(scoped: string): Entry | undefined {
+    return this.#protected.get(scoped) ?? this.#probation.get(scoped);
+  }
+
+  #makeRoom(share: HostShare): void {
+    if (share.bytes > this.#maxBytes * maxHostShare) this.#makeRoomWithin(share);
+    while (this.bytes > this.#maxBytes) {
+      while (this.#protectedBytes() > this.#maxBytes * protectedShare && this.#protected.oldest) {
+        this.#move(this.#protected.oldest, false);
+      }
+      const oldest = this.#probation.oldest ?? this.#protected.oldest;
+      if (!oldest) return;
+      this.#evict(oldest);
+    }
+  }
+
+  #makeRoomWithin(share: HostShare): void {
+    const goal = this.#maxBytes * (1 - roomAtOnce);
+    for (const list of [this.#probation, this.#protected]) {
+      for (const entry of list.oldestFirst()) {
+        if (this.bytes <= goal) return;
+        if (entry.share === share) this.#evict(entry);
+      }
+    }
+  }
+
+  #evict(entry: Entry): void {
+    this.remove(entry);
+    this.#onEvict();
+  }
+
+  #protectedBytes(): number {
+    return this.#protected.bytes + this.#protectedDetailsBytes;
+  }
+
+  #move(entry: Entry, isProtected: boolean): void {
+    this.#unlink(entry);
+    this.#link(entry, isProtected);
+  }
+
+  #link(entry: Entry, isProtected: boolean): void {
+    const { details } = entry;
+    entry.isProtected = isProtected;
+    (isProtected ? this.#protected : this.#probation).put(entry);
+    if (!isProtected) return;
+    if (details.protectedUses === 0) this.#protectedDetailsBytes += details.bytes;
+    details.protectedUses += 1;
+  }
+
+  #unlink(entry: Entry): void {
+    const { details, isProtected } = entry;
+    (isProtected ? this.#protected : this.#probation).remove(entry);
+    if (!isProtected) return;
+    details.protectedUses -= 1;
+    if (details.protectedUses === 0) this.#protectedDetailsBytes -= details.bytes;
   }
 
   #sameDigest({ repository, digest }: Reference): Entry | undefined {
@@ -101,26 +176,12 @@ export class FactsStore {
     return entry && repositoryOf(entry) === repository ? entry : undefined;
   }
 
-  #removed(entry: Entry): void {
-    const { details, digest } = entry;
-    if (this.#byDigest.get(digest) === entry) this.#byDigest.delete(digest);
-    details.uses -= 1;
-    if (details.uses > 0) return;
-    this.#details.delete(details.text);
-    this.#detailsBytes -= details.bytes;
-  }
-
-  #takeDetails(facts: ImageFacts): SharedDetails {
-    const text = compact(detailsText(facts));
-    let details = this.#details.get(text);
-    if (!details) {
-      const value = detailsOf(facts);
-      details = { value, text, bytes: detailsBytes(value, text), uses: 0 };
-      this.#details.set(text, details);
-      this.#detailsBytes += details.bytes;
-    }
-    details.uses += 1;
-    return details;
+  #shareOf(host: string): HostShare {
+    const present = this.#shares.get(host);
+    if (present) return present;
+    const share = { host: compact(host), bytes: 0, entries: 0 };
+    this.#shares.set(share.host, share);
+    return share;
   }
 }
 
@@ -130,49 +191,11 @@ function repositoryOf({ key }: Entry): string {
   return at >= 0 ? key.slice(0, at) : key.slice(0, key.lastIndexOf(':'));
 }
 
-function detailsOf(facts: ImageFacts): Details {
-  return {
-    mediaType: facts.mediaType === undefined ? undefined : compact(facts.mediaType),
-    platforms: facts.platforms.map(({ os, architecture, variant }) => ({
-      os: compact(os),
-      architecture: compact(architecture),
-      ...(variant !== undefined && { variant: compact(variant) }),
-    })),
-    credentialSource: facts.credentialSource,
-    endpoint: compact(facts.endpoint),
-    error: facts.error && { code: facts.error.code, message: compact(facts.error.message) },
-  };
-}
-
-/** No platform, media type or host has it. */
-const separator = '\0';
-
-/** A text that is equal for facts with equal details only. */
-function detailsText(facts: ImageFacts): string {
-  const { mediaType = '', platforms, credentialSource, endpoint, error } = facts;
-  let text = mediaType + separator + credentialSource + separator + endpoint;
-  for (const { os, architecture, variant = '' } of platforms) {
-    text += separator + os + separator + architecture + separator + variant;
-  }
-  return error ? text + separator + error.code + separator + JSON.stringify(error.message) : text;
-}
-
-function detailsBytes({ mediaType, endpoint, error, platforms }: Details, text: string): number {
-  let bytes = textBytes(text) + objectBytes(4) + mapEntryBytes;
-  bytes += objectBytes(5) + textBytes(mediaType) + textBytes(endpoint);
-  if (error) bytes += objectBytes(2) + textBytes(error.message);
-  for (const { os, architecture, variant } of platforms) {
-    bytes += objectBytes(4) + textBytes(os) + textBytes(architecture) + textBytes(variant);
-  }
-  return bytes;
-}
-
 function createEntry(
   key: string,
   scope: Scope,
   digest: string,
-  details: SharedDetails,
-  confirmedAt: number,
+  rest: Pick<Entry, 'details' | 'share' | 'confirmedAt'>,
 ): Entry {
   const texts = textBytes(key) + textBytes(digest) + textBytes(scope);
   const indexes = scope === sharedScope ? 2 : 1;
@@ -180,10 +203,10 @@ function createEntry(
     key: compact(key),
     scope,
     digest: compact(digest),
-    details,
-    confirmedAt,
+    ...rest,
+    isProtected: false,
     pausedUntil: Number.NEGATIVE_INFINITY,
-    bytes: objectBytes(10) + texts + 2 * numberBytes + indexes * mapEntryBytes,
+    bytes: objectBytes(12) + texts + 2 * numberBytes + indexes * mapEntryBytes,
     ...unlinked,
   };
 }

@@ -1,0 +1,102 @@
+/** The attack: images with as many and as long platforms as possible, to push the facts of everyone else out of memory. */
+import t from 'tap';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import { maxPlatforms } from '../../../src/images/facts/wire.ts';
+import { sharedScope } from '../../../src/images/memory/scope.ts';
+import { FactsStore } from '../../../src/images/memory/store.ts';
+import { bench, digestOf, facts, minute, question, type Bench } from '../support.ts';
+
+const maxBytes = 2 * 1024 * 1024;
+
+/** Six pods of 256 images. */
+const hostileImages = 6 * 256;
+
+/** Facts that take 35 KiB. */
+function hostile(image: string): ImageFacts {
+  const long = (number: number) => `a${number}`.padEnd(63, 'x');
+  const platforms = Array.from({ length: maxPlatforms }, (_, n) => ({
+    os: long(n),
+    architecture: long(n),
+    variant: long(n),
+  }));
+  return facts(image, { platforms, mediaType: image, endpoint: 'evil.example' });
+}
+
+const honest = Array.from({ length: 500 }, (_, n) => `docker.io/library/app-${n}:v1`);
+
+const known = ({ memory }: Bench, images: readonly string[]): number =>
+  images.filter((image) => memory.recall(question(image))).length;
+
+/** A memory with images that were used twice. */
+async function inUse(): Promise<Bench> {
+  const made = bench({ maxBytes });
+  for (const image of honest) made.memory.learn(facts(image));
+  await made.time.advance(2 * minute);
+  t.equal(known(made, honest), honest.length);
+  return made;
+}
+
+t.test('hostile images that are used once', async (t) => {
+  const made = await inUse();
+  for (let n = 0; n < hostileImages; n += 1) {
+    const image = `evil.example/app-${n}:v1`;
+    made.memory.learn(hostile(image));
+    made.memory.recall(question(image));
+  }
+  t.ok(made.memory.bytes <= maxBytes);
+  t.ok(made.memory.size < honest.length + hostileImages, 'memory was full');
+  t.equal(known(made, honest), honest.length);
+});
+
+t.test('hostile images of as many registry hosts', async (t) => {
+  const made = await inUse();
+  for (let n = 0; n < hostileImages; n += 1) made.memory.learn(hostile(`evil-${n}.example/app:v1`));
+  t.equal(known(made, honest), honest.length);
+});
+
+t.test('hostile images that are used again and again', async (t) => {
+  const made = await inUse();
+  for (let round = 0; round < 3; round += 1) {
+    for (let n = 0; n < hostileImages; n += 1) {
+      const image = `evil.example/app-${n}:v1`;
+      if (!made.memory.recall(question(image))) made.memory.learn(hostile(image));
+    }
+    await made.time.advance(2 * minute);
+    t.equal(known(made, honest), honest.length, `round ${round}`);
+  }
+});
+
+t.test('new images of other registries are kept during the attack', async (t) => {
+  const made = await inUse();
+  for (let n = 0; n < hostileImages; n += 1) made.memory.learn(hostile(`evil.example/app-${n}:v1`));
+  const fresh = Array.from({ length: 100 }, (_, n) => `quay.io/team/new-${n}:v1`);
+  for (const image of fresh) made.memory.learn(facts(image));
+  for (let n = 0; n < 10; n += 1) made.memory.learn(hostile(`evil.example/again-${n}:v1`));
+  t.equal(known(made, fresh), fresh.length);
+});
+
+t.test('one registry may fill the memory; then it makes room for itself, oldest first', async (t) => {
+  const store = new FactsStore(200_000);
+  const put = (image: string) =>
+    store.put(image, sharedScope, { ...facts(image), digest: digestOf(image) }, 0);
+  for (let n = 0; n < 2000; n += 1) put(`docker.io/library/app-${n}:v1`);
+  t.ok(store.bytes <= 200_000 && store.bytes > 190_000, `${store.bytes} bytes`);
+  t.ok(store.get('docker.io/library/app-1999:v1', sharedScope));
+  t.notOk(store.get('docker.io/library/app-0:v1', sharedScope));
+  put('quay.io/team/app:v1');
+  for (let n = 0; n < 2000; n += 1) put(`docker.io/library/new-${n}:v1`);
+  t.ok(store.get('quay.io/team/app:v1', sharedScope));
+});
+
+t.test('protected facts that are not used any more leave in the end', async (t) => {
+  const store = new FactsStore(100_000);
+  const put = (image: string, now: number) => {
+    store.put(image, sharedScope, { ...facts(image), digest: digestOf(image) }, now);
+    const entry = store.get(image, sharedScope);
+    if (entry) store.touch(entry, now + minute);
+  };
+  put('old.example/app:v1', 0);
+  for (let n = 0; n < 500; n += 1) put(`registry-${n % 7}.example/app-${n}:v1`, n);
+  t.notOk(store.get('old.example/app:v1', sharedScope));
+  t.ok(store.get('registry-2.example/app-499:v1', sharedScope));
+});
