@@ -18,7 +18,7 @@ export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controlle
 /** Field manager of everything that the controller applies. */
 export const fieldManager = 'archwright-controller';
 
-/** The Secrets of the built-in certificates. @param namespace archwright's own */
+/** The Secrets with the webhook's path and the built-in certificates. @param namespace archwright's own */
 export function ownSecrets(
   configuration: Pick<
     Configuration,
@@ -28,11 +28,21 @@ export function ownSecrets(
     | 'agentTlsSecret'
     | 'webhookClientTlsSecret'
     | 'controllerClientTlsSecret'
+    | 'webhookPathSecret'
   >,
   namespace: string,
 ): readonly OwnObject[] {
-  if (configuration.certificates !== 'builtin') return [];
+  const { webhookPathSecret } = configuration;
+  const ofPath = webhookPathSecret === undefined ? [] : [webhookPathSecret];
   const names = [
+    ...ofPath,
+    ...(configuration.certificates === 'builtin' ? certificateSecrets(configuration) : []),
+  ];
+  return names.map((name) => ({ kind: 'Secret', namespace, name, path: paths.secrets(namespace, name) }));
+}
+
+function certificateSecrets(configuration: Parameters<typeof ownSecrets>[0]): readonly string[] {
+  return [
     configuration.webhookTlsSecret,
     configuration.agentTlsSecret,
     configuration.webhookClientTlsSecret,
@@ -40,5 +50,4 @@ export function ownSecrets(
     // Last: while it exists, a later run can still recognize what an interrupted one left.
     configuration.caSecret,
   ];
-  return names.map((name) => ({ kind: 'Secret', namespace, name, path: paths.secrets(namespace, name) }));
 }

@@ -37,7 +37,14 @@ function rightsOf(kind: string, name: string): readonly string[] {
   return [...verbs].map(([key, all]) => `${key} ${[...all].toSorted().join(' ')}`).toSorted();
 }
 
-const secrets = ['agent-tls', 'ca', 'controller-client-tls', 'webhook-client-tls', 'webhook-tls'];
+const secrets = [
+  'agent-tls',
+  'ca',
+  'controller-client-tls',
+  'webhook-client-tls',
+  'webhook-path',
+  'webhook-tls',
+];
 
 const expected: readonly (readonly [kind: string, role: string, rights: readonly string[]])[] = [
   [

@@ -40,6 +40,7 @@ values: of a pool of nodes, above those of the release.
 {{- $defaults := dict
   "caSecret" (printf "%s-ca" $name)
   "webhookTlsSecret" (printf "%s-webhook-tls" $name)
+  "webhookPathSecret" (printf "%s-webhook-path" $name)
   "agentTlsSecret" (printf "%s-agent-tls" $name)
   "webhookClientTlsSecret" (printf "%s-webhook-client-tls" $name)
   "controllerClientTlsSecret" (printf "%s-controller-client-tls" $name)

@@ -93,8 +93,8 @@ is in [security](../../docs/internals/security.md#rights-of-the-webhook).
 
 ## Network
 
-The NetworkPolicies allow all traffic to the webhook's port, because they cannot select an API server, and \`networkPolicy.metricsFrom\` to
-the metrics ports. NetworkPolicies do not apply to agents in the network of their node. If your cluster denies egress by default, allow
+The NetworkPolicies allow all traffic to the webhook's port, because they cannot select an API server; if you know the addresses of the API
+servers, name them in \`networkPolicy.webhookFrom\`. \`networkPolicy.metricsFrom\` limits the metrics ports. NetworkPolicies do not apply to agents in the network of their node. If your cluster denies egress by default, allow
 what webhook and controller need in \`networkPolicy.egress\`, and the same for the pods of Jobs:
 
 | from | to |

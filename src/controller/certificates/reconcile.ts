@@ -212,7 +212,7 @@ export class CertificateReconciler {
       const life = validity(this.#timeNow(), this.#times.certificateMs, signer.certificate);
       const { certificate, key } = await issueLeaf(signer, subject, life);
       const texts = { 'tls.crt': certificate.pem, 'tls.key': reveal(key), ...bundle };
-      if (resourceVersion === undefined) await this.#secrets.createTls(secretName, texts);
+      if (resourceVersion === undefined) await this.#secrets.create(secretName, 'kubernetes.io/tls', texts);
       else await this.#secrets.change(secretName, resourceVersion, texts);
       this.#issued(name, work.reason);
       const expires = new Date(certificate.to).toISOString();

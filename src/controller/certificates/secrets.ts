@@ -48,10 +48,9 @@ export class Secrets {
     return found(await this.#apply(name, {}, { type: 'Opaque' }));
   }
 
-  /** Creates a Secret of type `kubernetes.io/tls`; a conflict if there is one by now. */
-  async createTls(name: string, texts: SecretTexts): Promise<void> {
-    const content = { type: 'kubernetes.io/tls', data: encoded(texts) };
-    await this.#apply(name, { resourceVersion: versionOfNone }, content);
+  /** Creates a Secret; a conflict if there is one by now. */
+  async create(name: string, type: 'kubernetes.io/tls' | 'Opaque', texts: SecretTexts): Promise<void> {
+    await this.#apply(name, { resourceVersion: versionOfNone }, { type, data: encoded(texts) });
   }
 
   /** Changes some keys; a conflict if the Secret changed since it was read. */

@@ -2,6 +2,7 @@
  * The content of the webhook configuration for now. For each webhook of the file:
  *
  * - It comes into force, or moves to another place, when it answers there. Until then the one in force stays.
+ * - It moves to another path when every endpoint answers at that path. Until then the path in force stays.
  * - `failurePolicy: Fail` becomes `Ignore` while no webhook has been there for `absenceMs`, so that pods run without archwright. It becomes
  *   `Fail` again when the webhook answers.
  * - `caBundle` has the authorities of the Secret. Other authorities in it stay until every endpoint shows a certificate of the Secret's. So an
@@ -9,7 +10,8 @@
  */
 import type { Certificate } from '../certificates/pem.ts';
 import { extraOf, readCaBundle, writeCaBundle } from './ca-bundle.ts';
-import { placeOf } from './endpoints.ts';
+import { pathOf, placeOf } from './endpoints.ts';
+import { withPath } from './path-secret.ts';
 import type { Availability } from './webhook-availability.ts';
 import type { Webhook } from './webhooks-file.ts';
 
@@ -44,9 +46,16 @@ export async function decideWebhooks({
   let reason: string | undefined;
   /** Whether a bundle has authorities beside those of the Secret. */
   let extra = false;
-  for (const webhook of wanted) {
-    const before = actual.find(({ name }) => name === webhook.name);
-    const { probe, absentMs } = availability(webhook);
+  /** Whether a path waits for an endpoint that does not accept it yet. */
+  let moving = false;
+  for (const each of wanted) {
+    const before = actual.find(({ name }) => name === each.name);
+    const { probe: probePath, absentMs } = availability(each);
+    const path = await pathFor(each, before, probePath);
+    const moves = path !== pathOf(each.clientConfig);
+    moving ||= moves;
+    const webhook = moves ? { ...each, clientConfig: withPath(each.clientConfig, path) } : each;
+    const probe = () => probePath(path);
     const isThere = before !== undefined && placeOf(before.clientConfig) === placeOf(webhook.clientConfig);
     const proven = isThere || (await probe()).includes(undefined);
     if (!proven) {
@@ -73,5 +82,17 @@ export async function decideWebhooks({
       clientConfig: { ...chosen.clientConfig, caBundle: writeCaBundle([...bundle, ...kept]) },
     });
   }
-  return { webhooks, waiting, relaxed, reason, extra };
+  return { webhooks, waiting, relaxed, reason, extra, moving };
+}
+
+async function pathFor(
+  { clientConfig }: Webhook,
+  before: Webhook | undefined,
+  probe: Availability['probe'],
+): Promise<string> {
+  const path = pathOf(clientConfig);
+  if (before === undefined || placeOf(before.clientConfig) !== placeOf(clientConfig)) return path;
+  const pathBefore = pathOf(before.clientConfig);
+  const isAccepted = pathBefore === path || (await probe(path)).every((why) => why === undefined);
+  return isAccepted ? path : pathBefore;
 }

@@ -33,6 +33,12 @@ export function placeOf({ service, url }: ClientConfig): string {
   return url === undefined || !URL.canParse(url) ? '' : new URL(url).origin;
 }
 
+/** The path of reviews. */
+export function pathOf({ service, url }: ClientConfig): string {
+  if (service) return service.path ?? '/';
+  return url === undefined || !URL.canParse(url) ? '/' : new URL(url).pathname;
+}
+
 function keyOf({ namespace, name }: ServiceReference): string {
   return `${namespace}/${name}`;
 }

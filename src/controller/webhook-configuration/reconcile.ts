@@ -8,6 +8,7 @@ import { readCaBundle, type WebhookConfiguration } from './ca-bundle.ts';
 import { decideWebhooks } from './decide.ts';
 import { placeOf, type Endpoints } from './endpoints.ts';
 import { showState } from './metrics.ts';
+import { withToken, type PathSecret } from './path-secret.ts';
 import { WebhookAvailability, type Availability } from './webhook-availability.ts';
 import type { Webhook } from './webhooks-file.ts';
 import { Writer } from './write.ts';
@@ -15,7 +16,7 @@ import { Writer } from './write.ts';
 /** Pauses for changes that no watch reports. */
 const pauses = {
   settled: 5 * 60_000,
-  /** A webhook does not answer, or an old authority is still in use. */
+  /** A webhook does not answer, or an old authority or path is still in use. */
   unsettled: 2000,
   /** For a webhook outside of the cluster. */
   byUrl: 10_000,
@@ -27,6 +28,8 @@ interface WebhookConfigurationParts {
   readonly secretPath: string;
   readonly file: LiveContent<readonly Webhook[]>;
   readonly endpoints: Endpoints;
+  /** Makes the path unguessable; `undefined`: the paths are those of the file. */
+  readonly pathSecret: PathSecret | undefined;
 }
 
 export class WebhookConfigurationReconciler {
@@ -58,19 +61,23 @@ export class WebhookConfigurationReconciler {
 
   async #reconcile(signal: AbortSignal) {
     const nothingToDo = { wrote: false, nextMs: pauses.settled };
-    const { name, secretPath, file } = this.#parts;
+    const { name, secretPath, file, pathSecret } = this.#parts;
     const { serverNow, configuration } = this.#leading;
     const path = paths.mutatingWebhookConfigurations(name);
     const found = await this.#find<WebhookConfiguration>(path, signal);
+    const actual = found?.webhooks ?? [];
+    // First: webhooks start when the Secret is there.
+    const secretPart = await pathSecret?.reconcile(actual);
     if (found === undefined) {
       this.#show('missing');
       return nothingToDo;
     }
-    const wanted = file.current();
-    if (wanted === undefined) {
+    const inFile = file.current();
+    if (inFile === undefined) {
       this.#show('no-file', { problem: file.problem()?.message });
       return nothingToDo;
     }
+    const wanted = secretPart ? inFile.map((each) => withToken(each, secretPart.token)) : inFile;
     const secret = await this.#find<Secret>(secretPath, signal);
     const bundle = readCaBundle(secret?.data?.['ca.crt']);
     if (bundle === undefined) {
@@ -84,7 +91,6 @@ export class WebhookConfigurationReconciler {
       return place;
     };
     const absenceMs = configuration().webhookAbsenceTime;
-    const actual = found.webhooks ?? [];
     const decided = await decideWebhooks({
       wanted,
       actual,
@@ -96,17 +102,17 @@ export class WebhookConfigurationReconciler {
     // An aborted probe says nothing about the webhook.
     signal.throwIfAborted();
     const wrote = await this.#writer.write(found, decided.webhooks);
-    const { waiting, relaxed, reason, extra } = decided;
+    const { waiting, relaxed, reason, extra, moving } = decided;
     if (waiting.length > 0) this.#show('waiting', { webhooks: waiting, reason });
     else if (relaxed.length > 0) this.#show('relaxed', { webhooks: relaxed });
     else this.#show('in-force');
 
-    const isUnsettled = waiting.length > 0 || relaxed.length > 0 || extra;
+    const isUnsettled = waiting.length > 0 || relaxed.length > 0 || extra || moving;
     const isByUrl = wanted.some(({ clientConfig }) => clientConfig.url !== undefined);
     const pauseMs = isUnsettled ? pauses.unsettled : isByUrl ? pauses.byUrl : pauses.settled;
     const absences = [...places.values()].flatMap(({ absentMs }) => absentMs ?? []);
     const untilGone = absences.filter((ms) => ms < absenceMs).map((ms) => absenceMs - ms);
-    return { wrote, nextMs: Math.min(pauseMs, ...untilGone) };
+    return { wrote, nextMs: Math.min(pauseMs, secretPart?.nextMs ?? Infinity, ...untilGone) };
   }
 
   #find<T>(path: string, signal: AbortSignal): Promise<T | undefined> {

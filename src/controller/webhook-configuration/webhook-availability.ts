@@ -1,4 +1,4 @@
-/** Whether webhooks are there and answer, with at most one probe per endpoint and reconcile; and for how long there was none. */
+/** Whether webhooks are there and answer, with at most one probe per endpoint, path and reconcile; and for how long there was none. */
 import { request } from 'node:https';
 import { isIP } from 'node:net';
 import type { Clock } from '../../async/clock.ts';
@@ -9,16 +9,17 @@ import type { Webhook } from './webhooks-file.ts';
 /** The state of a webhook's place. */
 export interface Availability {
   /**
-   * Probes the endpoints when it is called first.
+   * Probes the endpoints when it is called first for a path.
+   * @param path that of reviews, which a webhook without it answers with 404
    * @returns why each endpoint does not answer with a certificate of the Secret's authorities; `undefined`: it does. Never empty.
    */
-  readonly probe: () => Promise<readonly (string | undefined)[]>;
+  readonly probe: (path: string) => Promise<readonly (string | undefined)[]>;
   /** For how long there has been no endpoint, milliseconds; `undefined`: there is one. */
   readonly absentMs: number | undefined;
 }
 
-/** A webhook has two or three replicas; of very many, some are enough. */
-const maxProbed = 8;
+/** A webhook has two or three replicas, and ten if it scales; of very many, some are enough. */
+const maxProbed = 20;
 
 export class WebhookAvailability {
   readonly #endpoints: Endpoints;
@@ -44,10 +45,16 @@ export class WebhookAvailability {
     const places = new Map<string, Availability>();
     for (const [place, config] of wanted) {
       const targets = await this.#endpoints.of(config, signal);
-      let probed: ReturnType<Availability['probe']> | undefined;
-      const probe = () => (probed ??= probeAll(targets, writeCertificates(bundle), signal));
+      const probed = new Map<string, ReturnType<Availability['probe']>>();
+      const probe: Availability['probe'] = (path) => {
+        const known = probed.get(path) ?? probeAll(targets, path, writeCertificates(bundle), signal);
+        probed.set(path, known);
+        return known;
+      };
       // Ready endpoints are reported by kubelets. A probe also depends on the network from here.
-      const isThere = config.service ? typeof targets !== 'string' : (await probe()).includes(undefined);
+      const isThere = config.service
+        ? typeof targets !== 'string'
+        : (await probe('/readyz')).includes(undefined);
       places.set(place, { probe, absentMs: this.#absentMs(place, isThere) });
     }
     return places;
@@ -62,21 +69,28 @@ export class WebhookAvailability {
   }
 }
 
-async function probeAll(targets: readonly ProbeTarget[] | string, ca: string, signal: AbortSignal) {
+async function probeAll(
+  targets: readonly ProbeTarget[] | string,
+  path: string,
+  ca: string,
+  signal: AbortSignal,
+) {
   if (typeof targets === 'string') return [targets];
-  return await Promise.all(targets.slice(0, maxProbed).map((target) => probeWebhook(target, ca, signal)));
+  const some = targets.slice(0, maxProbed);
+  return await Promise.all(some.map((target) => probeWebhook(target, path, ca, signal)));
 }
 
 /** A webhook that takes longer for its own state is too slow for admissions. */
 const timeoutMs = 2000;
 
 /**
- * Requests `/readyz` as the API server reaches the webhook: by TLS, with the same authorities.
+ * Requests a path as the API server reaches the webhook: by TLS, with the same authorities.
  * @param ca authorities to trust, PEM
  * @returns why it does not answer; `undefined`: it does
  */
 export function probeWebhook(
   { host, port, serverName }: ProbeTarget,
+  path: string,
   ca: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
@@ -86,7 +100,7 @@ export function probeWebhook(
       {
         host,
         port,
-        path: '/readyz',
+        path,
         ca,
         // As the API server (Go, crypto/x509): an authority in `caBundle` need not be a root.
         allowPartialTrustChain: true,

@@ -5,6 +5,7 @@
  *
  * - `webhooks-file.ts`: the wanted webhooks. `ca-bundle.ts`: the authorities that the API server trusts.
  * - `endpoints.ts`, `webhook-availability.ts`: whether the webhooks are there, and answer.
+ * - `path-secret.ts`: the part of the path by which the webhook recognizes the API server.
  * - `decide.ts`: the configuration for now. `write.ts`: writes it. `reconcile.ts`: all of it, with one change at most.
  *
  * Every change of the file, the Secret, the object or the endpoints leads to a reconcile.
@@ -16,6 +17,7 @@ import { watchNamed } from '../../kube/watch/reflector.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler, createWritePause } from '../reconcile/reconciler.ts';
 import { Endpoints } from './endpoints.ts';
+import { PathSecret } from './path-secret.ts';
 import { WebhookConfigurationReconciler } from './reconcile.ts';
 import { readWebhooksFile } from './webhooks-file.ts';
 
@@ -46,7 +48,7 @@ export function webhookConfiguration(pollMs?: number): Feature {
 
 async function run(leading: Leading, { name, webhooksFile, namespace, pollMs }: Target): Promise<void> {
   const { client, clock, log, configuration } = leading;
-  const { webhookTlsSecret } = configuration();
+  const { webhookTlsSecret, webhookPathSecret } = configuration();
   const pauseAfterWrite = createWritePause(clock);
   const reconciler = createReconciler({
     leading,
@@ -71,10 +73,14 @@ async function run(leading: Leading, { name, webhooksFile, namespace, pollMs }: 
   const common = { client, log, clock, onChange };
   const endpoints = new Endpoints(common);
   const secretPath = paths.secrets(namespace, webhookTlsSecret);
-  const work = new WebhookConfigurationReconciler(leading, { name, secretPath, file, endpoints });
+  const pathSecret =
+    webhookPathSecret === undefined ? undefined : new PathSecret(leading, namespace, webhookPathSecret);
+  const parts = { name, secretPath, file, endpoints, pathSecret };
+  const work = new WebhookConfigurationReconciler(leading, parts);
+  const secrets = [webhookTlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];
   const watches = [
     watchNamed({ ...common, path: paths.mutatingWebhookConfigurations(), name }),
-    watchNamed({ ...common, path: paths.secrets(namespace), name: webhookTlsSecret }),
+    ...secrets.map((each) => watchNamed({ ...common, path: paths.secrets(namespace), name: each })),
   ];
   await reconciler.run([key]);
   for (const each of watches) each.stop();

@@ -165,10 +165,10 @@ export const certificateSettings = {
       'controller writes them once the webhook responds.',
   }),
   webhookPathSecret: controllerAndClean.atStart(text('name'), {
-    default: 'archwright-webhook-path',
     help:
       "Secret in archwright's own namespace with the unguessable part of the webhook's path, by which the " +
-      'webhook recognizes the API server. The controller writes it.',
+      'webhook recognizes the API server. The controller writes it. Default: none; the path is that of ' +
+      '`webhooksFile`.',
   }),
   webhookPathRotation: controller.live(duration(minute, 3650 * day), {
     default: 7 * day,

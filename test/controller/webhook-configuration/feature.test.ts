@@ -1,151 +1,26 @@
 /** The feature over an API server with a store, and webhooks that are real servers. */
-import { createServer } from 'node:https';
-import { once } from 'node:events';
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import t, { type Test } from 'tap';
-import {
-  backdateMs,
-  issueAuthority,
-  issueLeaf,
-  type Pair,
-} from '../../../src/controller/certificates/issue.ts';
-import {
-  readCaBundles,
-  type WebhookConfiguration,
-} from '../../../src/controller/webhook-configuration/ca-bundle.ts';
+import t from 'tap';
+import { issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
-import { wait } from '../../../src/async/wait.ts';
-import type { Configuration } from '../../../src/policy/settings/all.ts';
-import { reveal } from '../../../src/telemetry/secret.ts';
-import { createWorld, namespace, type World } from '../certificates/world.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
-
-const name = 'archwright';
-const path = paths.mutatingWebhookConfigurations(name);
-const subject = {
-  commonName: 'archwright-webhook',
-  names: ['hook.archwright.svc'],
-  usage: 'server',
-} as const;
-const validity = { from: Date.now() - backdateMs, to: Date.now() + 3_600_000 };
-
-const fileText = (
-  more = 'failurePolicy: Fail',
-  target = `service: { namespace: ${namespace}, name: hook, path: /mutate }`,
-): string => `
-webhooks:
-  - name: pods.arch.example
-    clientConfig: { ${target} }
-    admissionReviewVersions: [v1]
-    sideEffects: None
-    ${more}
-    rules: [{ apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE] }]
-`;
-
-interface Hook {
-  readonly port: number;
-  status: number;
-  asked: number;
-  use(pair: Pair): void;
-}
-
-async function startHook(t: Test, pair: Pair): Promise<Hook> {
-  const files = (of: Pair) => ({ cert: of.certificate.pem, key: reveal(of.key) });
-  const server = createServer(files(pair), (request, response) => {
-    hook.asked += 1;
-    response.writeHead(request.url === '/readyz' ? hook.status : 404).end('x');
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const hook: Hook = {
-    port: (server.address() as AddressInfo).port,
-    status: 200,
-    asked: 0,
-    use: (other) => server.setSecureContext(files(other)),
-  };
-  return hook;
-}
-
-function slice(world: World, endpoints: object[] | null, ports: object[] | null, index = 1): void {
-  const metadata = { labels: { 'kubernetes.io/service-name': 'hook' } };
-  const path = paths.endpointSlices(namespace, `hook-${index}`);
-  world.store.put(path, { addressType: 'IPv4', metadata, endpoints, ports });
-}
-
-function endpoints(
-  world: World,
-  hooks: readonly { readonly port: number; readonly ready?: boolean }[],
-): void {
-  for (const [index, { port, ready }] of hooks.entries()) {
-    const endpoint = { addresses: ['127.0.0.1'], conditions: { ready } };
-    slice(world, [endpoint], [{ name: 'https', port }], index + 1);
-  }
-}
-
-function put(world: World, ...authorities: Pair[]): void {
-  const ca = authorities.map(({ certificate }) => certificate.pem).join('');
-  world.put('webhook', { 'ca.crt': ca });
-}
-
-async function start(t: Test, world: World, text = fileText(), configuration: Partial<Configuration> = {}) {
-  const dir = t.testdir();
-  mkdirSync(join(dir, 'config'));
-  const file = join(dir, 'config', 'webhooks.yaml');
-  const write = (now: string): void => {
-    writeFileSync(`${file}.new`, now);
-    renameSync(`${file}.new`, file);
-  };
-  write(text);
-  const ending = new AbortController();
-  const leading = world.leading({
-    signal: ending.signal,
-    configuration: { webhookConfiguration: name, webhooksFile: file, ...configuration },
-    // Pauses are for real clusters. The order is the same.
-    shortened: (ms) => Math.min(ms, 20),
-  });
-  const running = webhookConfiguration(50)(leading);
-  const end = async (): Promise<void> => {
-    ending.abort(new Error('deposed'));
-    await running;
-  };
-  t.teardown(end);
-  const state = async (wanted: string): Promise<void> => {
-    const until = performance.now() + 10_000;
-    for (;;) {
-      if ((await leading.metrics.render()).includes(`archwright_webhook_configuration{state="${wanted}"} 1`))
-        return;
-      if (performance.now() > until)
-        throw new Error(`state ${wanted} does not come: ${world.log.slice(-3).join('')}`);
-      await wait(5, AbortSignal.timeout(1000));
-    }
-  };
-  return { write, end, state };
-}
-
-/** An authority, its webhook, an empty configuration, and the Secret; the Service has no endpoints yet. */
-async function withHook(t: Test, names: readonly string[] = subject.names) {
-  const world = await createWorld(t);
-  const a = await issueAuthority(validity);
-  const hook = await startHook(t, await issueLeaf(a, { ...subject, names }, validity));
-  put(world, a);
-  world.store.put(path, {});
-  return { world, a, hook };
-}
-
-const logged = (world: World, text: string): Promise<void> =>
-  world.store.until(() => world.log.join('').includes(text), text);
-const get = (world: World): WebhookConfiguration | undefined => world.store.get(path);
-const policy = (world: World): string | undefined => get(world)?.webhooks?.[0]?.failurePolicy;
-const bundleIds = (world: World): string[] | undefined => {
-  const now = get(world);
-  return now && readCaBundles(now)[0]?.map(({ id }) => id);
-};
+import { createWorld, namespace, type World } from '../certificates/world.ts';
+import {
+  bundleIds,
+  endpoints,
+  fileText,
+  get,
+  logged,
+  name,
+  path,
+  policy,
+  put,
+  slice,
+  start,
+  startHook,
+  subject,
+  validity,
+  withHook,
+} from './support.ts';
 
 t.test('from an empty configuration to one that is kept', async (t) => {
   const world = await createWorld(t);

@@ -18,13 +18,14 @@ t.test('whom a probe believes', async (t) => {
   await once(server, 'listening');
   t.teardown(() => server.close().closeAllConnections());
   const { port } = server.address() as AddressInfo;
-  const ask = (ca: string, serverName = name): Promise<string | undefined> =>
-    probeWebhook({ host: '127.0.0.1', port, serverName }, ca, AbortSignal.timeout(5000));
+  const ask = (ca: string, serverName = name, path = '/readyz'): Promise<string | undefined> =>
+    probeWebhook({ host: '127.0.0.1', port, serverName }, path, ca, AbortSignal.timeout(5000));
 
   t.equal(await ask(root.cert), undefined, 'a root, by what is shown between');
   t.equal(await ask(ours.cert), undefined, 'an authority that is no root');
   t.match(await ask(other.cert), /issuer|verify/, 'another one of that root');
   t.match(await ask(ours.cert, 'other.archwright.svc'), /altnames/);
+  t.equal(await ask(root.cert, name, '/mutate/other'), 'it answered with status 404');
   status = 503;
   t.equal(await ask(ours.cert), 'it answered with status 503');
 });

@@ -214,6 +214,13 @@ export const general: readonly Section[] = [
         default: true,
         example: false,
       }),
+      'networkPolicy.webhookFrom': objects({
+        help:
+          'NetworkPolicy peers that may reach the port of the webhook, besides the controller: the addresses of the API servers, ' +
+          'as they arrive at pods. Empty: all.',
+        default: [],
+        example: [{ ipBlock: { cidr: '10.0.0.0/28' } }],
+      }),
       'networkPolicy.metricsFrom': objects({
         help: 'NetworkPolicy peers that may reach the ports for metrics and health. Empty: all.',
         default: [],

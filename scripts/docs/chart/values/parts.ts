@@ -237,6 +237,13 @@ export const partSections: readonly Section[] = [
       ...runningValues,
       ...accountValues,
       port: port({ help: 'Port of the webhook.', default: 8443, example: 9443 }),
+      clientCa: text({
+        help:
+          'CA of the client certificate that the API server presents (PEM). Reviews without such a certificate are refused. Needs an ' +
+          'AdmissionConfiguration of the API server. Empty: none.',
+        default: '',
+        example: '-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n',
+      }),
       metricsPort: port({ help: 'Port of metrics and health.', default: 8080, example: 9080 }),
       metricsTls: flag({
         help: 'Serves metrics and health over TLS, with the certificate of the webhook. Probes and monitors use it too.',

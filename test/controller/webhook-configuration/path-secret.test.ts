@@ -1,0 +1,97 @@
+/** The unguessable part of the path: how it comes into force, and how it is rotated. */
+import t from 'tap';
+import { issueLeaf } from '../../../src/controller/certificates/issue.ts';
+import type { Secret } from '../../../src/kube/api/objects.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
+import { namespace, type World } from '../certificates/world.ts';
+import { endpoints, fileText, get, path, start, startHook, subject, validity, withHook } from './support.ts';
+
+const webhookPathSecret = 'archwright-webhook-path';
+const secretPath = paths.secrets(namespace, webhookPathSecret);
+const day = 86_400_000;
+
+function textOf(world: World, key: string): string {
+  const found = world.store.get(secretPath) as Secret | undefined;
+  return Buffer.from(found?.data?.[key] ?? '', 'base64').toString('utf8');
+}
+const pathInForce = (world: World): string | undefined => {
+  const { service, url } = get(world)?.webhooks?.[0]?.clientConfig ?? {};
+  return service?.path ?? (url === undefined ? undefined : new URL(url).pathname);
+};
+/** A webhook that has read the Secret. */
+const accepting = (world: World) => (given: string) =>
+  ['current', 'previous'].some(
+    (key) => textOf(world, key) !== '' && given === `/mutate/${textOf(world, key)}`,
+  );
+
+t.test('the path comes into force, and is rotated once every endpoint accepts the next one', async (t) => {
+  const { world, a, hook } = await withHook(t);
+  const other = await startHook(t, await issueLeaf(a, subject, validity));
+  hook.accepted = () => false;
+  other.accepted = () => false;
+  const { state } = await start(t, world, fileText(), { webhookPathSecret });
+  await world.store.until(() => textOf(world, 'current') !== '', 'the Secret is there before any endpoint');
+  const first = textOf(world, 'current');
+  const key = textOf(world, 'record-key');
+  t.match([first, key], [/^[\w-]{43}$/, /^[\w-]{43}$/]);
+  t.match(world.store.get(secretPath), { type: 'Opaque' });
+  endpoints(world, [hook, other]);
+  await state('waiting');
+  hook.accepted = accepting(world);
+  other.accepted = accepting(world);
+  await state('in-force');
+  t.equal(pathInForce(world), `/mutate/${first}`);
+
+  // A replica that has not read the Secret yet accepts only the path in force.
+  const late = (given: string): boolean => given === `/mutate/${first}`;
+  other.accepted = late;
+  world.advance(7 * day);
+  world.store.put(path, { ...get(world), metadata: { labels: { touched: 'yes' } } });
+  await world.store.until(() => textOf(world, 'previous') === first, 'a new token');
+  const second = textOf(world, 'current');
+  t.not(second, first);
+  t.equal(textOf(world, 'record-key'), key);
+  const { asked } = hook;
+  await world.store.until(() => hook.asked > asked + 2, 'it goes on asking');
+  t.equal(pathInForce(world), `/mutate/${first}`, 'one of two does not accept it');
+  await state('in-force');
+  world.advance(7 * day);
+  const looks = hook.asked;
+  await world.store.until(() => hook.asked > looks + 2, 'it looks again');
+  t.equal(textOf(world, 'current'), second, 'no rotation begins before the last one has ended');
+  other.accepted = accepting(world);
+  await world.store.until(() => pathInForce(world) === `/mutate/${second}`, 'the new path is in force');
+  t.notMatch(world.log.join(''), new RegExp(`${first}|${second}|${key}`), 'the log shows none of it');
+});
+
+t.test(
+  'a Secret that is lost or damaged is made again, and the path in force is still accepted',
+  async (t) => {
+    const { world, hook } = await withHook(t);
+    hook.accepted = accepting(world);
+    endpoints(world, [hook]);
+    const { state } = await start(t, world, fileText(), { webhookPathSecret });
+    await state('in-force');
+    for (const lose of [
+      () => world.store.remove(secretPath),
+      () => world.store.put(secretPath, { type: 'Opaque', data: { current: 'eA==' } }),
+    ]) {
+      const before = textOf(world, 'current');
+      lose();
+      await world.store.until(() => pathInForce(world) !== `/mutate/${before}`, 'another path');
+      t.equal(textOf(world, 'previous'), before);
+      t.equal(pathInForce(world), `/mutate/${textOf(world, 'current')}`);
+    }
+  },
+);
+
+t.test('a webhook with a URL', async (t) => {
+  const { world, hook } = await withHook(t, ['127.0.0.1']);
+  hook.accepted = accepting(world);
+  const url = `https://127.0.0.1:${hook.port}/mutate`;
+  const { state } = await start(t, world, fileText('failurePolicy: Fail', `url: '${url}'`), {
+    webhookPathSecret,
+  });
+  await state('in-force');
+  t.equal(get(world)?.webhooks?.[0]?.clientConfig.url, `${url}/${textOf(world, 'current')}`);
+});
