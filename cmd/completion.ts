@@ -123,7 +123,6 @@ if [ "$funcstack[1]" = _archwright ]; then _archwright "$@"; else compdef _archw
 `;
 }
 
-/** For `archwright completion fish | source`. */
 export function fishScript(vocabulary: Vocabulary): string {
   const first = vocabulary.map(
     ({ word, help }) =>

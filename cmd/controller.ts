@@ -26,7 +26,6 @@ export const subcommand: Subcommand = {
 /** Lets a test stop the process between two steps of an operation. */
 export type Hooks = Pick<ControllerOptions, 'step'>;
 
-/** Runs the controller until it is told to stop. */
 export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promise<number> {
   const { configuration: live, log, metrics } = await startup(invocation);
   const { stop, io } = invocation;

@@ -17,13 +17,11 @@ import { openInspection } from '../wiring/inspection.ts';
 import { createPlainLog, openCliContext } from '../program/context.ts';
 import { choiceOf, exitCodes, type Invocation } from '../program/subcommand.ts';
 
-/** A source with all of its parts. */
 interface CheckedSource {
   readonly source: string;
   readonly parts: readonly SourcePart[];
 }
 
-/** Checks all sources and prints them. */
 export async function checkNode(invocation: Invocation): Promise<number> {
   const output = choiceOf(invocation, 'output', ['list', 'json']);
   const { configuration } = await openCliContext(invocation);

@@ -7,22 +7,18 @@ import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 export interface Converted {
   /** Settings and chart values, as in `values.yaml`. */
   readonly values: Readonly<Record<string, unknown>>;
-  /** Custom resources to apply. */
   readonly resources: readonly JsonObject[];
   /** What a person has to know or do. */
   readonly notes: readonly Note[];
 }
 
 export interface Note {
-  /** Setting of the other program. */
   readonly key: string;
   readonly text: string;
 }
 
-/** A program that is moved over from. */
 export interface Origin {
   readonly name: string;
-  /** Whether a document is this program's. */
   recognizes(document: JsonObject): boolean;
   convert(document: JsonObject): Converted;
 }
@@ -48,7 +44,6 @@ export type Conversion = (
 
 export const noCounterpart = 'has no counterpart and is left out';
 
-/** Converts each member of a table by its rule. */
 export function convertEach(
   members: Readonly<Record<string, unknown>>,
   rules: Readonly<Record<string, Conversion>>,
@@ -65,17 +60,14 @@ export function convertEach(
   return { values, notes };
 }
 
-/** A setting with the same meaning. */
 export function same(name: string): Conversion {
   return (value, into) => into.set(name, value);
 }
 
-/** A setting that has no counterpart, and why. */
 export function dropped(why: string): Conversion {
   return (_value, into) => into.note(`is left out: ${why}`);
 }
 
-/** Whether a container of a Deployment has an image like this. */
 export function usesImage(document: JsonObject, image: RegExp): boolean {
   return containersOf(document).some((container) =>
     textsOf([container['image']]).some((name) => image.test(name)),
@@ -102,13 +94,11 @@ function containersOf(document: JsonObject): readonly JsonObject[] {
   return Array.isArray(containers) ? containers.filter(isObject) : [];
 }
 
-/** An object inside an object; empty if there is none. */
 export function within(object: JsonObject, key: string): JsonObject {
   const value = object[key];
   return isObject(value) ? value : {};
 }
 
-/** The texts in a list. */
 export function textsOf(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }

@@ -18,7 +18,6 @@ const fieldsByKind: Readonly<Record<string, readonly string[]>> = {
 };
 const pluginNames = ['nodeAffinityScoring', 'execFormatErrorMonitor'];
 
-/** The label that excludes a namespace there. */
 const excludeLabel = 'multiarch.openshift.io/exclude-pod-placement';
 
 /** Its two custom resources become archwright's, which have the same names. */
@@ -81,7 +80,6 @@ export const archawareController: Origin = {
 
 const certificates = dropped('certificates come from Secrets that the controller or cert-manager writes');
 
-/** Its file `tolerable.toml`. */
 export const tolerable: Origin = {
   name: 'tolerable',
   recognizes: (document) =>

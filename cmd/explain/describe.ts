@@ -12,7 +12,6 @@ const maxNodesBytes = 224;
 const maxMessageBytes = 2048;
 const indent = '  ';
 
-/** Describes an object's decision. Ends with a line break. */
 export function describe({ subject, outcome }: Explanation, withPatch: boolean): string {
   const { kind, namespace, name, place } = subject;
   const title = `${kind} ${cell(`${namespace}/${name}`)} (${cell(place)})\n`;
@@ -94,7 +93,6 @@ function message(text: string): string {
   return printable(text, maxMessageBytes);
 }
 
-/** The fields that decide where a pod runs. */
 const schedulingFields = ['schedulingGates', 'nodeSelector', 'affinity', 'tolerations'] as const;
 
 /**

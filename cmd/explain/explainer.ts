@@ -26,11 +26,9 @@ export interface Explanation {
     | {
         readonly decision: PlacementDecision;
         readonly patch: readonly Operation[];
-        /** The object with the patch applied. */
         readonly patched: JsonObject;
         /** JSON pointer to the pod in the object; empty for a pod. */
         readonly basePath: string;
-        /** Warnings of the decision, and about the images of a running pod. */
         readonly warnings: readonly string[];
       }
     | { readonly error: string };
@@ -108,7 +106,6 @@ export function createExplainer(options: {
   };
 }
 
-/** Whether archwright would admit the object. */
 export function isAdmitted({ outcome }: Explanation): boolean {
   return 'decision' in outcome && outcome.decision.outcome !== 'denied';
 }

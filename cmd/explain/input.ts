@@ -16,7 +16,6 @@ export interface Subject {
   readonly name: string;
   /** `file:line` */
   readonly place: string;
-  /** The admission request for the object's creation. */
   readonly request: AdmissionRequest;
 }
 
@@ -32,7 +31,6 @@ export interface Input {
   readonly secrets: ReadonlyMap<string, Secret>;
   /** Names of pull secrets by `namespace/name` of the service account. */
   readonly serviceAccounts: ReadonlyMap<string, readonly string[]>;
-  /** Labels by name. */
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly clusterConfigs: readonly KubeObject[];
   /** Each with its namespace. */

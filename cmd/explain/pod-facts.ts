@@ -17,7 +17,6 @@ import { openImageFacts } from '../wiring/image-facts.ts';
 import { withOwnNamespace, type Kubernetes } from '../wiring/kubernetes.ts';
 import type { PodContext } from './context.ts';
 
-/** Limit for the discovery of agents. */
 const discoveryMs = 5000;
 /** A report of a large cluster reads each pull secret once. */
 const keepSecretsMs = 600_000;

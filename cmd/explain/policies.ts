@@ -28,7 +28,6 @@ interface List {
 /** Allowed difference between the local clock and the controller's. */
 const clockDifferenceMs = 60_000;
 
-/** Reads what the given objects need, once. */
 export async function policiesAround(options: PoliciesAroundOptions): Promise<Policies> {
   const { configuration, input, surroundings, stop } = options;
   const namespaces = [...new Set(input.subjects.map(({ namespace }) => namespace))];

@@ -46,20 +46,17 @@ function resultRow(facts: ImageFacts): readonly string[] {
   ];
 }
 
-/** A credential source as it is shown. */
 export interface NamedSource {
   readonly name: string;
   readonly place: string;
   readonly problems: readonly SourceProblem[];
 }
 
-/** An inspector that records its requests. */
 export interface TracingInspector extends ImageFactsSource {
   /** The requests for an image, in the order of completion. */
   attempts(image: string): readonly Attempt[];
 }
 
-/** Records the requests of an inspector by image. */
 export function tracing(inspector: ImageFactsSource): TracingInspector {
   const noted = new Map<string, Attempt[]>();
   return {
@@ -72,7 +69,6 @@ export function tracing(inspector: ImageFactsSource): TracingInspector {
   };
 }
 
-/** The sources in the order of precedence, with their problems. */
 export function describeSources(sources: readonly NamedSource[]): string {
   const lines = sources.flatMap(({ name, place, problems }) => [
     `  ${name}: ${place}\n`,
@@ -85,7 +81,6 @@ export function describeSources(sources: readonly NamedSource[]): string {
   return scrub(`Credential sources, in order:\n${lines.join('')}`);
 }
 
-/** The requests for each image. */
 export function describeAttempts(results: readonly ImageFacts[], trace: TracingInspector): string {
   const images = [...new Map(results.map((facts) => [facts.image, facts])).values()];
   return scrub(images.map((facts) => describeImage(facts, trace.attempts(facts.image))).join(''));

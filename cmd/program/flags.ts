@@ -10,7 +10,6 @@ export interface ParsedFlags {
   readonly positionals: readonly string[];
   /** The subcommand's own flags. */
   readonly own: ReadonlyMap<string, readonly string[]>;
-  /** Path given by `--config`. */
   readonly config?: string;
   /** Texts by TOML key, as the configuration takes them. */
   readonly settings: Readonly<Record<string, string>>;

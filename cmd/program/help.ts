@@ -8,7 +8,6 @@ import type { Invocation, OwnFlag, Subcommand } from './subcommand.ts';
 const width = 100;
 const indent = 6;
 
-/** The text of `archwright --help`. */
 export function programHelp(subcommands: Invocation['subcommands']): string {
   const widest = Math.max(...Object.keys(subcommands).map(({ length }) => length));
   return [
@@ -23,7 +22,6 @@ export function programHelp(subcommands: Invocation['subcommands']): string {
   ].join('\n');
 }
 
-/** The text of `archwright SUBCOMMAND --help`. */
 export function subcommandHelp(name: string, subcommand: Subcommand): string {
   const own = Object.entries(subcommand.flags).map(([flag, description]) => ownFlag(flag, description));
   const settings = Object.entries(settingsOf(subcommand)).map(([key, setting]) => settingFlag(key, setting));

@@ -10,7 +10,6 @@ import { programVersion } from './version.ts';
 
 export interface MainOptions {
   readonly io: Streams;
-  /** Aborts when the program is told to stop. */
   readonly stop: AbortSignal;
   readonly subcommands?: Invocation['subcommands'];
 }

@@ -2,7 +2,6 @@
 import type { ConfigurationSources } from '../../src/policy/configuration/configuration.ts';
 import type { Part } from '../../src/policy/settings/setting.ts';
 
-/** A subcommand's own flag, which is not a setting. */
 export interface OwnFlag {
   /** One sentence for `--help`. */
   readonly help: string;
@@ -11,9 +10,7 @@ export interface OwnFlag {
   readonly short?: string;
 }
 
-/** The parsed and checked command line. */
 export interface Invocation {
-  /** Arguments that are not flags. */
   readonly positionals: readonly string[];
   /** Values of own flags by name, in order. A switch that is on has one empty value. */
   readonly flags: ReadonlyMap<string, readonly string[]>;
@@ -48,7 +45,6 @@ export interface Subcommand {
   run(invocation: Invocation): Promise<number>;
 }
 
-/** A subcommand in the list of `subcommands.ts`. */
 export interface Entry {
   /** One line for `archwright --help`. */
   readonly summary: string;

@@ -1,7 +1,6 @@
 /** Plain-text tables: columns as wide as their widest cell, two spaces apart. */
 import { printable } from '../../src/names/printable.ts';
 
-/** An empty cell. */
 export const nothing = '-';
 
 const maxCellBytes = 256;

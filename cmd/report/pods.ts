@@ -32,7 +32,6 @@ export interface ReportedPod {
 /** What a report looks at in a pod. Most pods of a cluster are made from a few templates. */
 export interface MadePod {
   readonly os: string;
-  /** Only the fields that choose nodes. */
   readonly pod: Pick<Pod, 'metadata' | 'spec'>;
   readonly requests: Requests;
   /** Requests of the containers, by image. An image volume requests nothing. */

@@ -24,12 +24,10 @@ export function sum(a: Requests, b: Requests): Requests {
   return { cpu: a.cpu + b.cpu, memory: a.memory + b.memory };
 }
 
-/** Of one container. */
 export function requestsOfContainer(container: Container): Requests {
   return read((container as Requesting).resources?.requests);
 }
 
-/** Of a pod. */
 export function requestsOfPod(spec: PodSpec): Requests {
   const { initContainers = [], containers, overhead, resources } = spec as RequestingSpec;
   let sidecars = noRequests;

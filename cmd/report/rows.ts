@@ -79,7 +79,6 @@ export function imageRows(pods: readonly JudgedPod[]): readonly ImageRow[] {
     .sort((a, b) => byWeight(a, b) || byText(a.image, b.image));
 }
 
-/** Totals by verdict, and `all`. */
 export function totals(
   pods: readonly JudgedPod[],
   architecture: string,

@@ -47,7 +47,6 @@ const believing: Policy = {
   requirePullableNodes: false,
 };
 
-/** Judges each image of a pod, in the pod's order. */
 export function judgeImages(
   { os, wanted }: Pick<MadePod, 'os' | 'wanted'>,
   architecture: string,
@@ -75,7 +74,6 @@ function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architectur
   return { image, verdict: 'no', architectures, why: `${describeImages([found])}${more}` };
 }
 
-/** Judges a pod by its images and its own constraints. */
 export function judge(
   { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
   { template }: Pick<ReportedWorkload, 'template'>,

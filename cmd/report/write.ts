@@ -12,7 +12,6 @@ export interface Report {
 
 export type By = 'workload' | 'image';
 
-/** Writes the totals, and the rows by workload or by image. */
 export function asTable({ architecture, totals, workloads, images }: Report, by: By): string {
   const head = [architecture.toUpperCase(), 'WORKLOADS', 'PODS', 'THERE', 'CPU', 'MEMORY'];
   const sums = [...verdicts, 'all' as const].map((verdict) => {
@@ -63,7 +62,6 @@ const csvColumns = {
   workload: ['namespace', 'kind', 'name', 'pods', 'on', 'cpu', 'memory', 'verdict', 'why'],
 } as const;
 
-/** Rows alone, with numbers as cores and bytes. */
 export function asCsv({ architecture, workloads, images }: Report, by: By): string {
   const columns = csvColumns[by];
   const head = columns.map((column) => (column === 'verdict' ? architecture : column));

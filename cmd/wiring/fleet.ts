@@ -16,7 +16,6 @@ import { UsageError } from '../program/subcommand.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 
 export interface OpenFleetOptions {
-  /** Values of the setting `agents`. */
   readonly agents: readonly string[];
   readonly agentTlsDir: string | undefined;
   readonly client: KubeClient | undefined;
@@ -45,7 +44,6 @@ export async function openFleet(options: OpenFleetOptions) {
   const fleet = createFleet({ discovery, connection, freshness, clock: systemClock, log, metrics });
   return {
     fleet,
-    /** Resolves after the first discovery. */
     ready: (signal: AbortSignal) => discovery.ready(signal),
     close: async () => {
       fleet.close();

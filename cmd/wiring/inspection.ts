@@ -40,7 +40,6 @@ import { openKubernetes } from './kubernetes.ts';
 export type DockerConfigs = 'node' | 'user' | 'none';
 
 export interface InspectionOptions {
-  /** The live configuration. */
   readonly configuration: () => Configuration;
   readonly dockerConfigs: DockerConfigs;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -48,7 +47,6 @@ export interface InspectionOptions {
   readonly metrics?: Metrics | undefined;
 }
 
-/** A credential source and where it looks. */
 export interface OpenSource {
   readonly source: LiveCredentialSource;
   /** Directory or files, for messages. */
@@ -57,7 +55,6 @@ export interface OpenSource {
 
 export interface Inspection {
   readonly inspector: ImageFactsSource;
-  /** In the order of precedence. */
   readonly sources: readonly OpenSource[];
   /** Sources, or parts of sources, that are ignored. */
   problems(): readonly SourceProblem[];
@@ -101,7 +98,6 @@ export async function openInspection(options: InspectionOptions): Promise<Inspec
   };
 }
 
-/** The cache times of the live configuration. */
 export function liveFreshness(configuration: () => Configuration): FreshnessSettings {
   return {
     get ifNotPresentCacheTimeMs() {
@@ -130,7 +126,6 @@ function liveEndpoints(configuration: () => Configuration): EndpointSource {
   };
 }
 
-/** Opens the sources in the order of precedence. */
 async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
   const { configuration, dockerConfigs, env, log, metrics } = options;
   const { credsDir, dockerConfigFile, dockerConfigPathCandidates: named, hostRoot: root } = configuration();
@@ -159,7 +154,6 @@ async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
 
 type PluginPaths = Pick<CredentialProviderSourceOptions, 'config' | 'binDir'>;
 
-/** The paths of the kubelet's credential provider plugins, if configured. */
 function pluginPathsOf({ configuration, dockerConfigs }: InspectionOptions): PluginPaths | undefined {
   const settings = configuration();
   const config = settings['kubeletConfig.config'] ?? settings['kubeletConfig.configDir'];

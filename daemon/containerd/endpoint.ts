@@ -20,7 +20,6 @@ export interface EndpointContext {
   readonly node: NodeConfig;
   readonly namespace: string;
   readonly hosts: readonly EffectiveHost[];
-  /** File with the hosts. */
   readonly origin: string;
   /** The hosts are for every namespace without a directory of its own. */
   readonly forAll: boolean;

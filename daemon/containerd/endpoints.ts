@@ -76,7 +76,6 @@ const noConfig: NodeConfig = {
   problems: [],
 };
 
-/** Reads the node's files once and then follows their changes. */
 export async function createContainerdEndpoints(
   options: ContainerdEndpointsOptions,
 ): Promise<ContainerdEndpoints> {
@@ -162,7 +161,6 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
     return [...found, { source: this.name, origin, message: failure.message }];
   }
 
-  /** The configuration in force and the version, for people. */
   description(): string {
     const { configFile = 'no config.toml', version, roots, localPull } = this.#node;
     const hosts = roots.length > 0 ? `, hosts in ${roots.join(localPull ? ', ' : '')}` : '';

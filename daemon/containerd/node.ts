@@ -23,13 +23,11 @@ export interface NodeProblem {
 }
 
 export interface NodeConfig {
-  /** The configuration in force; undefined without a config.toml. */
   readonly configFile: string | undefined;
   readonly files: readonly string[];
   readonly version: string | undefined;
   readonly rules: ContainerdRules;
   readonly registry: Registry;
-  /** Directories of hosts, in order. */
   readonly roots: readonly string[];
   /** containerd's client pulls images, not its transfer service. */
   readonly localPull: boolean;

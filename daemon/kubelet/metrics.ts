@@ -19,7 +19,6 @@ const runSeconds: MetricSpec = {
   buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 };
 
-/** Every metric of this folder, for the documentation. */
 export const pluginMetrics: readonly MetricSpec[] = [runs, runSeconds];
 
 /**

@@ -44,7 +44,6 @@ export class WorkQueue {
     string,
     { readonly at: number; readonly cancel: () => void; readonly isBackOff: boolean }
   >();
-  /** Failures in a row. */
   readonly #failures = new Map<string, number>();
   readonly #whenIdle: (() => void)[] = [];
   #isStarted = false;
@@ -54,7 +53,6 @@ export class WorkQueue {
     this.#backOff = options.backOff ?? defaultBackOff;
   }
 
-  /** Starts the workers. Keys that were added before are worked on now. */
   start(): void {
     this.#isStarted = true;
     this.#next();

@@ -38,7 +38,6 @@ export function own<Value>(
   return record !== null && record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
 }
 
-/** Whether a value is an object of JSON: no list, not `null`. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

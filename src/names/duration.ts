@@ -22,7 +22,6 @@ export function parseDuration(text: string): number | undefined {
   return ms <= maxMs ? ms : undefined;
 }
 
-/** The shortest form that `parseDuration` reads back. */
 export function formatDuration(ms: number): string {
   let rest = ms;
   let text = '';

@@ -18,7 +18,6 @@ const poolLabels = [
 const controlPlaneLabel = 'node-role.kubernetes.io/control-plane';
 const instanceTypeLabel = 'node.kubernetes.io/instance-type';
 
-/** The pool of a node. Nodes without a pool of a provider form pools by architecture and instance type. */
 export function poolOf(labels: Readonly<Record<string, string>>): string {
   for (const key of poolLabels) if (labels[key] !== undefined) return `${key}=${labels[key]}`;
   const architecture = labels[keys.architectureLabel] ?? 'unknown';

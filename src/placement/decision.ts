@@ -19,7 +19,6 @@ export interface NodeGroup {
   readonly name: string;
   /** Known values of the nodes' label `kubernetes.io/hostname`. */
   readonly hostnames: readonly string[];
-  /** Architectures of the nodes; empty: not known. */
   readonly architectures: readonly string[];
 }
 
@@ -35,7 +34,6 @@ export interface PlacementInput {
   readonly namespace: string;
   readonly namespaceLabels: Readonly<Record<string, string>>;
   readonly policy: Policy;
-  /** Facts by image reference, as the pod writes it; `undefined`: not known yet. */
   readonly facts: (image: string) => ImageFacts | undefined;
   /** Groups that can pull an image, by its reference as the pod writes it; used only under `requirePullableNodes`. */
   readonly pullability?: (image: string) => Pullability | undefined;
@@ -117,7 +115,6 @@ export interface Added {
 
 /** The record of an earlier call, as far as it is plausible. */
 export interface Recorded {
-  /** The architectures required then, if any. */
   readonly architectures: readonly string[] | undefined;
   readonly imagesKey: string;
   readonly added: Added;
@@ -178,7 +175,6 @@ export const noAdditions = Object.freeze({
   gate: false,
 } satisfies Partial<PlacementDecision>);
 
-/** The JSON patch operations of an admission: none that can fail on the object that was decided. */
 export type Operation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };

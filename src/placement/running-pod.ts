@@ -15,7 +15,6 @@ export interface RunningPodInput {
   readonly oldPod: Pod | undefined;
   /** Architecture of its node; `undefined`: not known, so there is no warning. */
   readonly nodeArchitecture: string | undefined;
-  /** Facts by image reference, as the pod writes it. */
   readonly facts: (image: string) => ImageFacts | undefined;
 }
 

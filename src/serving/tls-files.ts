@@ -27,7 +27,6 @@ export interface TlsMaterial {
 }
 
 export interface TlsFiles {
-  /** The files in force. */
   readonly current: () => TlsMaterial;
   /** Calls the listener after each reload. */
   readonly onChange: (listener: () => void) => void;

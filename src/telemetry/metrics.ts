@@ -9,9 +9,7 @@ export interface MetricSpec {
   /** Prometheus name with unit: `_total`, `_seconds`, `_bytes`. */
   name: string;
   type: 'counter' | 'gauge' | 'histogram';
-  /** HELP text, also in the documentation. */
   help: string;
-  /** All values of each label. */
   labels?: Readonly<Record<string, readonly string[]>>;
   /** Upper bounds of a histogram, in the unit of the metric. Default: prom-client's, 5 ms to 10 s. */
   buckets?: readonly number[];
@@ -39,7 +37,6 @@ export interface Metrics {
    * @returns cancels it
    */
   beforeScrape(update: () => void): () => void;
-  /** The page in Prometheus text format. */
   render(): Promise<string>;
   readonly contentType: string;
 }

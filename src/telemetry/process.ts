@@ -45,7 +45,6 @@ function buildInfo(version: string, commit: string): MetricSpec {
 /** Sampling interval of the event loop's delay. A shorter one would wake an idle agent more often. */
 const delayResolutionMs = 50;
 
-/** `archwright_build_info` on the reference page. */
 export const buildInfoExample = buildInfo('VERSION', 'COMMIT');
 
 /**

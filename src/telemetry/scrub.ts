@@ -25,7 +25,6 @@ const byStart = new Map<string, Map<string, number>>();
 const starts = new Uint16Array(65_536);
 let characters = 0;
 
-/** Adds a secret for `scrub`. */
 export function remember(secret: string): void {
   const known = remembered.get(secret);
   if (known) {

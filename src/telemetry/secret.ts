@@ -7,7 +7,6 @@ import { remember } from './scrub.ts';
 
 declare const brand: unique symbol;
 
-/** A wrapped secret text. */
 export interface Secret {
   readonly [brand]: 'secret';
 }
@@ -20,7 +19,6 @@ const printed = {
   [inspect.custom]: () => '[secret]',
 };
 
-/** Wraps a secret text. */
 export function secret(text: string): Secret {
   const holder = Object.freeze(Object.create(printed) as Secret);
   texts.set(holder, text);

@@ -38,12 +38,10 @@ export interface ConfigFile {
   readonly imports: readonly string[];
   readonly disabledPlugins: readonly string[];
   readonly requiredPlugins: readonly string[];
-  /** Tables by plugin id. */
   readonly plugins: Table;
 }
 
 export interface LoadedConfig extends ConfigFile {
-  /** Paths in the order of reading. */
   readonly files: readonly string[];
 }
 

@@ -47,7 +47,6 @@ export interface FoundVersion {
   readonly problem?: { readonly origin: string; readonly message: string };
 }
 
-/** Finds the version of the first program that exists. */
 export type VersionFinder = (programs: readonly string[]) => Promise<FoundVersion>;
 
 /**

@@ -74,7 +74,6 @@ export function parseHostsFile(dir: string, text: string, rules: ContainerdRules
   return [...hosts, parseHost(server, dir, root, rules)];
 }
 
-/** Names of hosts in the order of requests. */
 function hostOrder(text: string, root: Table, rules: ContainerdRules): string[] {
   if (!rules.hostsByHeader) {
     const hosts = root['host'];

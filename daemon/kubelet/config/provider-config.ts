@@ -8,12 +8,10 @@ import { parseYamlTree } from './tree-yaml.ts';
 
 /** One provider of a configuration of any version. */
 export interface ProviderConfig {
-  /** File name in the directory of plugins. */
   readonly name: string;
   readonly matchImages: readonly string[];
   /** Milliseconds. Validation requires it. */
   readonly defaultCacheDurationMs?: number | undefined;
-  /** Version of requests and responses. */
   readonly apiVersion: string;
   readonly args?: readonly string[] | undefined;
   readonly env?: readonly EnvironmentVariable[] | undefined;

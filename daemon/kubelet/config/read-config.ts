@@ -27,7 +27,6 @@ export class ProviderConfigError extends Error {
   override readonly name = 'ProviderConfigError';
   readonly code: 'malformed' | 'invalid' | 'missing';
   readonly temporary = false;
-  /** The file or directory. */
   readonly where: string;
   constructor(code: ProviderConfigError['code'], where: string, message: string) {
     super(message);

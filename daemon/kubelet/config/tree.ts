@@ -121,7 +121,6 @@ export function parseJsonTree(json: string): Tree {
     return found;
   }
 
-  /** The next character that is not white space. */
   function peek(): string {
     token(space);
     return json.charAt(at);

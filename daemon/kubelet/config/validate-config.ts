@@ -138,7 +138,6 @@ const subdomainRule =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and " +
   `end with an alphanumeric character (e.g. 'example.com', regex used for validation is '${subdomainFormat}')`;
 
-/** The errors in a name `[prefix/]name` (`IsQualifiedName`). */
 function qualifiedNameProblems(text: string): string[] {
   const parts = text.split('/');
   if (parts.length > 2) {

@@ -121,7 +121,6 @@ export function serviceAccountKey(account: ServiceAccountIdentity, cacheType: st
   return Buffer.concat([...parts, annotationsKey(account.annotations), ...token]);
 }
 
-/** Concurrent runs with the same key are one run. */
 export function singleFlightKey(
   image: string,
   hash: string,

@@ -24,13 +24,11 @@ export interface ProviderOptions {
   readonly onFailure?: ((failure: Failure) => void) | undefined;
 }
 
-/** The credentials of a provider for an image. */
 export interface Provision {
   /** As in the plugin's response: by key, in its order. */
   readonly auth: Auth;
   /** Why there are none; absent after a valid response, even an empty one. */
   readonly reason?: string | undefined;
-  /** The service account in the request. */
   readonly serviceAccount?: ServiceAccountIdentity | undefined;
 }
 
@@ -58,7 +56,6 @@ export class Provider {
     this.#backOff = new PluginBackOff(options.clock);
   }
 
-  /** Whether an entry of `matchImages` matches. */
   matches(image: string): boolean {
     const target = parsePattern(image);
     return target !== undefined && this.#patterns.some((pattern) => matches(pattern, target));

@@ -27,7 +27,6 @@ export interface PodIdentity {
   readonly serviceAccountName: string;
 }
 
-/** Service accounts and their tokens, from the cluster. */
 export interface ServiceAccountTokens {
   serviceAccount(
     namespace: string,
@@ -40,7 +39,6 @@ export interface ServiceAccountTokens {
   tokenFor(pod: PodIdentity, serviceAccountUid: string, audience: string): Promise<Secret>;
 }
 
-/** A service account for one run, with the keys of the run. */
 export interface Grant {
   readonly account: ServiceAccountIdentity;
   readonly token: Secret;

@@ -9,7 +9,6 @@ import { FileError, resolveInRoot } from '../../../src/files/read.ts';
 import { PluginError } from './plugin-error.ts';
 
 export interface PluginPath {
-  /** Directory that stands for `/`. */
   readonly hostRoot: string;
   /** Directory of plugins, inside the host root. */
   readonly binDir: string;

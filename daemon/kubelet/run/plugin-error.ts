@@ -28,7 +28,6 @@ export class PluginError extends Error {
   }
 }
 
-/** The outcome of a run. */
 export function outcomeOf(code: PluginErrorCode | undefined) {
   return code === undefined ? 'ok' : codes[code].outcome;
 }

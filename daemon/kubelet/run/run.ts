@@ -148,7 +148,6 @@ class RunningProgram {
   }
 }
 
-/** The error of an exit status; `undefined` for success. */
 function exitError(
   { plugin, command: { inRoot } }: ProgramRun,
   { exitCode, signalCode }: { exitCode: number | null; signalCode: NodeJS.Signals | null },
@@ -180,7 +179,6 @@ function killGroup(pid: number | undefined): void {
   }
 }
 
-/** How to start a program of the node. */
 export interface Command {
   readonly file: string;
   readonly args: readonly string[];

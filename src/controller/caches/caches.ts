@@ -31,7 +31,6 @@ export interface Caches {
   /** Custom resources, untrimmed; empty if their definitions are not installed. */
   readonly clusterConfigs: Reflector<KubeObject>;
   readonly podConfigs: Reflector<KubeObject>;
-  /** Resolves when each cache has its first list. */
   ready(signal: AbortSignal): Promise<void>;
   stop(): void;
 }

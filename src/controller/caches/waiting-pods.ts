@@ -42,7 +42,6 @@ export function mayBeWaiting(text: string): boolean {
   return text.includes(keys.gate) || text.includes(String.raw`\"pending\"`);
 }
 
-/** Whether a pod has our scheduling gate. */
 export function carriesGate({ spec }: Pick<Pod, 'spec'>): boolean {
   return spec.schedulingGates?.some(({ name }) => name === keys.gate) ?? false;
 }

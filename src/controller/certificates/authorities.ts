@@ -65,7 +65,6 @@ export function writeAuthorities(authorities: Authorities): SecretChange {
   };
 }
 
-/** The authorities in every bundle. */
 export function trusted({ newest, previous }: Authorities): readonly Certificate[] {
   return [newest.certificate, ...previous];
 }

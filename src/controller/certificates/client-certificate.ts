@@ -17,9 +17,7 @@ import { paths } from '../../kube/api/paths.ts';
 
 interface KeepClientCertificateOptions {
   readonly client: KubeClient;
-  /** The namespace of archwright. */
   readonly namespace: string;
-  /** Secret with `tls.crt`, `tls.key` and `ca.crt`. */
   readonly secretName: string;
   /** Directory for the files; created if it is missing. No other program writes there. */
   readonly dir: string;

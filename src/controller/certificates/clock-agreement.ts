@@ -8,7 +8,6 @@ import type { Certificate } from './pem.ts';
 export interface Times {
   /** Life of a certificate, milliseconds. */
   readonly certificateMs: number;
-  /** Life of an authority. */
   readonly caMs: number;
   /** How long programs may take to use what was written. */
   readonly settleMs: number;

@@ -7,19 +7,16 @@ import { isIP } from 'node:net';
 import { reveal, secret, type Secret } from '../../telemetry/secret.ts';
 import { readCertificates, type Certificate } from './pem.ts';
 
-/** A certificate and its key. */
 export interface Pair {
   readonly certificate: Certificate;
   /** PKCS #8, PEM. */
   readonly key: Secret;
 }
 
-/** The purpose of a certificate. */
 export interface Subject {
   readonly commonName: string;
   /** DNS names and IP addresses. */
   readonly names: readonly string[];
-  /** Extended key usage. */
   readonly usage: 'server' | 'client';
 }
 

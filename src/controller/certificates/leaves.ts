@@ -11,7 +11,6 @@ import type { SecretTexts } from './secrets.ts';
 export const leafNames = ['webhook', 'agent', 'webhook-client', 'controller-client'] as const;
 export type LeafName = (typeof leafNames)[number];
 
-/** Why a certificate is issued. */
 export const issueReasons = [
   'missing',
   'unreadable',

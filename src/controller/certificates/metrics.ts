@@ -50,7 +50,6 @@ export function showExpiry({ metrics, serverNow }: Pick<Leading, 'metrics' | 'se
   };
 }
 
-/** Counts issued certificates. */
 export function countIssues({ metrics }: Pick<Leading, 'metrics'>) {
   return (certificate: LeafName | 'ca', reason: IssueReason): void =>
     metrics.counter(certificatesIssued, { certificate, reason }).inc();

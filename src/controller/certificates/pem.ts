@@ -43,12 +43,10 @@ function readOne(pem: string): Certificate {
   };
 }
 
-/** Without duplicates. */
 export function distinct(certificates: readonly Certificate[]): readonly Certificate[] {
   return [...new Map(certificates.map((each) => [each.id, each])).values()];
 }
 
-/** The text of a bundle. */
 export function writeCertificates(certificates: readonly Certificate[]): string {
   return certificates.map(({ pem }) => pem).join('');
 }

@@ -26,13 +26,11 @@ import { Secrets, type FoundSecret } from './secrets.ts';
 
 export interface CertificatesOutcome {
   readonly found: Found;
-  /** Whether anything had to be written. */
   readonly wrote: boolean;
   /** When to look again, milliseconds from now. */
   readonly nextMs: number;
 }
 
-/** One reading of everything. */
 interface State extends Found {
   readonly ca: FoundSecret | undefined;
 }

@@ -21,7 +21,6 @@ import { dueAt, hasExpired, isDue, isNotYetValid, type AgreedTime } from './cloc
 import { faultOf, type IssueReason, type Leaf } from './leaves.ts';
 import { distinct, isIssuedBy, sameCertificates, type Certificate } from './pem.ts';
 
-/** What a leader has read. */
 export interface Found {
   readonly authorities: Authorities | Remains;
   readonly leaves: readonly Leaf[];
@@ -30,7 +29,6 @@ export interface Found {
   readonly time: AgreedTime;
 }
 
-/** A change of the authorities. */
 export type AuthorityChange =
   | {
       readonly kind: 'issue';
@@ -119,7 +117,6 @@ export type LeafWork =
   | { readonly kind: 'issue'; readonly reason: IssueReason; readonly by: 'newest' | 'previous' }
   | { readonly kind: 'bundle' };
 
-/** The next change of a leaf, under the current authorities. */
 export function planLeaf(leaf: Leaf, authorities: Authorities, time: AgreedTime): LeafWork | undefined {
   const { newest, phase, previousSigner } = authorities;
   const isAnnouncing = phase === 'announcing';
@@ -147,7 +144,6 @@ export function isAnnounced({ authorities, leaves, caBundles }: Found): boolean 
   return newest !== undefined && bundles.every((bundle) => bundle?.some(({ id }) => id === newest));
 }
 
-/** Whether the newest authority signed every certificate. */
 export function isReplaced({ authorities: { newest }, leaves }: Found): boolean {
   return existing(leaves).every(
     ({ certificate, keyFits }) =>

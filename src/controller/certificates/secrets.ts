@@ -43,7 +43,6 @@ export class Secrets {
     return secret && found(secret);
   }
 
-  /** Creates a Secret without content, or reads the existing one. */
   async prepare(name: string): Promise<FoundSecret> {
     return found(await this.#apply(name, {}, { type: 'Opaque' }));
   }
@@ -53,7 +52,6 @@ export class Secrets {
     await this.#apply(name, { resourceVersion: versionOfNone }, { type, data: encoded(texts) });
   }
 
-  /** Changes some keys; a conflict if the Secret changed since it was read. */
   async change(name: string, resourceVersion: string, texts: SecretChange): Promise<void> {
     const path = paths.secrets(this.#namespace, name);
     const body = { metadata: { resourceVersion, labels: ownLabels }, data: encoded(texts) };

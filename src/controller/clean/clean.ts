@@ -35,7 +35,6 @@ import { CleanRun, type CleanOptions } from './run.ts';
 /** API servers follow a changed webhook configuration within a second or two (measured: 1 to 2 s). */
 const staleWebhookMs = 5000;
 
-/** Pause between looks for new gates. */
 const gatesIntervalMs = 1000;
 
 /** If new gates still appear after so long without the configuration, something else adds them. */

@@ -15,7 +15,6 @@ import type { CleanRun } from './run.ts';
 /** Prefix of the holder's identity. Names of pods contain no slash. */
 const cleanHolder = 'archwright-clean/';
 
-/** Whether a Lease is held by `archwright clean`. */
 export function isCleanHolder(holder: string | undefined): boolean {
   return holder?.startsWith(cleanHolder) === true;
 }

@@ -28,7 +28,6 @@ interface Tally {
   readonly notes: Set<string>;
 }
 
-/** Between two progress lines of one step. */
 const progressEvery = 500;
 
 /** Counts for each step; steps of the same name are one step. */

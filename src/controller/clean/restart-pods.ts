@@ -32,7 +32,6 @@ const skippedOwners: Readonly<Record<string, string>> = {
 /** A budget forbids the eviction, or the API server is busy. Both mean: later. */
 class Blocked extends Error {}
 
-/** The pods of one workload. */
 interface Group {
   readonly what: string;
   readonly namespace: string;

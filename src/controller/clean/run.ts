@@ -16,17 +16,13 @@ import { Tallies } from './report.ts';
 
 export interface CleanOptions {
   readonly client: KubeClient;
-  /** For all writes. */
   readonly limiter: RateLimiter;
-  /** Namespace that archwright runs or ran in. */
   readonly namespace: string;
   readonly configuration: Configuration;
-  /** Only reports what it would do. */
   readonly dryRun: boolean;
   readonly restartPods: boolean;
   /** Takes a line for the waiting user. */
   readonly progress: (line: string) => void;
-  /** Aborts when the program is to stop. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
 }
@@ -57,7 +53,6 @@ const backoff = { firstMs: 500, mostMs: 30_000 };
 /** Of a list that expired on the server (410) before its last page was read. */
 const restarts = 3;
 
-/** One run of `archwright clean`. */
 export class CleanRun {
   readonly options: CleanOptions;
   readonly signal: AbortSignal;
@@ -104,7 +99,6 @@ export class CleanRun {
     return error;
   }
 
-  /** Every object of a collection. */
   async *list<T extends KubeObject>(path: string, query: Query = {}): AsyncGenerator<T, void> {
     const { signal } = this;
     const { client } = this.options;

@@ -29,7 +29,6 @@ export class GateLookups {
   readonly #listener: LookupListener;
   readonly #maxOpen: number;
   readonly #open = new Map<string, Lookup>();
-  /** Keys that wait for their turn. */
   readonly #parked = new Set<string>();
   #isStopped = false;
 

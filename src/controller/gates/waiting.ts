@@ -10,7 +10,6 @@ import { timeOf } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
 
-/** The longest pause between two looks at a pod. */
 export const mostMs = 15_000;
 const firstLookMs = 1000;
 const doublings = 4;

@@ -13,9 +13,7 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { ReconcileOutcome } from './metrics.ts';
 
-/** What a feature gets while this replica leads. */
 export interface Leading {
-  /** Aborts when leadership is lost or the program ends. */
   readonly signal: AbortSignal;
   /** Writes are limited, and refused once `signal` has aborted. */
   readonly client: KubeClient;

@@ -53,7 +53,6 @@ export const leadingMetrics = (features: readonly string[]): readonly MetricSpec
   inquiryFailures,
 ];
 
-/** Counters for the search for facts. */
 export function bindFactsCounters(metrics: Metrics): FactsCounters {
   return {
     waitsAnswered: metrics.counter(factsWaits, { outcome: 'answered' }),

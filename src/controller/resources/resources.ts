@@ -45,7 +45,6 @@ const countGatesMs = 1000;
 /** A watch brings the deletion to the webhooks within milliseconds. Pods that they gated until then are in our cache by now. */
 const webhooksLagMs = 3000;
 
-/** Keeps the status of custom resources while this replica leads. */
 export const customResources: Feature = async (leading) => {
   const { signal, caches, configuration } = leading;
   const work = new ResourceReconciler(leading);

@@ -11,7 +11,6 @@ export interface Workload {
   readonly top: ObjectReference & { readonly uid: string };
   /** How many pods the pod's owner wants; `undefined`: its kind does not say. */
   readonly wanted: number | undefined;
-  /** The pod's owner, if it is a Job. */
   readonly job?: Job;
 }
 
@@ -53,7 +52,6 @@ export function ownerPath(namespace: string, { apiVersion, kind, name }: OwnerRe
   return owners[`${apiVersion} ${kind}`]?.(namespace, name);
 }
 
-/** A reference for events. */
 export function referenceOf(namespace: string, owner: OwnerReference): Workload['top'] {
   const { apiVersion, kind, name, uid } = owner;
   return { apiVersion, kind, namespace, name, uid };

@@ -95,7 +95,6 @@ export class TaintReconciler {
     for (const each of plan.architectures) if (each.established) await this.#taint(each, settings);
   }
 
-  /** Tolerations of pods, and after them the first taints of an architecture. */
   async reconcilePods(): Promise<void> {
     const { caches, configuration } = this.#leading;
     const settings = configuration();

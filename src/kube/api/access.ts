@@ -15,7 +15,6 @@ export interface AccessNow {
     readonly servername?: string;
     readonly rejectUnauthorized?: boolean;
   };
-  /** Value of the `Authorization` header. Absent: none is sent. */
   readonly authorization?: Secret;
 }
 
@@ -145,7 +144,6 @@ function authorizationOf({ auth, headers }: Readonly<Record<string, unknown>>): 
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Whether two answers of `now` can use the same connections. */
 export function sameConnection(a: AccessNow, b: AccessNow): boolean {
   return isDeepStrictEqual(a.tls, b.tls);
 }

@@ -90,7 +90,6 @@ function statusIn(body: string): Status {
   return {};
 }
 
-/** Whether an error is one of these answers of the API server. */
 export function isCode(error: unknown, ...codes: readonly KubeErrorCode[]): error is KubeError {
   return error instanceof KubeError && codes.includes(error.code);
 }
@@ -137,7 +136,6 @@ function codeOf({ failure }: TransportError): KubeErrorCode {
   return failure === 'too-large' ? 'too-large' : 'unavailable';
 }
 
-/** An error in words. */
 export function textOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }

@@ -9,7 +9,6 @@ import type { RateLimiter } from '../../async/rate-limiter.ts';
 
 export interface FencedOptions {
   readonly client: KubeClient;
-  /** Aborts when leadership is lost. */
   readonly leading: AbortSignal;
   /**
    * Whether the lease still holds by the clock. Checked right before each write: a process that was stopped for a while
@@ -19,7 +18,6 @@ export interface FencedOptions {
   readonly limiter: RateLimiter;
 }
 
-/** Limit for `Retry-After`. */
 const longestPauseMs = 30_000;
 
 /**

@@ -18,7 +18,6 @@ export function namespacedPath(apiVersion: string, resource: string): Namespaced
   };
 }
 
-/** The paths of a kind that belongs to no namespace. */
 export function clusterPath(apiVersion: string, resource: string): ClusterPath {
   const path = namespacedPath(apiVersion, resource);
   return (name) => path(undefined, name);

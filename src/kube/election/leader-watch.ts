@@ -16,7 +16,6 @@ export interface Leadership {
   leads(): boolean;
   /** The leader's identity; `undefined` if there is none. */
   holder(): string | undefined;
-  /** Resolves after the first list. */
   ready(signal: AbortSignal): Promise<void>;
   close(): void;
 }
@@ -33,7 +32,6 @@ export interface WatchLeaderOptions {
 /** A leader renews every few seconds: a watch that is silent for this long is dead, or there is no leader any more. */
 const renewedIdleMs = 30_000;
 
-/** Starts watching. */
 export function watchLeader(options: WatchLeaderOptions): Leadership {
   const { client, namespace, name, clock, log, metrics } = options;
   let seen: { readonly record: LeaseRecord; readonly at: number } | undefined;

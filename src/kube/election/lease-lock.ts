@@ -11,7 +11,6 @@ import { ignoring } from '../api/errors.ts';
 import { paths } from '../api/paths.ts';
 import type { KubeObject } from '../api/objects.ts';
 
-/** The record in a Lease (coordination.k8s.io/v1). */
 export interface LeaseRecord {
   /** Empty: no holder. */
   readonly holder: string;

@@ -13,18 +13,15 @@ import type { LeaseLock } from './lease-lock.ts';
 
 export interface TermOptions {
   readonly lock: LeaseLock;
-  /** Name of the Lease, for the log. */
   readonly name: string;
   readonly renewDeadlineMs: number;
   readonly retryPeriodMs: number;
-  /** Ends the term. */
   readonly stop: AbortSignal;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export class Term {
-  /** Aborts when leadership is lost or the program ends. */
   readonly signal: AbortSignal;
   readonly #options: TermOptions;
   readonly #lost = new AbortController();
@@ -64,7 +61,6 @@ export class Term {
     return !this.#lost.signal.aborted;
   };
 
-  /** Whether this replica may write. */
   readonly holds = (): boolean => this.isOurs() && !this.signal.aborted;
 
   /** Renews the Lease and watches the deadline until the term ends; never rejects. */
@@ -72,7 +68,6 @@ export class Term {
     await Promise.allSettled([this.#renew(), this.#watchDeadline()]);
   }
 
-  /** The leader's work has ended. */
   end(): void {
     this.#ended.abort();
   }

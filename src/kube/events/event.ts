@@ -1,7 +1,6 @@
 /** An Event (core/v1): `kubectl describe` shows their counts, unlike those of events.k8s.io. */
 import { randomBytes } from 'node:crypto';
 
-/** The object that an event is about. */
 export interface ObjectReference {
   readonly apiVersion: string;
   readonly kind: string;
@@ -24,7 +23,6 @@ export interface EventText {
 export interface PendingEvent {
   readonly about: ObjectReference;
   readonly event: EventText;
-  /** How often it happened since it was last written. */
   readonly times: number;
   readonly firstAt: number;
   readonly lastAt: number;
@@ -38,7 +36,6 @@ export interface EventSource {
 /** The API server refuses longer messages. */
 const maxMessageBytes = 1024;
 
-/** The object to create. */
 export function eventObject(
   { about, event, times, firstAt, lastAt }: PendingEvent,
   name: string,
@@ -59,7 +56,6 @@ export function eventObject(
   };
 }
 
-/** The namespace that events about an object are written to. */
 export function namespaceOf({ namespace = 'default' }: ObjectReference): string {
   return namespace;
 }

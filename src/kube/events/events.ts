@@ -42,11 +42,9 @@ export interface EventRecorderOptions {
 
 /** All events together: a cluster in trouble must not be flooded with explanations. */
 const rate = { perSecond: 10, burst: 100 };
-/** Pending events; more are dropped. */
 const maxPending = 1000;
 /** Written at the same time: an event that waits for a second try does not block the others. */
 const maxLanes = 4;
-/** Events that can still be counted up. */
 const remembered = 4096;
 const maxTries = 4;
 const backOff = { firstMs: 1_000, mostMs: 30_000 };

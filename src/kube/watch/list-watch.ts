@@ -26,7 +26,6 @@ export interface ListWatchOptions {
   readonly path: string;
   /** Selectors. */
   readonly selection: Query;
-  /** Ends everything. */
   readonly signal: AbortSignal;
   readonly listed: () => Listing;
   /** @param whole whether the object exists; else it is gone, or nothing of it is kept */
@@ -49,7 +48,6 @@ const soundMs = 20_000;
 /** After each such number of failures in a row the next try is a list. */
 const doubtfulFailures = 5;
 
-/** Lists and watches until the signal aborts. Never rejects. */
 export async function listAndWatch(options: ListWatchOptions): Promise<void> {
   const { client, path, signal, log, clock } = options;
   const where = `GET ${path}`;
@@ -70,7 +68,6 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
     return listed;
   }
 
-  /** Follows one watch to its end. */
   async function follow(from: string): Promise<void> {
     const query = {
       watch: true,

@@ -26,7 +26,6 @@ export interface Reflector<T> {
   values(): Iterable<T>;
   /** Resolves after the first complete list; rejects with the signal's reason, and if the reflector is stopped before. */
   ready(signal: AbortSignal): Promise<void>;
-  /** Hears that something changed. */
   onChange(listener: () => void): void;
   /** Hears of each object that changed, after a list too. */
   onEach(listener: (change: Change<T>) => void): void;
@@ -39,7 +38,6 @@ export interface Reflector<T> {
 
 export interface ReflectorOptions<T> {
   readonly client: KubeClient;
-  /** Path of the collection, such as `/api/v1/nodes`. */
   readonly path: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
@@ -59,7 +57,6 @@ export interface ReflectorOptions<T> {
 /** Bookmarks come about once a minute: this is two of them missed. */
 export const usualIdleMs = 150_000;
 
-/** Starts a reflector at once. */
 export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
   return new ListReflector(options);
 }

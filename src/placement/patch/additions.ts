@@ -86,13 +86,11 @@ export function expressionGroups(
   return lists.filter((expressions) => expressions.length > 0);
 }
 
-/** The change of a pod's required terms. */
 export type TermsChange =
   /** Expressions to append, by index of the present terms. */
   | { readonly kind: 'append'; readonly lists: readonly Expressions[] }
   /** Other terms, or terms in a pod without any. */
   | { readonly kind: 'set'; readonly terms: Terms }
-  /** All present terms were additions that no longer apply. */
   | { readonly kind: 'remove' };
 
 const unchanged: TermsChange = { kind: 'append', lists: [] };

@@ -23,7 +23,6 @@ export interface NarrowedTerms {
   /** For the record: the additions of this call and of earlier ones. */
   readonly terms: readonly Expressions[];
   readonly match: Expressions;
-  /** The required architectures that remain; `undefined`: none are required. */
   readonly required: readonly string[] | undefined;
 }
 
@@ -119,14 +118,12 @@ function architecturesOf(group: Expressions | undefined): readonly string[] {
   return group?.find(({ key, operator }) => isArchitectureKey(key) && operator === 'In')?.values ?? [];
 }
 
-/** Each pair once, in the order of the recorded lists: `withoutAdded` recognizes copies by it. */
 function distinct(choices: readonly (Choice | undefined)[]): readonly Choice[] {
   const found = new Map<string, Choice>();
   for (const choice of choices) if (choice) found.set(`${choice.before} ${choice.group}`, choice);
   return [...found.values()].sort((a, b) => a.before - b.before || a.group - b.group);
 }
 
-/** The wanted expressions that are not present. */
 function beyond(wanted: Expressions, present: Expressions | undefined): Expressions {
   if (present === undefined || present.length === 0) return wanted;
   return wanted.filter((expression) => !present.some((other) => sameExpression(other, expression)));

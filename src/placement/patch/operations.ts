@@ -95,7 +95,6 @@ function listOperations<Item>(
   return items.map((value) => ({ op: 'add', path: `${path}/-`, value }));
 }
 
-/** Adds or removes archwright's gate. */
 export function gateOperations(pod: Pod | PodTemplate, wanted: boolean, specPath: string): Operation[] {
   const path = `${specPath}/schedulingGates`;
   const present = pod.spec.schedulingGates;

@@ -39,7 +39,6 @@ export function patchGatedPod(
   return [...guard(pod), ...operationsOf(pod, plan, own, '', replaces !== undefined)];
 }
 
-/** The patch that only removes the gate. */
 export function ungatedPod(pod: Pod): Operation[] {
   return [...guard(pod), ...gateOperations(pod, false, '/spec')];
 }

@@ -47,7 +47,6 @@ export interface GatedPlanOptions {
   readonly withRecord?: boolean;
 }
 
-/** Plans the patch of an admission. The plan shares parts with the pod. */
 export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecision, fields: OwnFields): Plan {
   const { gate } = decision;
   const wanted = additionsOf(decision, fields);
@@ -64,7 +63,6 @@ export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecisio
   };
 }
 
-/** Plans the patch of a pod that waits behind the gate. */
 export function gatedPlan(
   pod: Pod,
   decision: PlacementDecision,
@@ -101,7 +99,6 @@ function requiredTermsOf({ spec }: Pod | PodTemplate): readonly NodeSelectorTerm
   return required ? (required.nodeSelectorTerms ?? []) : undefined;
 }
 
-/** Appends the missing items, or sets the list if an earlier addition no longer applies. */
 function changeOf<Item>(
   { own: theirs, added }: Split<Item>,
   wanted: readonly Item[],

@@ -6,7 +6,6 @@ import type { PullPolicy } from '../../images/facts/facts.ts';
 import type { Container, PodSpec } from '../../kube/api/objects.ts';
 
 export interface ImageUse {
-  /** As the pod writes it. */
   readonly image: string;
   /** Names of the containers and volumes that use it, in the pod's order. */
   readonly usedBy: readonly string[];

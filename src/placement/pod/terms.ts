@@ -12,12 +12,10 @@ import { isArchitectureKey } from '../../names/architecture.ts';
 export type Terms = readonly NodeSelectorTerm[];
 export type Expressions = readonly NodeSelectorRequirement[];
 
-/** Whether a term has no content, so that it matches no node. */
 export function isEmptyTerm(term: NodeSelectorTerm): boolean {
   return !term.matchExpressions?.length && !term.matchFields?.length;
 }
 
-/** Whether a term pins the node by its name. */
 export function pinsNode(term: NodeSelectorTerm): boolean {
   return term.matchFields?.some((field) => field.key === 'metadata.name' && field.operator === 'In') ?? false;
 }

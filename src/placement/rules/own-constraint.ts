@@ -23,7 +23,6 @@ export interface OwnConstraint {
   readonly architectures: readonly string[] | undefined;
 }
 
-/** The pod's own constraint; `undefined` if it has none, or a required term without one. */
 export function ownConstraintOf(fields: OwnFields): OwnConstraint | undefined {
   const bySelector = selectedBy(fields);
   if (bySelector !== undefined) return { architectures: bySelector };

@@ -57,7 +57,6 @@ export const rules = {
 
 export type Rule = keyof typeof rules;
 
-/** Compile-time proof that each skip reason has its rule. */
 export function skipRule(skip: SkipReason): Rule {
   return `skip-${skip}`;
 }
@@ -66,7 +65,6 @@ export function reason(rule: Rule, message: string): Reason {
   return { rule, message };
 }
 
-/** A draft with one reason. */
 export function draft(
   outcome: Outcome,
   required: readonly string[] | undefined,
@@ -77,7 +75,6 @@ export function draft(
   return { outcome, required, warnings: [], reasons: [reason(rule, text)], ...more };
 }
 
-/** The description of a rule, for people; empty if there is no such rule. */
 export function describeRule(rule: string): string {
   return own(rules, rule) ?? '';
 }

@@ -15,18 +15,15 @@ export type { Configuration } from '../settings/all.ts';
 export const maxConfigurationBytes = 1_048_576;
 
 export interface ConfigurationSources {
-  /** Path of the TOML file, if any. */
   readonly file?: string | undefined;
   /** Reads it if it is no file, for example standard input; throws FileError. */
   readonly read?: ((maxBytes: number) => Promise<Uint8Array>) | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Texts by TOML key, as flags gave them. */
   readonly flags: Readonly<Record<string, string>>;
   /** The part of the program that will run with it. */
   readonly part?: Part | undefined;
 }
 
-/** Where each value comes from. */
 export type Origins = { readonly [Key in keyof Configuration]: Place };
 
 export type LoadedConfiguration =

@@ -5,7 +5,6 @@ import type { Configuration } from '../settings/all.ts';
 export interface Inconsistency {
   readonly key: keyof Configuration;
   readonly message: string;
-  /** Place inside the value. */
   readonly path?: Path;
 }
 

@@ -18,7 +18,6 @@ export interface Layer {
   readonly problems: readonly Problem[];
 }
 
-/** Variables that are no settings. */
 export const otherVariables: Readonly<Record<string, string>> = {
   ARCHWRIGHT_CONFIG: 'Path of the configuration file; the flag `--config` wins over it.',
   ARCHWRIGHT_VECTORS: 'Directory of test vectors, for development.',

@@ -8,7 +8,6 @@ const maxDepth = 16;
 export class TomlError extends Error {
   readonly code = 'syntax';
   readonly temporary = false;
-  /** Line of the fault, counted from 1. */
   readonly where: number;
   constructor(message: string, line: number) {
     super(message);

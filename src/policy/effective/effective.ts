@@ -10,10 +10,8 @@ import {
 } from '../resources/placement.ts';
 import type { Configuration } from '../settings/all.ts';
 
-/** What overrides the configuration. */
 export interface PolicyLayers {
   readonly cluster?: ClusterPlacement | undefined;
-  /** The objects that select the pod, by precedence. */
   readonly pods?: readonly PodPlacement[];
   /** Whether a controller would remove a gate. */
   readonly controllerLeads?: boolean;

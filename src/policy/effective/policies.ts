@@ -13,12 +13,10 @@ import type { Policy } from './policy.ts';
 import { collectResources, type ResourceSources } from '../resources/collection.ts';
 import type { ClusterPlacement, PodPlacement } from '../resources/placement.ts';
 
-/** What a policy depends on. */
 export interface PolicySubject {
   readonly namespace: string;
   /** Empty: not known. Every namespace has the label `kubernetes.io/metadata.name`. */
   readonly namespaceLabels: Readonly<Record<string, string>>;
-  /** Labels of the pod or template. */
   readonly labels: Readonly<Record<string, string>> | undefined;
 }
 
@@ -43,7 +41,6 @@ const maxCombinations = 256;
 /** Cached excluded namespaces. */
 const maxExcluded = 10_000;
 
-/** The policies of one state of configuration, cluster object and leader. */
 interface Generation {
   readonly configuration: Configuration;
   readonly leads: boolean;

@@ -13,7 +13,6 @@ export type OnNoCommonArchitecture = (typeof onNoCommonArchitectureValues)[numbe
 export const preferenceModes = ['soft', 'hard'] as const;
 export type PreferenceMode = (typeof preferenceModes)[number];
 
-/** Taints and labels of the nodes of one architecture. */
 export interface ArchitectureRules {
   readonly taintsToTolerate: readonly Toleration[];
   readonly requireNodeLabels: Readonly<Record<string, string>>;

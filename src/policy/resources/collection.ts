@@ -39,7 +39,6 @@ export function collectResources({
 }: ResourceSources): ResourceCollection {
   const listeners: ((namespace: string | undefined) => void)[] = [];
   const clusters = new Map<string, ClusterPlacement | undefined>();
-  /** By namespace, by name. */
   const pods = new Map<string, Map<string, PodPlacement | undefined>>();
   const sorted = new Map<string, readonly PodPlacement[] | undefined>();
 

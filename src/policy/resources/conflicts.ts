@@ -10,7 +10,6 @@ import { byPrecedence, type PodPlacement } from './placement.ts';
 export interface Conflicts {
   /** The first conflicting name, by the name of the later one. */
   readonly winners: ReadonlyMap<string, string>;
-  /** Names that were not compared with all before them, because there are too many. */
   readonly unknown: ReadonlySet<string>;
 }
 

@@ -56,7 +56,6 @@ export interface PodPlacement extends ArchitecturePreferences {
   readonly onNoCommonArchitecture: OnNoCommonArchitecture | undefined;
 }
 
-/** The result of parsing an object: its settings, or all of its problems. */
 export type Reading<T> =
   | { readonly placement: T; readonly problems: readonly [] }
   | { readonly placement?: undefined; readonly problems: readonly string[] };

@@ -12,7 +12,6 @@ const controllerAndClean = settingsOf('controller', 'clean');
 const placement = settingsOf('controller', 'webhook', 'explain');
 const shared = settingsOf('controller', 'webhook', 'explain', 'clean');
 
-/** What happens to a pod on a node that cannot run it. */
 export const misplacedPodsValues = ['evict', 'event', 'off'] as const;
 
 export const controllerSettings = {
@@ -107,7 +106,6 @@ export const controllerSettings = {
   }),
 };
 
-/** Who makes the certificates. */
 export const certificatesValues = ['builtin', 'external'] as const;
 
 export const certificateSettings = {

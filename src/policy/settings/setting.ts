@@ -15,11 +15,9 @@ export type JsonSchema = { readonly [keyword: string]: TomlValue };
 /** Steps from a setting to the place inside its value that a message is about. */
 export type Path = readonly (string | number)[];
 
-/** Takes one problem with a value. */
 export type Report = (message: string, path?: Path) => void;
 
 export interface Kind<T> {
-  /** What the reference page calls it, such as `duration`. */
   readonly name: string;
   /** What `--help` shows behind the flag, such as `DURATION`. */
   readonly placeholder: string;

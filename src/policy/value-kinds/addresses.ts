@@ -6,7 +6,6 @@ import type { Kind } from '../settings/setting.ts';
 
 /** A mirror of a registry. */
 export interface RegistryProxy {
-  /** Registry domain as in image references, such as `docker.io`. */
   readonly registry: string;
   /** Host, port and path, with `http://` before it for plain HTTP. */
   readonly endpoint: string;

@@ -93,7 +93,6 @@ const durationPattern = String.raw`^(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$`;
 /** Node's timers have 32-bit milliseconds. A longer one would fire at once. */
 export const maxTimerMs = 2_147_483_647;
 
-/** A duration within bounds, in milliseconds. */
 export function duration(minMs: number, maxMs: number): Kind<number> {
   return {
     name: 'duration',
