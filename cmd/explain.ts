@@ -18,6 +18,7 @@ import { createPodContext } from './explain/context.ts';
 import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
 import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { messageOf } from '../src/names/printable.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS] [-f FILE…] [KIND/NAME…]',
@@ -99,11 +100,10 @@ async function connect(
   try {
     return await openKubernetes(configuration, io.env, 'own kubeconfig');
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
     if (configuration.kubeconfig !== undefined || configuration.kubeContext !== undefined) {
-      throw new UsageError(message);
+      throw new UsageError(messageOf(error));
     }
-    warn(`the cluster of the kubeconfig is ignored: ${message}`);
+    warn(`the cluster of the kubeconfig is ignored: ${messageOf(error)}`);
     return undefined;
   }
 }

@@ -17,6 +17,7 @@ import { imageRows, totals, workloadRows, type JudgedPod } from './report/rows.t
 import { judge, judgeImages } from './report/verdict.ts';
 import { asCsv, asJson, asTable, type Report } from './report/write.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { messageOf } from '../src/names/printable.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
@@ -81,7 +82,7 @@ async function connect(invocation: Invocation, { configuration }: CliContext): P
   try {
     return await requireCluster(configuration, invocation);
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    throw new UsageError(messageOf(error));
   }
 }
 

@@ -7,6 +7,7 @@ import type { Cluster } from '../../src/cluster/cluster.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import type { ClusterObjects } from '../../src/cluster/cluster.ts';
 import type { Input } from './input.ts';
+import { messageOf } from '../../src/names/printable.ts';
 
 export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {
   namespaceLabels(namespace: string, signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
@@ -44,8 +45,7 @@ export function createPodContext(options: {
       return await unlessAborted(read(cluster, signal), signal);
     } catch (error) {
       caller.throwIfAborted();
-      const problem = error instanceof Error ? error.message : String(error);
-      if (!isIgnored) warn(`the cluster does not respond and is ignored: ${problem}`);
+      if (!isIgnored) warn(`the cluster does not respond and is ignored: ${messageOf(error)}`);
       isIgnored = true;
       return undefined;
     }

@@ -18,6 +18,7 @@ import { templatePullSecrets } from '../../src/webhook/workloads.ts';
 import type { JsonObject } from '../../src/webhook/validate-pod.ts';
 import type { Subject } from './input.ts';
 import type { PodContext } from './context.ts';
+import { messageOf } from '../../src/names/printable.ts';
 
 export interface Explanation {
   readonly subject: Subject;
@@ -101,7 +102,7 @@ export function createExplainer(options: {
     } catch (error) {
       stop.throwIfAborted();
       // Placement reads fields without checking their types, so an invalid object can cause any error.
-      return { subject, outcome: { error: error instanceof Error ? error.message : String(error) } };
+      return { subject, outcome: { error: messageOf(error) } };
     }
   };
 }

@@ -7,6 +7,7 @@ import { programHelp, subcommandHelp } from './help.ts';
 import { exitCodes, UsageError, type Invocation, type Streams } from './subcommand.ts';
 import { subcommands } from './subcommands.ts';
 import { programVersion } from './version.ts';
+import { messageOf } from '../../src/names/printable.ts';
 
 export interface MainOptions {
   readonly io: Streams;
@@ -81,9 +82,8 @@ async function run(
 
 /** An unexpected error as one line, or with its stack. Secrets are scrubbed. */
 export function describeFailure(error: unknown, withStack: boolean): string {
-  const text = error instanceof Error ? error.message : String(error);
   const stack = error instanceof Error && withStack ? error.stack : undefined;
-  return scrub(`archwright: ${stack ?? text.split('\n', 1)[0]}\n`);
+  return scrub(`archwright: ${stack ?? messageOf(error).split('\n', 1)[0]}\n`);
 }
 
 /** Whether to print stacks. Does not read the configuration, because that may be what failed. */

@@ -32,6 +32,7 @@ import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { derived } from './derived.ts';
 import { openKubernetes } from './kubernetes.ts';
+import { messageOf } from '../../src/names/printable.ts';
 
 /**
  * Where docker configurations are read: the kubelet's paths (`node`), those and the user's docker login (`user`), or nowhere
@@ -189,8 +190,7 @@ async function openTokens({
     const { client } = kubernetes;
     return { tokens: createServiceAccountTokens(client), onClose: () => client.close() };
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
-    return { noTokens: `cannot connect to the cluster: ${problem}` };
+    return { noTokens: `cannot connect to the cluster: ${messageOf(error)}` };
   }
 }
 

@@ -10,6 +10,7 @@ import type { Vector } from './handler.ts';
 import { isObject } from './input.ts';
 import { handlerOf, isForeign } from './kinds.ts';
 import { run } from './run.ts';
+import { messageOf } from '../../src/names/printable.ts';
 
 const directoryVariable = 'ARCHWRIGHT_VECTORS';
 
@@ -123,10 +124,6 @@ function printKinds(title: string, kinds: ReadonlyMap<string, number>, print: Pr
   if (kinds.size === 0) return;
   print(`${title}:`);
   for (const [kind, cases] of kinds) print(`  ${kind}: ${cases}`);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 if (import.meta.main) {

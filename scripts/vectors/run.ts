@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Handler, Vector } from './handler.ts';
 import { isObject } from './input.ts';
+import { messageOf } from '../../src/names/printable.ts';
 
 export interface Outcome {
   readonly passed: boolean;
@@ -14,8 +15,8 @@ export async function run(handler: Handler, vector: Vector): Promise<Outcome> {
     const actual = plain(await handler(vector.input, vector));
     return { passed: matches(actual, vector.expected), actual };
   } catch (error) {
-    if (isFault(error)) return { passed: false, actual: `fault: ${describe(error)}` };
-    const refused = { ok: false, error: describe(error) };
+    if (isFault(error)) return { passed: false, actual: `fault: ${messageOf(error)}` };
+    const refused = { ok: false, error: messageOf(error) };
     return { passed: isRefusal(vector.expected, refused.error), actual: refused };
   }
 }
@@ -46,10 +47,6 @@ function isFault(error: unknown): boolean {
     error instanceof ReferenceError ||
     error instanceof SyntaxError
   );
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** As JSON would carry it: no undefined members, no classes. */

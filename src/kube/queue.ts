@@ -7,6 +7,7 @@ import { backOffMs, type BackOff } from '../async/back-off.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import { KubeError } from './api/errors.ts';
+import { messageOf } from '../names/printable.ts';
 
 /** `requeueAfterMs`: work on the key again after this time, even if nothing happens until then. */
 export type WorkResult = { readonly requeueAfterMs?: number } | undefined;
@@ -138,7 +139,7 @@ export class WorkQueue {
     this.#failures.set(key, failures);
     const isKube = error instanceof KubeError;
     const wantedMs = isKube ? Math.min(error.retryAfterMs ?? 0, this.#backOff.mostMs) : 0;
-    const fields = { key, failures, error: error instanceof Error ? error.message : String(error) };
+    const fields = { key, failures, error: messageOf(error) };
     const isTemporary = isKube && (error.temporary || error.code === 'conflict');
     if (isTemporary && failures <= quietFailures) log.debug(fields, 'reconcile failed; trying again');
     // Failures 1, 2, 4, 8 and so on: one key can fail hundreds of times.

@@ -62,3 +62,8 @@ export function listed<Item>(
   }
   return text;
 }
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -14,6 +14,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { reveal, secret, type Secret } from '../telemetry/secret.ts';
 import { ServingError } from './error.ts';
 import { servingMetrics, type CertificateUse } from './metrics.ts';
+import { messageOf } from '../names/printable.ts';
 
 /** PEM texts that match. */
 export interface TlsMaterial {
@@ -135,9 +136,8 @@ async function read(dir: string, name: string): Promise<string> {
   try {
     return decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
     const advice = 'mount a Secret of type kubernetes.io/tls there';
-    throw new ServingError('tls-files', path, `TLS needs ${name}: ${reason}; ${advice}`, error);
+    throw new ServingError('tls-files', path, `TLS needs ${name}: ${messageOf(error)}; ${advice}`, error);
   }
 }
 

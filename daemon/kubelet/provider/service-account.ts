@@ -17,6 +17,7 @@ import type { ServiceAccount } from '../../../src/kube/api/objects.ts';
 import { systemClock, type Clock } from '../../../src/async/clock.ts';
 import { LoadingCache, type Loaded } from '../../../src/async/loading-cache.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
+import { messageOf } from '../../../src/names/printable.ts';
 
 /** The pod with the image. Before its creation it has no uid, and perhaps no name. */
 export interface PodIdentity {
@@ -87,8 +88,7 @@ export async function grantFor(
     const flight = singleFlightKey(image, hash, account.annotations);
     return { grant: { account, token, cacheKey, singleFlightKey: flight } };
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    return { refused: `${failed} ${namespace}/${name}: ${message}`, isFailure: true };
+    return { refused: `${failed} ${namespace}/${name}: ${messageOf(error)}`, isFailure: true };
   }
 }
 

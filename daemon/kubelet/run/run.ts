@@ -8,6 +8,7 @@ import { resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { scrub } from '../../../src/telemetry/scrub.ts';
 import { PluginError } from './plugin-error.ts';
+import { messageOf } from '../../../src/names/printable.ts';
 
 export const defaultRunLimits = {
   /** As in the kubelet (kubernetes pkg/credentialprovider/plugin/plugin.go). */
@@ -55,8 +56,7 @@ export async function runProgram(run: ProgramRun, signal?: AbortSignal): Promise
     });
   } catch (error) {
     // Invalid arguments or variables, for example with a NUL character.
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new PluginError('not-started', run.plugin, `cannot be started: ${reason}`);
+    throw new PluginError('not-started', run.plugin, `cannot be started: ${messageOf(error)}`);
   }
   return new RunningProgram(child, run).wait(signal);
 }

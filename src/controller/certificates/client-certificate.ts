@@ -14,6 +14,7 @@ import { unlessAborted } from '../../async/wait.ts';
 import { loadTlsMaterial } from '../../serving/tls-files.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { paths } from '../../kube/api/paths.ts';
+import { messageOf } from '../../names/printable.ts';
 
 interface KeepClientCertificateOptions {
   readonly client: KubeClient;
@@ -60,7 +61,7 @@ export function keepClientCertificate(options: KeepClientCertificateOptions) {
       lastProblem = '';
       first.resolve();
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
+      const problem = messageOf(error);
       if (problem !== lastProblem) log.error({ dir, problem }, 'the client certificate cannot be written');
       lastProblem = problem;
       cancelRetry();

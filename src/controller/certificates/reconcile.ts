@@ -23,6 +23,7 @@ import {
   type LeafWork,
 } from './rotation-plan.ts';
 import { Secrets, type FoundSecret } from './secrets.ts';
+import { messageOf } from '../../names/printable.ts';
 
 export interface CertificatesOutcome {
   readonly found: Found;
@@ -97,7 +98,7 @@ export class CertificateReconciler {
     const { webhookNames, webhooksFile } = configuration();
     if (webhookNames.length > 0 || webhooksFile === undefined) return webhookNames;
     const webhooks = await readWebhooksFile(webhooksFile).catch((error: unknown): readonly Webhook[] => {
-      const problem = error instanceof Error ? error.message : String(error);
+      const problem = messageOf(error);
       if (problem !== this.#lastProblem)
         log.error({ problem }, 'the names of the webhook are not known: set webhookNames or webhooksFile');
       this.#lastProblem = problem;

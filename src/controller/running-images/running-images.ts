@@ -16,6 +16,7 @@ import {
   systems,
   variants,
 } from './metrics.ts';
+import { messageOf } from '../../names/printable.ts';
 
 const resyncMs = 60_000;
 /** The agents are asked in one of so many rounds. */
@@ -111,8 +112,7 @@ class RunningImages {
       for await (const facts of fleet.shared(limit)) memory.learn(facts);
     } catch (error) {
       if (signal.aborted) return;
-      const problem = error instanceof Error ? error.message : String(error);
-      log.debug({ error: problem }, 'the agents did not list their image facts');
+      log.debug({ error: messageOf(error) }, 'the agents did not list their image facts');
     }
   }
 }

@@ -8,6 +8,7 @@ import { readSelector, selects, type Selector } from '../../policy/effective/lab
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { isObject, readWebhooksFile, type Webhook } from '../webhook-configuration/webhooks-file.ts';
+import { messageOf } from '../../names/printable.ts';
 
 /** Whether the webhook is called when a pod like this is created. */
 export type InScope = (
@@ -63,7 +64,7 @@ export function createWebhookScope({
       scope = scopeOf(await readWebhooksFile(webhooksFile));
       logged = '';
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
+      const problem = messageOf(error);
       if (problem !== logged)
         log.warn({ problem }, 'the webhooks file cannot be read, so the scope of the webhook is not known');
       logged = problem;

@@ -68,7 +68,6 @@ export interface DeleteOptions extends CallOptions {
   /** Only this very object. */
   readonly uid?: string;
   readonly resourceVersion?: string;
-  readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan';
 }
 
 /** https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply */
@@ -176,13 +175,12 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       const call = { method: 'PATCH', path, query: { ...manager, ...query }, body, contentType } as const;
       return send(call, signal, maxCreated);
     },
-    delete: async (path, { signal, query, uid, resourceVersion, propagationPolicy }) => {
+    delete: async (path, { signal, query, uid, resourceVersion }) => {
       const isGuarded = uid !== undefined || resourceVersion !== undefined;
       const body = JSON.stringify({
         kind: 'DeleteOptions',
         apiVersion: 'v1',
         preconditions: isGuarded ? { uid, resourceVersion } : undefined,
-        propagationPolicy,
       });
       await send<unknown>({ method: 'DELETE', path, query, body }, signal, maxCreated);
     },

@@ -2,6 +2,7 @@
 import { readBody } from '../../http/body.ts';
 import type { OpenResponse } from '../../http/exchange.ts';
 import { messageWithCause, TransportError } from '../../http/transport-error.ts';
+import { messageOf } from '../../names/printable.ts';
 
 export type KubeErrorCode =
   | 'not-found'
@@ -123,7 +124,7 @@ export async function readText(response: OpenResponse, maxBytes: number, where: 
 export function connectionError(cause: unknown, where: string): KubeError {
   if (cause instanceof KubeError) return cause;
   if (!(cause instanceof TransportError)) {
-    return new KubeError('unavailable', where, `${where}: ${textOf(cause)}`, { cause });
+    return new KubeError('unavailable', where, `${where}: ${messageOf(cause)}`, { cause });
   }
   const reason = messageWithCause(cause);
   const code = codeOf(cause);
@@ -134,8 +135,4 @@ export function connectionError(cause: unknown, where: string): KubeError {
 function codeOf({ failure }: TransportError): KubeErrorCode {
   if (failure === 'aborted' || failure.endsWith('-timeout')) return 'timeout';
   return failure === 'too-large' ? 'too-large' : 'unavailable';
-}
-
-export function textOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -9,7 +9,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../async/clock.ts';
 import { openExchange, closeIdle, type OpenResponse } from '../../http/exchange.ts';
 import { authorizationHeader, sameConnection, type AccessNow, type KubeAccess } from './access.ts';
-import { KubeError, connectionError, textOf } from './errors.ts';
+import { KubeError, connectionError } from './errors.ts';
+import { messageOf } from '../../names/printable.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean>>;
 
@@ -149,7 +150,7 @@ export class Transport {
     try {
       return await this.#options.access.now();
     } catch (cause) {
-      const message = `cannot read the credential for ${this.host}: ${textOf(cause)}`;
+      const message = `cannot read the credential for ${this.host}: ${messageOf(cause)}`;
       throw new KubeError('unauthorized', where, message, { cause });
     }
   }

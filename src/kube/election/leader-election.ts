@@ -9,6 +9,7 @@ import type { Log } from '../../telemetry/log.ts';
 import type { KubeClient } from '../api/client.ts';
 import { LeaseLock } from './lease-lock.ts';
 import { Term } from './term.ts';
+import { messageOf } from '../../names/printable.ts';
 
 export interface LeaseTimes {
   /** client-go's defaults: 15 s, 10 s, 2 s. */
@@ -139,6 +140,6 @@ class LeaderElection {
 
   #failed(error: unknown, message: string): void {
     const { name, log } = this.#options;
-    log.warn({ lease: name, error: error instanceof Error ? error.message : String(error) }, message);
+    log.warn({ lease: name, error: messageOf(error) }, message);
   }
 }

@@ -10,6 +10,7 @@ import type { Clock } from '../../async/clock.ts';
 import { limited } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { LeaseLock } from './lease-lock.ts';
+import { messageOf } from '../../names/printable.ts';
 
 export interface TermOptions {
   readonly lock: LeaseLock;
@@ -82,8 +83,7 @@ export class Term {
           this.#depose('leadership is lost: another replica took the lease');
       } catch (error) {
         if (this.#running.aborted) return;
-        const problem = error instanceof Error ? error.message : String(error);
-        log.warn({ lease: name, error: problem }, 'cannot renew the lease; trying again');
+        log.warn({ lease: name, error: messageOf(error) }, 'cannot renew the lease; trying again');
       }
     }
   }

@@ -26,13 +26,12 @@ import {
   type ObjectReference,
   type PendingEvent,
 } from './event.ts';
+import { messageOf } from '../../names/printable.ts';
 
 export type EventRecorder = Pick<Recorder, 'record' | 'flush'>;
 
 export interface EventRecorderOptions {
   readonly client: KubeClient;
-  /** Default: `archwright-controller`. */
-  readonly component?: string;
   /** The replica. Default: the host name, which is the pod's name. */
   readonly instance?: string;
   readonly clock: Clock;
@@ -69,9 +68,9 @@ class Recorder {
   #giveUp = new AbortController();
 
   constructor(options: EventRecorderOptions) {
-    const { component = 'archwright-controller', instance = hostname(), clock, metrics } = options;
+    const { instance = hostname(), clock, metrics } = options;
     this.#options = options;
-    this.#source = { component, instance: instance.slice(0, 128) };
+    this.#source = { component: 'archwright-controller', instance: instance.slice(0, 128) };
     this.#limiter = createRateLimiter({ ...rate, clock });
     this.#count = eventCounter(metrics);
   }
@@ -136,8 +135,7 @@ class Recorder {
       } catch (error) {
         this.#count('failed');
         const { reason } = pending.event;
-        const problem = error instanceof Error ? error.message : String(error);
-        this.#options.log.debug({ reason, error: problem }, 'an event is lost');
+        this.#options.log.debug({ reason, error: messageOf(error) }, 'an event is lost');
       } finally {
         this.#busy.delete(key);
       }

@@ -14,6 +14,7 @@ import type { Query } from '../api/transport.ts';
 import { PageSize, pagesOf } from '../api/pages.ts';
 import { KubeError } from '../api/errors.ts';
 import type { KubeObject } from '../api/objects.ts';
+import { messageOf } from '../../names/printable.ts';
 
 /** A list that begins: `add` takes each object, `done` is called after the last one. */
 export interface Listing {
@@ -121,8 +122,7 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
     if (known?.temporary !== true || gone || failures % doubtfulFailures === 0) version = undefined;
     const wantedMs = Math.min(known?.retryAfterMs ?? 0, backOff.mostMs);
     const delayMs = backOffMs(backOff, failures, clock.random);
-    const message = error instanceof Error ? error.message : String(error);
-    log.warn({ path, failures, error: message }, 'watch is interrupted; trying again');
+    log.warn({ path, failures, error: messageOf(error) }, 'watch is interrupted; trying again');
     await clock.sleep(Math.max(gone ? delayMs / 2 : delayMs, wantedMs), signal);
   }
 

@@ -65,7 +65,6 @@ export const tolerationTemplate = record({
     key === undefined
       ? refuse(report, 'needs a key: the key of the taint that carries the architecture as its value')
       : { key, operator: 'Equal', ...(effect && { effect }) },
-  write: (template) => ({ ...template }),
 });
 
 /** Seconds as Kubernetes counts them; ten years are more than any pod waits. */
@@ -93,7 +92,6 @@ const toleration = record({
     }
     return { operator: 'Equal', ...given };
   },
-  write: (value) => ({ ...value }),
 });
 
 export const architectureRules = record({
@@ -105,10 +103,6 @@ export const architectureRules = record({
   make: ({ taintsToTolerate = [], requireNodeLabels = {} }): ArchitectureRules => ({
     taintsToTolerate,
     requireNodeLabels,
-  }),
-  write: ({ taintsToTolerate, requireNodeLabels }) => ({
-    taintsToTolerate: taintsToTolerate.map((taint) => ({ ...taint })),
-    requireNodeLabels: { ...requireNodeLabels },
   }),
 });
 
@@ -133,5 +127,4 @@ export const imageOverride = record({
     if (architectures === undefined) return refuse(report, 'needs architectures: a list, which may be empty');
     return { match, architectures };
   },
-  write: ({ match, architectures }) => ({ match, architectures }),
 });

@@ -7,12 +7,15 @@ import type { Kind, Report } from '../settings/setting.ts';
 /** The problem of a text, if any. */
 export type Check = (text: string) => string | undefined;
 
+/** The text of a variable or flag is the value, and the value is written as it is. */
+const asIs = { fromText: (given: string) => given, write: <T>(value: T): T => value };
+
 export function text(name: string, check: Check = () => undefined): Kind<string> {
   return {
     name,
     placeholder: name.toUpperCase(),
     schema: { type: 'string', minLength: 1 },
-    fromText: (given) => given,
+    ...asIs,
     read: (value, report) => {
       if (typeof value !== 'string')
         return refuse(report, `must be a text in quotes, not ${typeName(value)}`);
@@ -20,7 +23,6 @@ export function text(name: string, check: Check = () => undefined): Kind<string>
       const wrong = value.includes('\0') ? 'must not hold a NUL character' : check(value);
       return wrong === undefined ? value : refuse(report, wrong);
     },
-    write: (value) => value,
   };
 }
 
@@ -30,14 +32,13 @@ export function choice<const T extends string>(values: readonly T[]): Kind<T> {
     name: allowed,
     placeholder: values.join('|'),
     schema: { enum: values },
-    fromText: (given) => given,
+    ...asIs,
     read: (value, report) => {
       const found = values.find((known) => known === value);
       if (found !== undefined) return found;
       const hint = typeof value === 'string' ? didYouMean(value, values) : '';
       return refuse(report, `must be one of ${values.join(', ')}, not ${shown(value)}${hint}`);
     },
-    write: (value) => value,
   };
 }
 
@@ -98,7 +99,7 @@ export function duration(minMs: number, maxMs: number): Kind<number> {
     name: 'duration',
     placeholder: 'DURATION',
     schema: { type: 'string', pattern: durationPattern },
-    fromText: (given) => given,
+    ...asIs,
     read: (value, report) => {
       const ms = typeof value === 'string' ? parseDuration(value) : undefined;
       if (ms === undefined) {

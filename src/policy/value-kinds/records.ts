@@ -17,7 +17,6 @@ export interface RecordDescription<F extends Fields, T> {
   readonly fields: F;
   /** Checks the fields together and makes the value, or reports why it cannot and gives undefined. */
   make(values: Values<F>, report: Report): T | undefined;
-  write(value: T): TomlValue;
 }
 
 /** A table with the named fields, each of its kind; an unknown field is a problem. */
@@ -47,7 +46,7 @@ export function record<F extends Fields, T>(description: RecordDescription<F, T>
       }
       return sound ? description.make(values as Values<F>, report) : undefined;
     },
-    write: (value) => description.write(value),
+    write: (value) => value as TomlValue,
   };
 }
 
