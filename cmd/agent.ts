@@ -5,6 +5,7 @@ import { startAgent } from '../daemon/agent.ts';
 import { checkNode } from './agent/check.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { openInspection } from './wiring/inspection.ts';
+import { DocumentStore, ProvingMemory } from '../src/images/sources/documents.ts';
 import { openMemory } from './wiring/image-facts.ts';
 import { startup, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
@@ -46,12 +47,14 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
     throw new UsageError('name the directory with tls.crt, tls.key and ca.crt by --tls-dir');
   }
   const configuration = (): Configuration => live.current();
+  const store = new DocumentStore();
   const inspection = await openInspection({
     configuration,
     dockerConfigs: 'node',
     env: io.env,
     log,
     metrics,
+    onDocuments: (digest, documents) => store.keep(digest, documents),
   });
   opened.defer(() => inspection.close());
   const { inspector } = inspection;
@@ -71,7 +74,7 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
     tlsDir,
     nodeName: nodeName ?? hostname(),
     version: programVersion.version,
-    memory,
+    memory: new ProvingMemory({ memory, source: inspector, store }),
     fingerprint: () => inspection.fingerprint(),
     log,
     metrics,

@@ -20,6 +20,8 @@ import { liveFreshness, openInspection, type InspectionOptions } from './inspect
 export interface MemoryOptions {
   readonly configuration: () => Configuration;
   readonly inspector: ImageFactsSource;
+  /** Whether `inspector` is the fleet of agents. */
+  readonly isFleet?: boolean;
   /** Directory of the state file. Without one, facts do not survive a restart. */
   readonly stateDir?: string | undefined;
   /** Default: as a webhook needs it. */
@@ -30,7 +32,7 @@ export interface MemoryOptions {
 
 /** Creates the memory and loads the state file, if there is one. Close it at the end. */
 export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
-  const { configuration, inspector, stateDir, concurrentLookups, log, metrics } = options;
+  const { configuration, inspector, isFleet = false, stateDir, concurrentLookups, log, metrics } = options;
   const { cacheSize, inspectTimeout } = configuration();
   const file =
     stateDir === undefined ? undefined : new FactsFile({ path: join(stateDir, 'image-facts.ndjson'), log });
@@ -45,6 +47,7 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
         return overrides().version;
       },
     },
+    tagsAnswerForDigests: !isFleet,
     maxBytes: cacheSize,
     lookupTimeoutMs: inspectTimeout,
     metrics: createFactsMetrics(metrics),
@@ -84,7 +87,8 @@ export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDi
   const source = open ?? (await openInspection(options));
   opened.defer(() => source.close());
   const inspector = 'fleet' in source ? source.fleet : source.inspector;
-  const memory = await openMemory({ configuration, inspector, log, metrics });
+  const isFleet = open !== undefined;
+  const memory = await openMemory({ configuration, inspector, isFleet, log, metrics });
   opened.defer(() => memory.close());
   return { memory, fleet: open?.fleet, ready: async (signal: AbortSignal) => open?.ready(signal) };
 }

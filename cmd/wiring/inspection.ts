@@ -22,7 +22,10 @@ import type { LiveCredentialSource } from '../../src/credentials/sources/file-so
 import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
 import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
 import type { FreshnessSettings } from '../../src/images/memory/freshness.ts';
-import { createRegistrySource } from '../../src/images/sources/registry-source.ts';
+import {
+  createRegistrySource,
+  type RegistrySourceOptions,
+} from '../../src/images/sources/registry-source.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
 import { createDefaultEndpoints, withNodeEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
@@ -46,6 +49,8 @@ export interface InspectionOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   readonly metrics?: Metrics | undefined;
+  /** Called with the documents that prove the facts of a digest; empty if they are too large to be sent. */
+  readonly onDocuments?: RegistrySourceOptions['onDocuments'];
 }
 
 export interface OpenSource {
@@ -86,6 +91,7 @@ export async function openInspection(options: InspectionOptions): Promise<Inspec
     credentials,
     mayAskAnonymously: (repository) => mayAskAnonymously(repository, configuration().privateRegistries),
     freshness: liveFreshness(configuration),
+    ...(options.onDocuments && { onDocuments: options.onDocuments }),
   });
   return {
     inspector,

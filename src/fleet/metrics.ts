@@ -18,7 +18,8 @@ const attemptOutcomes: readonly AttemptOutcome[] = [
 ];
 
 /** Why facts of an agent are not used. */
-const rejectReasons = ['invalid', 'not-owner'] as const;
+export const rejectReasons = ['invalid', 'not-owner', 'no-proof'] as const;
+export type RejectReason = (typeof rejectReasons)[number];
 
 const specs = {
   lookups: {
@@ -53,8 +54,8 @@ const specs = {
     name: 'archwright_fleet_rejected_facts_total',
     type: 'counter',
     help:
-      'Image facts of agents that were rejected, by reason: invalid, or of an image that another agent owns (not-owner; usual ' +
-      'while agents come and go).',
+      'Image facts of agents that were rejected, by reason: invalid; of an image that another agent owns (not-owner; usual ' +
+      'while agents come and go); of a digest, without documents that prove them (no-proof).',
     labels: { reason: rejectReasons },
   },
   agents: {

@@ -7,11 +7,12 @@ import { PassThrough } from 'node:stream';
 import { concurrently } from '../async/concurrently.ts';
 import type { ImageFacts } from '../images/facts/facts.ts';
 import { InvalidReference, parseReference, type Reference } from '../images/references/reference.ts';
-import { withinFreshness } from './agents/accept.ts';
+import { acceptFacts, RejectedFacts } from './agents/accept.ts';
 import { factsOfLine } from './agents/requests.ts';
 import type { AgentConnection } from './agents/connection.ts';
 import type { AgentAddress } from './discovery/discovery.ts';
 import { createOwnerOf } from './groups/rendezvous.ts';
+import { rejectReasons, type RejectReason } from './metrics.ts';
 import type { FleetLookupContext } from './lookup/lookup.ts';
 
 /** Some hundred bytes for each of 100,000 images, twice because agents change their repositories when nodes come and go. */
@@ -20,6 +21,14 @@ const defaultMaxBytes = 128 * 1024 * 1024;
 const concurrency = 8;
 /** Facts that wait for the reader. */
 const maxWaiting = 64;
+
+/** Log lines by the reason why facts are ignored. */
+const rejections: Readonly<Record<RejectReason, string>> = {
+  invalid: 'an agent sent invalid image facts; they are ignored',
+  'not-owner':
+    'an agent sent facts of images that other agents own, as is usual while agents come and go; they are ignored',
+  'no-proof': 'an agent sent facts of digests without documents that prove them; they are ignored',
+};
 
 export interface SharedFactsOptions extends Pick<
   FleetLookupContext,
@@ -48,21 +57,26 @@ export async function* sharedFacts(options: SharedFactsOptions): AsyncIterable<I
   let budget = options.maxBytes ?? defaultMaxBytes;
 
   /** The facts in a line, or why they are rejected. */
-  function accept(line: string, agent: AgentAddress): ImageFacts | 'invalid' | 'not-owner' {
+  async function accept(line: string, agent: AgentAddress): Promise<ImageFacts | RejectReason> {
     const facts = factsOfLine(line);
     const reference = facts && referenceOf(facts.image);
     if (!reference) return 'invalid';
     if (ownerOf(reference.repository)?.url !== agent.url) return 'not-owner';
-    return withinFreshness(facts, reference, freshness, clock.now());
+    try {
+      return await acceptFacts(facts, reference, freshness, clock.now());
+    } catch (error) {
+      if (error instanceof RejectedFacts) return error.reason;
+      throw error;
+    }
   }
 
   async function read(agent: AgentAddress): Promise<void> {
     if (signal.aborted || budget <= 0) return;
-    const rejected = { invalid: 0, 'not-owner': 0 };
+    const rejected = { invalid: 0, 'not-owner': 0, 'no-proof': 0 };
     for await (const line of connection.lines(agent.url, '/v1/facts', { signal, maxBytes: budget })) {
       budget -= Buffer.byteLength(line) + 1;
       if (budget <= 0) break;
-      const facts = accept(line, agent);
+      const facts = await accept(line, agent);
       if (typeof facts === 'string') {
         rejected[facts] += 1;
         meters.rejected(facts);
@@ -73,16 +87,8 @@ export async function* sharedFacts(options: SharedFactsOptions): AsyncIterable<I
       freshest.set(facts.image, until);
       if (!found.write(facts)) await once(found, 'drain', { signal });
     }
-    if (rejected.invalid > 0)
-      log.warn(
-        { agent: agent.url, lines: rejected.invalid },
-        'an agent sent invalid image facts; they are ignored',
-      );
-    if (rejected['not-owner'] > 0)
-      log.info(
-        { agent: agent.url, lines: rejected['not-owner'] },
-        'an agent sent facts of images that other agents own; they are ignored',
-      );
+    for (const reason of rejectReasons)
+      if (rejected[reason] > 0) log.warn({ agent: agent.url, lines: rejected[reason] }, rejections[reason]);
   }
 
   async function readAll(): Promise<void> {

@@ -12,6 +12,7 @@ import { defaultFreshness } from '../../src/images/memory/freshness.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { image, multiArch } from '../support/registry/content.ts';
 import {
   connect,
   createPki,
@@ -26,11 +27,25 @@ const never = new AbortController().signal;
 const images = Array.from({ length: 60 }, (_, index) => `registry.example/team/app-${index}:1`);
 const lie = { platforms: [{ os: 'linux', architecture: 's390x' }], freshUntil: '2999-01-01T00:00:00.000Z' };
 
+const byDigest = Array.from({ length: 20 }, (_, index) => {
+  const content = multiArch(['linux/amd64', 'linux/arm64'], { label: `app-${index}` });
+  return { content, image: `registry.example/team/app-${index}@${content.digest}` };
+});
+const honestly = (image: string): ImageFacts => {
+  const content = byDigest.find((one) => one.image === image)?.content;
+  return factsOf(image, content && { digest: content.digest, documents: [content.bytes.toString('base64')] });
+};
+/** An image that the attacker wishes the victim had. */
+const forged = image('linux/s390x');
+const forgedDocuments = [forged, ...forged.blobs].map(({ bytes }) => bytes.toString('base64'));
+
 /** One rogue agent among honest ones, and a memory that has just warmed up. */
 async function start(t: Test, script: ScriptedAgent['script']) {
   const pki = await createPki(t);
   const agents = await Promise.all([1, 2, 3, 4].map(() => startScripted(t, pki)));
-  const [rogue] = agents as [ScriptedAgent];
+  const [rogue, ...honest] = agents as [ScriptedAgent, ...ScriptedAgent[]];
+  for (const agent of honest)
+    agent.script.facts = ({ images: asked }) => ({ results: asked.map((one) => honestly(one.image)) });
   Object.assign(rogue.script, script);
   const metrics = createMetrics();
   const fleet = createFleet({
@@ -41,7 +56,7 @@ async function start(t: Test, script: ScriptedAgent['script']) {
     metrics,
   });
   t.teardown(() => fleet.close());
-  const memory = new FactsMemory({ source: fleet, log: silentLog });
+  const memory = new FactsMemory({ source: fleet, log: silentLog, tagsAnswerForDigests: false });
   t.teardown(() => memory.close());
   const warmed: ImageFacts[] = [];
   for await (const facts of fleet.shared(never)) {
@@ -51,6 +66,8 @@ async function start(t: Test, script: ScriptedAgent['script']) {
   const ownerOf = createOwnerOf(agents.map(({ url }) => ({ url })));
   const owns = (image: string): boolean => ownerOf(parseReference(image).repository)?.url === rogue.url;
   return {
+    rogue,
+    owns,
     memory,
     warmed,
     owned: images.filter(owns),
@@ -97,4 +114,64 @@ t.test('a rogue agent answers with facts that never expire: the receiver bounds 
   t.equal(answer.source, 'registry', 'it was not in the warm-up');
   const bound = Date.now() + defaultFreshness.revalidateIntervalMs;
   for (const { freshUntil } of [answer, ...warmed]) t.ok(Date.parse(freshUntil) <= bound, freshUntil);
+});
+
+const lies: Readonly<Record<string, (text: string) => Partial<ImageFacts>>> = {
+  'no documents': () => lie,
+  'documents of another image': () => ({ ...lie, documents: forgedDocuments }),
+  'the digest of another image': () => ({ ...lie, digest: forged.digest, documents: forgedDocuments }),
+  'an override': () => ({ ...lie, source: 'override', documents: forgedDocuments }),
+  'true documents, other platforms': (text) => ({ ...honestly(text), ...lie }),
+  garbage: () => ({ ...lie, documents: ['{', '', 'e30='] }),
+};
+
+for (const [name, lieAbout] of Object.entries(lies)) {
+  t.test(`a rogue agent lies about digests, with ${name}: 0 of 20 are placed by its word`, async (t) => {
+    const about = (text: string): ImageFacts => factsOf(text, lieAbout(text));
+    const { memory, rogue, owns, lookup, rejected } = await start(t, {
+      known: (response) =>
+        void response.end(byDigest.map((one) => `${JSON.stringify(about(one.image))}\n`).join('')),
+      facts: ({ images: asked }) => ({ results: asked.map((one) => about(one.image)) }),
+    });
+    const isTrue = name.startsWith('true');
+    t.equal(
+      byDigest.filter((one) => memory.recall(questionOf(one.image))).length,
+      isTrue ? byDigest.filter((one) => owns(one.image)).length : 0,
+    );
+    const answers = await Promise.all(byDigest.map((one) => lookup(one.image)));
+    t.equal(answers.filter(isLie).length, 0);
+    for (const { platforms } of answers)
+      t.equal(platforms.length, 2, 'another agent, or its documents, say so');
+    if (isTrue) return;
+    t.ok(rogue.asked.length > 0);
+    t.ok((await rejected('no-proof')) >= rogue.asked.length);
+  });
+}
+
+t.test('what a rogue agent says of a tag does not answer for the digest that it names', async (t) => {
+  const [{ image: text, content }] = byDigest as [(typeof byDigest)[0]];
+  const tag = text.replace(/@.*/u, ':1');
+  const { memory, lookup } = await start(t, {});
+  memory.learn(factsOf(tag, { ...lie, digest: content.digest }));
+  t.ok(memory.recall(questionOf(tag)));
+  t.notOk(isLie(await lookup(text)));
+});
+
+t.test('a rogue agent floods with documents: its answer is cut, and another agent answers', async (t) => {
+  let sent = 0;
+  const flood: ScriptedAgent['script']['facts'] = (_, response) => {
+    const chunk = Buffer.alloc(65_536, 'A');
+    response.write('{"results":[{"documents":["');
+    const more = (): void => {
+      while (!response.destroyed && response.write(chunk)) sent += chunk.length;
+      if (!response.destroyed) response.once('drain', more);
+    };
+    more();
+    return undefined;
+  };
+  const { rogue, lookup } = await start(t, { facts: flood });
+  const answers = await Promise.all(byDigest.map((one) => lookup(one.image)));
+  for (const { platforms } of answers) t.equal(platforms.length, 2);
+  t.ok(rogue.asked.length > 0);
+  t.ok(sent / rogue.asked.length < 4 * 1_048_576, `${sent} bytes in ${rogue.asked.length} answers`);
 });

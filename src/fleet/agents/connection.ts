@@ -60,7 +60,7 @@ export interface AgentConnection {
    * The lines of a response as they come, without empty ones.
    * @throws AgentError as `json`; lines before the error have been yielded
    */
-  lines(url: string, path: string, call: Call): AsyncIterable<string>;
+  lines(url: string, path: string, call: Call & { readonly maxLineBytes?: number }): AsyncIterable<string>;
   close(): Promise<void>;
 }
 
@@ -88,7 +88,7 @@ const maxSockets = 32;
 /** After a burst the next one should find its connections; idle ones end after `idleMs`. */
 const maxFreeSockets = 16;
 /** One set of image facts has some hundred bytes; this is room for an index with every platform there is. */
-const maxLineBytes = 64 * 1024;
+const defaultMaxLineBytes = 64 * 1024;
 /** `{"error": {"code", "message"}}`. */
 const maxErrorBytes = 8 * 1024;
 
@@ -142,6 +142,7 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
     },
     lines: async function* (url, path, call) {
       const response = await open(url, path, call);
+      const { maxLineBytes = defaultMaxLineBytes } = call;
       try {
         yield* readLines(response, { maxLineBytes, maxBytes: call.maxBytes });
       } catch (cause) {

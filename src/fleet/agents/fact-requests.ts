@@ -10,6 +10,7 @@ import type { Clock } from '../../async/clock.ts';
 import { FairSemaphores } from '../../async/fair-semaphore.ts';
 import { toAuths } from '../../credentials/auths.ts';
 import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
+import { maxDocumentsLength } from '../../images/facts/wire.ts';
 import { scopeOf } from '../../images/memory/scope.ts';
 import { AgentError, type AgentConnection } from './connection.ts';
 import { factsOfAnswer } from './requests.ts';
@@ -29,8 +30,9 @@ const requestsPerAgent = 28;
 /** As many images as a pod has looked up. Requests stay far below the agent's limit of 1,000 images and 4 MiB. */
 const maxImages = 256;
 /** One image's facts have some hundred bytes; with as many platforms as `readFacts` accepts they have some 50 KiB. */
-const maxBytesPerImage = 64 * 1024;
-const maxAnswerBytes = 4 * 1024 * 1024;
+const maxFactsBytes = 64 * 1024;
+/** Room for the documents of some hundred images by digest; only one line is in memory at a time. */
+const maxAnswerBytes = 8 * 1024 * 1024;
 const leastDeadlineMs = 10;
 /** An agent ends its answer right after the last image. Waiting for that keeps the connection for the next request. */
 const endMs = 1000;
@@ -86,7 +88,8 @@ export class FactRequests {
     const lines = connection.lines(url, '/v1/facts', {
       body: batch.body(clock.monotonic()),
       signal,
-      maxBytes: Math.min(maxAnswerBytes, size * maxBytesPerImage),
+      maxBytes: Math.min(maxAnswerBytes, size * batch.maxLineBytes),
+      maxLineBytes: batch.maxLineBytes,
       onResponse: () => batch.enter('responding'),
     });
     let stopTimer = (): void => undefined;
@@ -126,6 +129,12 @@ class Batch {
 
   get signal(): AbortSignal {
     return this.#stop.signal;
+  }
+
+  /** The facts of a digest come with documents. */
+  get maxLineBytes(): number {
+    const hasDigest = [...this.#items].some(({ request }) => request.reference.digest !== undefined);
+    return maxFactsBytes + (hasDigest ? maxDocumentsLength : 0);
   }
 
   add(request: ImageRequest, call: FactsCall): Promise<ImageFacts> {

@@ -4,7 +4,7 @@ import { failedFacts, type ImageFacts, type ImageRequest } from '../../images/fa
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { FreshnessSettings } from '../../images/memory/freshness.ts';
-import { withinFreshness } from '../agents/accept.ts';
+import { acceptFacts, RejectedFacts } from '../agents/accept.ts';
 import { AgentError, type AgentErrorCode } from '../agents/connection.ts';
 import type { FactRequests, RequestState } from '../agents/fact-requests.ts';
 import { hedge, type ResponseTime } from './hedge.ts';
@@ -128,7 +128,7 @@ export class FleetLookup {
           if (state === 'responding') health.answered(agent.url);
         },
       });
-      facts = withinFreshness(answer, this.#request.reference, freshness, clock.now());
+      facts = await acceptFacts(answer, this.#request.reference, freshness, clock.now());
     } catch (error) {
       this.#noteFailure(agent, error, stop);
       if (!(error instanceof AgentError) || error.temporary) throw error;
@@ -160,6 +160,7 @@ export class FleetLookup {
     const { meters, health, log } = this.#context;
     const isTimeUp = this.#timeUp.aborted;
     if (this.#signal.aborted || (stop.aborted && !isTimeUp)) return meters.attempt('abandoned');
+    if (error instanceof RejectedFacts) meters.rejected(error.reason);
     const { code, message } = error instanceof AgentError ? error : unexpected(agent, error);
     this.#failures.push(`${nameOf(agent)}: ${message}`);
     meters.attempt(code);

@@ -45,6 +45,8 @@ export interface ImageFacts {
   /** Architectures taken out of `platforms` for one pod, because exec format errors were seen there; never in the API. */
   readonly brokenOn?: readonly string[];
   readonly error?: FactsError;
+  /** Base64 of the documents that prove the facts of a digest; only in the agent's API. */
+  readonly documents?: readonly string[];
 }
 
 export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never';

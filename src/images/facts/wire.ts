@@ -8,6 +8,7 @@ import { asObject, type JsonObject } from '../../http/json.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { Platform } from '../platforms/platform.ts';
+import { maxProofBytes } from '../../registry/manifest-lookup.ts';
 import { isDigest } from '../references/grammar.ts';
 
 /** Real indexes list fewer than 30 platforms. More only take memory from other images. */
@@ -19,6 +20,10 @@ export const maxMediaTypeLength = 255;
 /** RFC 1035: 255 characters for a host name; then a port. */
 const maxEndpointLength = 261;
 const maxMessageLength = 1024;
+/** An index, up to 16 nested ones, and the manifests and configs of up to 16 children without a platform (`platforms-of-index.ts`). */
+export const maxDocuments = 49;
+/** The most characters that `documents` have. */
+export const maxDocumentsLength = Math.ceil(maxProofBytes / 3) * 4 + 4 * maxDocuments;
 /** RFC 3339 with nanoseconds and an offset has 35. */
 const maxDateLength = 40;
 
@@ -64,7 +69,20 @@ export function readFacts(value: unknown): ImageFacts {
     freshUntil: date(fields['freshUntil'], 'freshUntil'),
     stale: boolean(fields['stale'], 'stale'),
     ...(error && { error }),
+    ...(fields['documents'] !== undefined && { documents: readDocuments(fields['documents']) }),
   };
+}
+
+/** Texts in base64; what they decode to is checked by their digests (`proof.ts`). */
+function readDocuments(value: unknown): string[] {
+  if (!Array.isArray(value)) throw new InvalidFacts('documents', 'is no list');
+  if (value.length > maxDocuments) throw new InvalidFacts('documents', `has more than ${maxDocuments} items`);
+  let left = maxDocumentsLength;
+  return value.map((item: unknown) => {
+    const document = text(item, 'documents', left);
+    left -= document.length;
+    return document;
+  });
 }
 
 function readPlatforms(value: unknown): Platform[] {

@@ -7,6 +7,7 @@
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../facts/facts.ts';
+import type { Reference } from '../references/reference.ts';
 import { FactsStore, type Entry } from './store.ts';
 import { Failures, isAnswer, type Failure } from './failures.ts';
 import { confirmedAt, freshnessOf, freshUntil, type Freshness, type FreshnessSettings } from './freshness.ts';
@@ -20,11 +21,14 @@ import {
   scopeOfFailure,
   sharedScope,
   withAccount,
+  type Scope,
 } from './scope.ts';
 
 interface KnownFactsOptions {
   /** Bound of facts and failures together, by the estimates of `size.ts`. */
   readonly maxBytes: number;
+  /** Whether facts of a tag also answer for the digest that they name. */
+  readonly tagsAnswerForDigests: boolean;
   readonly freshness: FreshnessSettings;
   readonly clock: Clock;
   readonly log: Log;
@@ -73,7 +77,7 @@ export class KnownFacts {
     const scopes = new Set([sharedScope, scopeOf(pullCredentials), ...pullCredentials.map(({ id }) => id)]);
     if (serviceAccount && this.#dependsOnAccounts) scopes.add(withAccount(sharedScope, serviceAccount));
     for (const scope of scopes) {
-      const entry = this.#store.find(key, reference, scope);
+      const entry = this.#find(key, reference, scope);
       if (entry) yield entry;
     }
   }
@@ -85,7 +89,12 @@ export class KnownFacts {
   }
 
   shared(request: ImageRequest): Entry | undefined {
-    return this.#store.find(keyOf(request), request.reference, sharedScope);
+    return this.#find(keyOf(request), request.reference, sharedScope);
+  }
+
+  #find(key: string, reference: Reference, scope: Scope): Entry | undefined {
+    const { tagsAnswerForDigests } = this.#options;
+    return tagsAnswerForDigests ? this.#store.find(key, reference, scope) : this.#store.get(key, scope);
   }
 
   freshness({ confirmedAt: at }: Entry, { reference, pullPolicy }: ImageRequest): Freshness {

@@ -34,6 +34,11 @@ export interface FactsMemoryOptions {
   readonly lookupTimeoutMs?: number;
   /** Lookups in progress: a namespace gets at most half of them, a registry host a quarter. */
   readonly concurrentLookups?: number;
+  /**
+   * Whether facts of a tag also answer for the digest that they name. Default: true. Not for facts of agents, which prove only the
+   * facts of digests.
+   */
+  readonly tagsAnswerForDigests?: boolean;
   /** Keeps shared facts across restarts. */
   readonly file?: FactsFile;
   readonly metrics?: FactsMetrics;
@@ -76,6 +81,7 @@ export class FactsMemory implements ImageFactsSource {
 
   constructor(options: FactsMemoryOptions) {
     const { source, log, file, clock = systemClock, freshness = defaultFreshness } = options;
+    const { tagsAnswerForDigests = true } = options;
     const { maxBytes = 64 * mebibyte, lookupTimeoutMs: timeoutMs = defaultLookupTimeoutMs } = options;
     const metrics = options.metrics ?? createFactsMetrics(createMetrics());
     this.#clock = clock;
@@ -84,7 +90,7 @@ export class FactsMemory implements ImageFactsSource {
     this.#metrics = metrics;
     this.#file = file;
     const onChange = (): void => file?.changed();
-    this.#known = new KnownFacts({ maxBytes, freshness, clock, log, metrics, onChange });
+    this.#known = new KnownFacts({ maxBytes, tagsAnswerForDigests, freshness, clock, log, metrics, onChange });
     const recall = (request: ImageRequest): ImageFacts | undefined => this.#recall(request).facts;
     const { concurrentLookups: places = defaultConcurrentLookups } = options;
     const known = this.#known;

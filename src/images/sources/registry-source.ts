@@ -20,9 +20,8 @@ import {
   type LookupOptions,
 } from '../facts/facts.ts';
 import { defaultFreshness, freshUntil, type FreshnessSettings } from '../memory/freshness.ts';
-import { platformsOf } from '../platforms/platform.ts';
+import { imageOfContent, type ImageContent } from '../facts/proof.ts';
 import { pullReference } from '../references/reference.ts';
-import { maxMediaTypeLength, maxPlatforms } from '../facts/wire.ts';
 
 export interface RegistrySourceOptions {
   readonly registry: RegistryClient;
@@ -31,15 +30,11 @@ export interface RegistrySourceOptions {
   readonly credentials: Pick<CredentialSource, 'lookup' | 'dependsOnServiceAccount'>;
   /** Not if `privateRegistries` matches the normalized repository. */
   readonly mayAskAnonymously: (repository: string) => boolean;
+  /** Called with the documents that prove the facts of a digest; empty if they are too large to be sent. */
+  readonly onDocuments?: (digest: string, documents: readonly Uint8Array[]) => void;
   readonly freshness?: FreshnessSettings;
   readonly clock?: Clock;
 }
-
-const notAnImage = {
-  code: 'not-an-image',
-  message:
-    'this is an artifact without platforms (such as a chart, a model or only attestations), no container can run it',
-} as const;
 
 /** It holds nothing that needs to be closed. */
 export function createRegistrySource(options: RegistrySourceOptions): ImageFactsSource {
@@ -72,6 +67,7 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       ...(trace && { trace }),
     };
     const answer = await registry.lookup(lookup, signal);
+    if (answer.documents) options.onDocuments?.(answer.digest, answer.documents);
     const until = freshUntil(clock.now(), request.reference.digest !== undefined, freshness);
     return {
       image: request.image,
@@ -103,10 +99,7 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
 }
 
 /** The part of the facts that does not depend on credentials. */
-function imageOf(
-  answer: ManifestResult,
-  known: ImageFacts | undefined,
-): Pick<ImageFacts, 'digest' | 'mediaType' | 'platforms' | 'error'> {
+function imageOf(answer: ManifestResult, known: ImageFacts | undefined): ImageContent {
   if (answer.unchanged) {
     if (known?.digest !== answer.digest) {
       const message = 'the registry confirmed a digest that was not asked for';
@@ -115,17 +108,7 @@ function imageOf(
     const { digest, mediaType, platforms, error } = known;
     return { digest, platforms, ...(mediaType !== undefined && { mediaType }), ...(error && { error }) };
   }
-  const platforms = answer.kind === 'image' ? platformsOf(answer.platforms) : [];
-  if (platforms.length > maxPlatforms) {
-    const message = `the image lists more than ${maxPlatforms} platforms`;
-    throw new RegistryError('too-large', answer.endpoint.host, message);
-  }
-  return {
-    digest: answer.digest,
-    mediaType: answer.mediaType.slice(0, maxMediaTypeLength),
-    platforms,
-    ...(platforms.length === 0 && answer.kind !== 'bundle' && { error: notAnImage }),
-  };
+  return imageOfContent(answer, answer.endpoint.host);
 }
 
 /** A credential that a pod presents and the node has too counts as the node's, so that the facts can be shared. */

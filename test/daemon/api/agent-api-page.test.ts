@@ -6,7 +6,8 @@ import { defaultApiLimits } from '../../../daemon/api/api.ts';
 import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts-request.ts';
 import { credentialSourceNames } from '../../../src/credentials/credential.ts';
 import { factsErrorCodes } from '../../../src/images/facts/facts.ts';
-import { readFacts } from '../../../src/images/facts/wire.ts';
+import { maxProofBytes } from '../../../src/registry/manifest-lookup.ts';
+import { maxDocuments, readFacts } from '../../../src/images/facts/wire.ts';
 import { startTestAgent } from '../support.ts';
 
 const page = await readFile(new URL('../../../docs/reference/agent-api.md', import.meta.url), 'utf8');
@@ -67,6 +68,7 @@ t.test('the limits are those of the program', (t) => {
   t.ok(page.includes(`more than ${defaultApiLimits.maxBodyBytes / 1_048_576} MiB`));
   t.ok(page.includes(`at most ${defaultApiLimits.maxStreamBytes / 1_048_576} MiB`));
   t.ok(page.includes(`within ${defaultApiLimits.bodyTimeoutMs / 1000} s`));
+  t.ok(page.includes(`at most ${maxDocuments} documents and ${maxProofBytes / 1_048_576} MiB`));
   t.equal(defaultApiLimits.factsStreams, 4);
   t.equal(defaultApiLimits.streamTimeoutMs, 60_000);
   t.end();

@@ -1,6 +1,6 @@
 import { anything, assert, property } from 'fast-check';
 import t from 'tap';
-import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
+import { InvalidFacts, maxDocuments, readFacts } from '../../../src/images/facts/wire.ts';
 import { digestOf, facts, failure } from '../support.ts';
 
 const good = facts('docker.io/library/nginx:1.25');
@@ -16,6 +16,7 @@ t.test('what is well formed comes out as it went in', async (t) => {
     { ...good, platforms: [], error: { code: 'not-an-image', message: 'a chart' } },
     failure('nginx', 'rate-limited', 1500),
     { ...failure('nginx', 'invalid-reference'), endpoint: '' },
+    { ...good, documents: ['e30=', 'e30='] },
     { ...good, platforms: Array.from({ length: 64 }, () => platform) },
   ];
   for (const one of cases) t.same(readFacts(JSON.parse(JSON.stringify(one))), one);
@@ -67,6 +68,10 @@ t.test('what is malformed is refused, naming the field', async (t) => {
     ['freshUntil', { ...good, freshUntil: '2026-13-40T12:00:00Z' }],
     ['freshUntil', { ...good, freshUntil: 1_800_000_000 }],
     ['freshUntil', { ...good, freshUntil: '2026' }],
+    ['documents', { ...good, documents: 'e30=' }],
+    ['documents', { ...good, documents: [7] }],
+    ['documents', { ...good, documents: Array.from({ length: maxDocuments + 1 }, () => '') }],
+    ['documents', { ...good, documents: ['a'.repeat(1_000_000), 'a'.repeat(1_000_000)] }],
     ['stale', { ...good, stale: 'false' }],
     ['stale', { ...good, stale: undefined }],
     ['error', { ...good, platforms: [], error: null }],

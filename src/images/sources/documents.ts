@@ -1,0 +1,154 @@
+/**
+ * The documents of images that an agent has looked up by digest, which it sends with its facts to prove them (`proof.ts`). Memory
+ * keeps only facts, because documents are ten to a hundred times as large. Documents that were dropped are looked up again.
+ */
+import { SingleFlight } from '../../async/single-flight.ts';
+import {
+  failedFacts,
+  type ImageFacts,
+  type ImageFactsSource,
+  type ImageRequest,
+  type LookupOptions,
+} from '../facts/facts.ts';
+import type { FactsMemory } from '../memory/memory.ts';
+import { needsProof } from '../facts/proof.ts';
+import { maxProofBytes } from '../../registry/manifest-lookup.ts';
+import { maxDocuments } from '../facts/wire.ts';
+import { keyOf, scopedKey, scopeOf, withAccount } from '../memory/scope.ts';
+
+/** About 800 images of 10 KiB (an index, or a manifest and its config), 3 % of an agent's memory. */
+const defaultMaxBytes = 8 * 1_048_576;
+/** Facts with more documents are not shared: a reader limits a line to 64 KiB. */
+const maxSharedBytes = 32 * 1024;
+/** What an entry costs beyond its documents. */
+const entryBytes = 1024;
+
+interface Entry {
+  /** Empty if the documents of the image are too large to be sent. */
+  readonly documents: readonly Uint8Array[];
+  readonly bytes: number;
+}
+
+export class DocumentStore {
+  readonly #maxBytes: number;
+  readonly #entries = new Map<string, Entry>();
+  #bytes = 0;
+
+  constructor(maxBytes = defaultMaxBytes) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Keeps the documents of a digest; the least recently used ones leave. */
+  keep(digest: string, found: readonly Uint8Array[]): void {
+    const size = sizeOf(found);
+    const isSendable = size <= maxProofBytes && found.length <= maxDocuments;
+    this.#remove(digest);
+    // A copy: a body may be a view of a larger buffer.
+    const documents = isSendable ? found.map((bytes) => Uint8Array.from(bytes)) : [];
+    const entry = { documents, bytes: entryBytes + (isSendable ? size : 0) };
+    this.#entries.set(digest, entry);
+    this.#bytes += entry.bytes;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#bytes <= this.#maxBytes) break;
+      this.#remove(oldest);
+    }
+  }
+
+  /** The documents of a digest without using them; empty if they are not here. */
+  peek(digest: string): readonly Uint8Array[] {
+    return this.#entries.get(digest)?.documents ?? [];
+  }
+
+  /** The documents of a digest; `undefined` if they are not here, empty if they are too large to be sent. */
+  find(digest: string): readonly Uint8Array[] | undefined {
+    const entry = this.#entries.get(digest);
+    if (!entry) return undefined;
+    this.#entries.delete(digest);
+    this.#entries.set(digest, entry);
+    return entry.documents;
+  }
+
+  #remove(digest: string): void {
+    const entry = this.#entries.get(digest);
+    if (!entry) return;
+    this.#entries.delete(digest);
+    this.#bytes -= entry.bytes;
+  }
+}
+
+/**
+ * A memory that gives out facts of digests only with their documents.
+ * @param source keeps the documents of what it looks up in `store`
+ */
+export class ProvingMemory implements ImageFactsSource {
+  readonly #options: ProvingMemoryOptions;
+  readonly #lookups = new SingleFlight<ImageFacts>({ abortAbandoned: true });
+
+  constructor(options: ProvingMemoryOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#options.memory.size;
+  }
+
+  /** @returns failed facts if the documents cannot be looked up or are too large. @throws the signal's reason */
+  async lookup(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
+    const { memory, store } = this.#options;
+    const facts = await memory.lookup(request, options);
+    const { reference, image } = request;
+    if (reference.digest === undefined || !needsProof(reference, facts)) return facts;
+    if (!store.find(reference.digest)) {
+      const again = await this.#lookUpAgain(request, options.signal);
+      if (!needsProof(reference, again)) return { ...again, image };
+    }
+    const documents = store.find(reference.digest);
+    if (documents && documents.length > 0) return { ...facts, documents: documents.map(base64) };
+    return failedFacts(image, documents ? tooLarge : dropped, Date.parse(facts.freshUntil));
+  }
+
+  /** The memory's shared facts; those of a digest only if their documents are here and small. */
+  *shared(): Generator<ImageFacts> {
+    for (const facts of this.#options.memory.shared()) {
+      const digest = /@(.+)$/u.exec(facts.image)?.[1];
+      const documents = digest === undefined ? [] : this.#options.store.peek(digest);
+      if (digest === undefined) yield facts;
+      else if (documents.length > 0 && sizeOf(documents) <= maxSharedBytes)
+        yield { ...facts, documents: documents.map(base64) };
+    }
+  }
+
+  #lookUpAgain(request: ImageRequest, signal: AbortSignal): Promise<ImageFacts> {
+    const { pullCredentials, serviceAccount } = request;
+    const key = scopedKey(keyOf(request), withAccount(scopeOf(pullCredentials), serviceAccount));
+    return this.#lookups.run(key, (stop) => this.#options.source.lookup(request, { signal: stop }), signal);
+  }
+}
+
+interface ProvingMemoryOptions {
+  readonly memory: Pick<FactsMemory, 'lookup' | 'shared' | 'size'>;
+  readonly source: ImageFactsSource;
+  readonly store: DocumentStore;
+}
+
+const tooLarge = {
+  code: 'too-large',
+  message: `the manifests and configs of this digest have more than ${maxProofBytes / 1_048_576} MiB`,
+} as const;
+/** Other lookups needed the room at the same moment. */
+const dropped = {
+  code: 'unavailable',
+  message: 'the manifests of this digest were dropped; try again',
+} as const;
+
+function sizeOf(documents: readonly Uint8Array[]): number {
+  return documents.reduce((sum, { length }) => sum + length, 0);
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+}

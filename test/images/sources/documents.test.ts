@@ -1,0 +1,119 @@
+import t, { type Test } from 'tap';
+import { proveFacts } from '../../../src/images/facts/proof.ts';
+import { maxProofBytes } from '../../../src/registry/manifest-lookup.ts';
+import { DocumentStore, ProvingMemory } from '../../../src/images/sources/documents.ts';
+import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
+import { FactsMemory } from '../../../src/images/memory/memory.ts';
+import { clientFor, endpointOf, patience, startRegistry } from '../../support/registry/client.ts';
+import { image, multiArch, type Content } from '../../support/registry/content.ts';
+import { digestOf, question, recordedLog } from '../support.ts';
+
+const both = multiArch(['linux/amd64', 'linux/arm64']);
+const single = image('linux/arm64');
+const repository = 'corp.example/team/app';
+
+/** An agent's memory over a registry. */
+async function start(t: Test, contents: readonly Content[], store = new DocumentStore()) {
+  const registry = await startRegistry(t);
+  for (const [number, content] of contents.entries()) registry.push('team/app', `v${number}`, content);
+  const source = createRegistrySource({
+    registry: clientFor(t),
+    endpoints: { endpoints: async () => [endpointOf(registry)], fingerprint: () => '' },
+    credentials: { lookup: async () => [] },
+    mayAskAnonymously: () => true,
+    onDocuments: (digest, documents) => store.keep(digest, documents),
+  });
+  const memory = new FactsMemory({ source, log: recordedLog().log });
+  t.teardown(() => memory.close());
+  const proving = new ProvingMemory({ memory, source, store });
+  const lookup = (text: string) => proving.lookup(question(text), { signal: patience });
+  return { registry, store, memory, proving, lookup, gets: () => registry.requests.length };
+}
+
+t.test('facts of a digest come with documents that prove them', async (t) => {
+  const { lookup, gets } = await start(t, [both, single]);
+  for (const [content, count] of [
+    [both, 1],
+    [single, 2],
+  ] as const) {
+    const facts = await lookup(`${repository}@${content.digest}`);
+    t.equal(facts.documents?.length, count);
+    const { documents: _, ...others } = facts;
+    t.strictSame(await proveFacts(content.digest, facts), others);
+  }
+  const before = gets();
+  t.equal((await lookup(`${repository}@${both.digest}`)).documents?.length, 1, 'again, from memory');
+  t.equal(gets(), before);
+});
+
+t.test('facts of a tag and failures have none', async (t) => {
+  const { lookup, store } = await start(t, [both]);
+  t.equal((await lookup(`${repository}:v0`)).documents, undefined);
+  t.match(await lookup(`${repository}@${digestOf('absent')}`), { error: { code: 'not-found' } });
+  t.equal(store.bytes, 0);
+});
+
+t.test('documents that are not here any more are looked up again, once for all requests', async (t) => {
+  const { lookup, gets } = await start(t, [both]);
+  await lookup(`${repository}:v0`);
+  const before = gets();
+  const text = `${repository}@${both.digest}`;
+  for (const facts of await Promise.all([lookup(text), lookup(text), lookup(text)]))
+    t.equal(facts.documents?.length, 1);
+  t.equal(gets(), before + 1);
+});
+
+t.test('a registry that fails meanwhile is the answer', async (t) => {
+  const { lookup, registry } = await start(t, [both]);
+  await lookup(`${repository}:v0`);
+  registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 503 } });
+  t.match(await lookup(`${repository}@${both.digest}`), { error: { code: 'unavailable' } });
+});
+
+t.test('documents that are too large to be sent', async (t) => {
+  const large = image('linux/amd64', { config: { history: 'x'.repeat(900_000) } });
+  const { lookup, store } = await start(t, [large]);
+  const facts = await lookup(`${repository}@${large.digest}`);
+  t.equal(facts.documents?.length, 2, 'fits');
+  store.keep(large.digest, [Buffer.alloc(maxProofBytes + 1)]);
+  t.match(await lookup(`${repository}@${large.digest}`), {
+    platforms: [],
+    error: { code: 'too-large', message: /1\.25 MiB/ },
+  });
+});
+
+t.test('the store is bounded; the least recently used documents leave', async (t) => {
+  const store = new DocumentStore(20_000);
+  const bytes = Buffer.alloc(4000);
+  for (const name of ['a', 'b', 'c']) store.keep(name, [bytes]);
+  store.find('a');
+  for (const name of ['d', 'e']) store.keep(name, [bytes]);
+  t.ok(store.bytes <= 20_000);
+  t.equal(store.find('b'), undefined);
+  t.ok(store.find('a'));
+  store.keep('a', [bytes]);
+  t.ok(store.bytes <= 20_000);
+  store.keep('large', [Buffer.alloc(30_000)]);
+  t.equal(store.bytes, 0, 'it does not fit');
+  const many = Array.from({ length: 100 }, () => Buffer.alloc(1));
+  store.keep('many', many);
+  t.strictSame(store.find('many'), []);
+});
+
+t.test('shared facts of digests have their documents, or are left out', async (t) => {
+  const medium = image('linux/amd64', { config: { history: 'x'.repeat(40_000) } });
+  const { lookup, proving } = await start(t, [image('linux/s390x'), both, single, medium]);
+  await lookup(`${repository}:v0`);
+  for (const content of [both, single, medium]) await lookup(`${repository}@${content.digest}`);
+  const shared = () =>
+    [...proving.shared()].map(({ image: text, documents = [] }) => [text, documents.length]);
+  t.strictSame(
+    new Map(shared() as [string, number][]),
+    new Map([
+      [`${repository}:v0`, 0],
+      [`${repository}@${both.digest}`, 1],
+      [`${repository}@${single.digest}`, 2],
+    ]),
+  );
+  t.equal(proving.size, 4);
+});
