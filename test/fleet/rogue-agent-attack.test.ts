@@ -161,7 +161,7 @@ t.test('a rogue agent floods with documents: its answer is cut, and another agen
   let sent = 0;
   const flood: ScriptedAgent['script']['facts'] = (_, response) => {
     const chunk = Buffer.alloc(65_536, 'A');
-    response.write('{"results":[{"documents":["');
+    response.write('{"documents":["');
     const more = (): void => {
       while (!response.destroyed && response.write(chunk)) sent += chunk.length;
       if (!response.destroyed) response.once('drain', more);

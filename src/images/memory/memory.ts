@@ -90,7 +90,15 @@ export class FactsMemory implements ImageFactsSource {
     this.#metrics = metrics;
     this.#file = file;
     const onChange = (): void => file?.changed();
-    this.#known = new KnownFacts({ maxBytes, tagsAnswerForDigests, freshness, clock, log, metrics, onChange });
+    this.#known = new KnownFacts({
+      maxBytes,
+      tagsAnswerForDigests,
+      freshness,
+      clock,
+      log,
+      metrics,
+      onChange,
+    });
     const recall = (request: ImageRequest): ImageFacts | undefined => this.#recall(request).facts;
     const { concurrentLookups: places = defaultConcurrentLookups } = options;
     const known = this.#known;
