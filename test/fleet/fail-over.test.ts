@@ -106,6 +106,21 @@ t.test('beside a slow agent the next one is asked', async (t) => {
   t.equal(await metric('archwright_fleet_attempts_total{outcome="abandoned"}'), 3);
 });
 
+t.test('a slow registry never counts against its agent', async (t) => {
+  const slow: Answer = (_, response) =>
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
+  const clock = createFakeClock();
+  const { agents, lookup, asked, metric } = await setup(t, [{ facts: slow }, {}], { hedgeMs: 20, clock });
+  for (const count of [1, 2, 3, 4, 5]) {
+    const answer = lookup();
+    await until(() => agents[0]?.asked.length === count);
+    await clock.advance(20);
+    t.strictSame(await answer, factsOf(image));
+    t.strictSame(asked(), [count, count]);
+  }
+  t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), 0);
+});
+
 t.test('time', async (t) => {
   await t.test('ends with an answer that says who was asked', async (t) => {
     const { lookup } = await setup(t, [{ facts: cut }, { facts: silent }], { questionTimeoutMs: 100 });
