@@ -1,12 +1,15 @@
 /** `archwright agent`: runs the node agent. With `--check`, prints what an agent would find on this node. */
 import { hostname } from 'node:os';
+import { systemClock } from '../src/async/clock.ts';
 import { aborted } from '../src/async/wait.ts';
 import { startAgent } from '../daemon/agent.ts';
+import { AgentCertificate, type AgentCertificateOptions } from '../daemon/certificate/certificate.ts';
 import { checkNode } from './agent/check.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { openInspection } from './wiring/inspection.ts';
 import { DocumentStore, ProvingMemory } from '../src/images/sources/documents.ts';
 import { openMemory } from './wiring/image-facts.ts';
+import { openKubernetes } from './wiring/kubernetes.ts';
 import { startup, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 import { programVersion } from './program/version.ts';
@@ -15,7 +18,8 @@ export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
     'Inspects images for the webhook and the controller, with the credentials and the network of its node. ' +
-    'Requires `--tls-dir`: a directory with `tls.crt` and `tls.key` for the name archwright-agent, and `ca.crt`. ' +
+    'Requires `--tls-dir`: a directory with `tls.crt` and `tls.key` for the name archwright-agent, and `ca.crt`, or an ' +
+    'empty one with `--agent-authority-dir`. ' +
     'Exit code of `--check`: 0 if everything could be used, 1 if something was left out, 2 for wrong usage.',
   settings: 'agent',
   flags: {
@@ -41,8 +45,9 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
   const { configuration: live, log, metrics } = await startup({ sources, io });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => live.close());
-  const { tlsDir, stateDir, listen, metricsListen, metricsTlsDir, nodeName, agentConcurrency } =
+  const { tlsDir, stateDir, listen, metricsListen, metricsTlsDir, agentConcurrency, agentAuthorityDir } =
     live.current();
+  const nodeName = live.current().nodeName ?? hostname();
   if (tlsDir === undefined) {
     throw new UsageError('name the directory with tls.crt, tls.key and ca.crt by --tls-dir');
   }
@@ -58,6 +63,8 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
   });
   opened.defer(() => inspection.close());
   const { inspector } = inspection;
+  const own = agentAuthorityDir && { node: nodeName, dir: tlsDir, authorityDir: agentAuthorityDir, log };
+  const certificate = own && (await openCertificate(live.current(), io.env, own, opened));
   const memory = await openMemory({
     configuration,
     inspector,
@@ -67,19 +74,41 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
     metrics,
   });
   opened.defer(() => memory.close());
-  const agent = await startAgent({
+  const starting = startAgent({
     listen,
     metricsListen,
     metricsTlsDir,
     tlsDir,
-    nodeName: nodeName ?? hostname(),
+    nodeName,
     version: programVersion.version,
     memory: new ProvingMemory({ memory, source: inspector, store }),
     fingerprint: () => inspection.fingerprint(),
+    ...(certificate && { certificate: () => certificate.ready(stop) }),
     log,
     metrics,
   });
+  const agent = await starting.catch((error: unknown) => {
+    if (!stop.aborted) throw error;
+  });
+  if (agent === undefined) return exitCodes.success;
   await aborted(stop);
   await agent.stop(live.current().drainTime);
   return exitCodes.success;
+}
+
+/** The agent's own certificate, by the API server. @param opened closes what this opens */
+async function openCertificate(
+  configuration: Configuration,
+  env: Invocation['io']['env'],
+  options: Omit<AgentCertificateOptions, 'client' | 'clock'>,
+  opened: AsyncDisposableStack,
+): Promise<AgentCertificate> {
+  const kubernetes = await openKubernetes(configuration, env, 'none');
+  if (!kubernetes) {
+    throw new UsageError('--agent-authority-dir needs a cluster: run in a pod, or name one by --kubeconfig');
+  }
+  opened.defer(() => kubernetes.client.close());
+  const certificate = new AgentCertificate({ ...options, client: kubernetes.client, clock: systemClock });
+  opened.defer(() => certificate.close());
+  return certificate;
 }

@@ -3,12 +3,12 @@
  * the node's credentials.
  *
  * It has two servers. The API (`docs/reference/agent-api.md`) uses mutual TLS: TLS refuses clients without a certificate of the cluster's
- * archwright authority, and `roles.ts` refuses clients other than webhook and controller. The agent's own certificate has the name
- * `archwright-agent`, which clients verify for any address. Health and metrics have their own port.
+ * archwright authority, and `roles.ts` refuses clients other than webhook and controller. The agent's own certificate has the name of its
+ * node (`certificate/`), or with other issuers `archwright-agent`. Health and metrics have their own port.
  *
  * The facts memory keeps facts, their freshness and the state file.
  */
-import { startServer } from '../src/serving/server.ts';
+import { startServer, type RunningServer } from '../src/serving/server.ts';
 import { startHealth, type Checks } from '../src/serving/health.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import { createApi, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';
@@ -27,6 +27,8 @@ export interface AgentOptions extends Pick<ApiOptions, 'memory' | 'log' | 'metri
   /** A hash of the node's credential and endpoint sources; equal for equal content, reveals nothing. */
   readonly fingerprint: () => string;
   readonly ready?: Checks;
+  /** Resolves when `tlsDir` has a certificate. Health is served before; the agent is not ready. */
+  readonly certificate?: () => Promise<void>;
   readonly limits?: Partial<ApiLimits>;
   readonly clock?: Clock;
 }
@@ -44,23 +46,37 @@ export interface RunningAgent {
 export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const { log, metrics, memory, nodeName, version, clock = systemClock } = options;
   let stopping = false;
+  let listening = false;
   const architecture = architectureOf(process.arch);
   const info = () => ({ nodeName, architecture, version, credentialFingerprint: options.fingerprint() });
   const limits = { ...defaultApiLimits, ...options.limits };
   const handler = createApi({ memory, info, limits, clock, log, metrics });
   const tls = { dir: options.tlsDir, clientAuth: true };
-  const api = await startServer({ listen: options.listen, tls, handler, log, metrics });
+  // Metrics with TLS use the same certificate.
+  if (options.metricsTlsDir !== undefined) await options.certificate?.();
   const health = await startHealth({
     listen: options.metricsListen,
     tlsDir: options.metricsTlsDir,
-    ready: { ...options.ready, draining: () => (stopping ? 'the agent is stopping' : undefined) },
+    ready: {
+      ...options.ready,
+      listening: () => (listening ? undefined : 'the agent API is not listening yet'),
+      draining: () => (stopping ? 'the agent is stopping' : undefined),
+    },
     log,
     metrics,
-  }).catch(async (error: unknown) => {
-    await api.drain(0);
+  });
+  const api = await listen().catch(async (error: unknown) => {
+    await health.drain(0);
     throw error;
   });
   log.info({ api: api.url, health: health.url, node: nodeName }, 'the agent is listening');
+
+  async function listen(): Promise<RunningServer> {
+    await options.certificate?.();
+    const server = await startServer({ listen: options.listen, tls, handler, log, metrics });
+    listening = true;
+    return server;
+  }
 
   async function end(graceMs: number): Promise<void> {
     stopping = true;

@@ -1,5 +1,6 @@
 /** Opens the fleet of agents: discovery by the setting `agents`, and mutual TLS. */
 import { openConnection } from '../../src/fleet/agents/connection.ts';
+import { agentNameOn, agentServerName } from '../../src/fleet/agents/identity.ts';
 import { dnsDiscovery, parseDnsName } from '../../src/fleet/discovery/dns.ts';
 import { endpointSliceDiscovery } from '../../src/fleet/discovery/endpointslices.ts';
 import { staticDiscovery, type Discovery } from '../../src/fleet/discovery/discovery.ts';
@@ -10,6 +11,7 @@ import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { EndpointSlice } from '../../src/kube/api/objects.ts';
 import { startReflector } from '../../src/kube/watch/reflector.ts';
 import { systemClock } from '../../src/async/clock.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { UsageError } from '../program/subcommand.ts';
@@ -24,6 +26,8 @@ export interface OpenFleetOptions {
   readonly metrics: Metrics;
   /** Whether the certificate may appear later. Otherwise a missing certificate is an error. */
   readonly mayWait?: boolean;
+  /** With `builtin` certificates, each agent behind EndpointSlices has one for its node. */
+  readonly certificates?: Configuration['certificates'];
 }
 
 /**
@@ -39,7 +43,8 @@ export async function openFleet(options: OpenFleetOptions) {
     );
   }
   const discovery = discover(options);
-  const open = () => openConnection({ dir: agentTlsDir, log, metrics });
+  const serverNameOf = serverNames(discovery, options);
+  const open = () => openConnection({ dir: agentTlsDir, serverNameOf, log, metrics });
   const connection = options.mayWait === true ? lateConnection(open, log) : await open();
   const fleet = createFleet({ discovery, connection, freshness, clock: systemClock, log, metrics });
   return {
@@ -52,6 +57,28 @@ export async function openFleet(options: OpenFleetOptions) {
     },
   };
 }
+
+/** No agent has it. */
+const noName = 'unknown.invalid';
+
+/** Names in the certificates of agents. Only EndpointSlices say which node an agent runs on. */
+function serverNames(
+  discovery: Discovery,
+  { agents, certificates }: Pick<OpenFleetOptions, 'agents' | 'certificates'>,
+): (url: string) => string {
+  if (certificates !== 'builtin' || !agents[0]?.startsWith(slicesPrefix)) return () => agentServerName;
+  let names: ReadonlyMap<string, string> = new Map();
+  const update = (): void => {
+    const known = discovery.current().flatMap(({ url, node }) => (node === undefined ? [] : [{ url, node }]));
+    names = new Map(known.map(({ url, node }) => [url, agentNameOn(node)]));
+  };
+  discovery.onChange(update);
+  update();
+  // Never the shared name: its key is in a Secret that every node with an agent can read.
+  return (url) => names.get(url) ?? noName;
+}
+
+const slicesPrefix = 'endpointslices:';
 
 /** Either a list of URLs or one discovery location. */
 function discover(options: OpenFleetOptions): Discovery {

@@ -74,10 +74,11 @@ export interface ImageFactsOptions extends InspectionOptions {
  */
 export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDisposableStack) {
   const { configuration, client, log, metrics, mayWait = false } = options;
-  const { agents, agentTlsDir } = configuration();
+  const { agents, agentTlsDir, certificates } = configuration();
   const open = await openFleet({
     agents,
     agentTlsDir,
+    certificates,
     client,
     freshness: liveFreshness(configuration),
     log,

@@ -1,4 +1,5 @@
 /** What the leader does: every feature by the name that log and metrics call it. */
+import { agentCertificates } from './agent-certificates/agent-certificates.ts';
 import { agentNodes } from './agent-nodes/agent-nodes.ts';
 import { certificates } from './certificates/certificates.ts';
 import { watchExecFormatErrors } from './exec-format/exec-format.ts';
@@ -12,6 +13,7 @@ import { webhookConfiguration } from './webhook-configuration/webhook-configurat
 export const features = {
   gates: decideGatedPods,
   certificates: certificates(),
+  'agent-certificates': agentCertificates,
   'webhook-configuration': webhookConfiguration(),
   'exec-format': watchExecFormatErrors,
   taints,

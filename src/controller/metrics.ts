@@ -1,5 +1,6 @@
 /** Metrics of the controller. A feature with metrics of its own has its part here. */
 import type { MetricSpec } from '../telemetry/metrics.ts';
+import { agentCertificatesTotal } from './agent-certificates/metrics.ts';
 import { agentNodeMetrics } from './agent-nodes/metrics.ts';
 import { cachedObjects } from './caches/caches.ts';
 import { gateMetrics } from './gates/metrics.ts';
@@ -25,6 +26,7 @@ export const brokenImages: MetricSpec = {
 export const controllerMetrics: readonly MetricSpec[] = [
   ...gateMetrics,
   ...certificateMetrics,
+  agentCertificatesTotal,
   ...webhookConfigurationMetrics,
   ...taintMetrics,
   ...agentNodeMetrics,

@@ -52,6 +52,8 @@ export interface ExchangeRequest {
   /** Whether the request may be sent again if a kept-alive connection proves closed. True only if it changes nothing. */
   readonly repeatable: boolean;
   readonly proxy?: Proxy | undefined;
+  /** Name that the server's certificate must have. Default: the pool's, or the host of the URL. */
+  readonly serverName?: string | undefined;
 }
 
 /** A response whose body has not been read. The caller reads the body to its end, or calls `close`. */
@@ -226,7 +228,10 @@ function createRequest(request: ExchangeRequest, signal: AbortSignal): ClientReq
   // `abort` ends a tunnel that is being opened (`connections.ts`).
   const { pool: agent, method } = request;
   const options = { agent, method, maxHeaderSize: maxHeaderBytes, abort: signal };
-  if (url.protocol === 'https:') return httpsRequest(url, { ...options, headers });
+  if (url.protocol === 'https:') {
+    const { serverName: servername } = request;
+    return httpsRequest(url, { ...options, headers, ...(servername !== undefined && { servername }) });
+  }
   if (!proxy) return httpRequest(url, { ...options, headers });
   // Plain HTTP goes to the proxy itself, with the whole URL in the request line.
   if (proxy.authorization) headers['proxy-authorization'] = reveal(proxy.authorization);

@@ -125,9 +125,14 @@ export async function loadTlsMaterial(dir: string, withCa: boolean | string): Pr
   return { cert, key: secret(key), ca, expires };
 }
 
+/** The certificates in a text. @throws for one that is none */
+export function certificatesIn(pem: string): readonly X509Certificate[] {
+  return (pem.match(block) ?? [pem]).map((each) => new X509Certificate(each));
+}
+
 /** The earliest expiry of the certificates in a text. */
 function earliestExpiry(pem: string): number {
-  const all = (pem.match(block) ?? [pem]).map((each) => new X509Certificate(each));
+  const all = certificatesIn(pem);
   return Math.min(...all.map(({ validToDate }) => validToDate.getTime()));
 }
 

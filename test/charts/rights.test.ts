@@ -88,7 +88,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'mutatingwebhookconfigurations:archwright get list patch watch',
       // cmd/explain.ts, by kubectl exec
       'namespaces get list watch',
-      // taints/taints.ts
+      // taints/taints.ts, agent-nodes/agent-nodes.ts
       'nodes get list patch watch',
       'podplacementconfigs list watch',
       'podplacementconfigs/status patch',
@@ -123,6 +123,19 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     ],
   ],
   ['ClusterRole', 'archwright-controller-pull-secrets', ['secrets get', 'serviceaccounts get']],
+  // daemon/certificate/certificate.ts
+  ['ClusterRole', 'archwright-agent', ['certificatesigningrequests create get']],
+  [
+    'ClusterRole',
+    'archwright-signer',
+    [
+      // agent-certificates/agent-certificates.ts
+      'certificatesigningrequests list watch',
+      'certificatesigningrequests/approval patch',
+      'certificatesigningrequests/status patch',
+      'signers:arch.example/agent approve sign',
+    ],
+  ],
   [
     'ClusterRole',
     'archwright-clean',

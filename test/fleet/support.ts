@@ -7,7 +7,11 @@ import { json } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
-import { openConnection, type AgentConnection } from '../../src/fleet/agents/connection.ts';
+import {
+  openConnection,
+  type AgentConnection,
+  type ConnectionOptions,
+} from '../../src/fleet/agents/connection.ts';
 import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
@@ -149,7 +153,7 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
 export async function connect(
   t: Test,
   pki: Pki,
-  options: { readonly dir?: string; readonly dialTimeoutMs?: number; readonly pollMs?: number } = {},
+  options: Partial<Omit<ConnectionOptions, 'log'>> = {},
 ): Promise<AgentConnection> {
   const { dir, ...others } = options;
   const connection = await openConnection({ dir: dir ?? pki.clientDir, log: silentLog, ...others });

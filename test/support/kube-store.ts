@@ -73,7 +73,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     if (method === 'GET') return reads.answer(at, request);
     if (method === 'POST' && at.subresource === 'eviction') return evict(at, request);
     if (method === 'POST' && at.name === '') return writes.create(at, request);
-    const isWhole = at.subresource === '' || at.subresource === 'status';
+    const isWhole = ['', 'status', 'approval'].includes(at.subresource);
     if (method === 'PATCH' && at.name !== '' && isWhole) return writes.patch(at, request);
     if (method === 'DELETE' && at.name !== '' && at.subresource === '')
       return writes.remove(at, request.json);

@@ -33,6 +33,17 @@
 - { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, list, watch, patch] }
 {{- end }}
 
+{{/* Built-in certificates: an agent requests its own. RBAC cannot limit a read to one's own requests; they have no secrets. */}}
+{{- define "archwright.agentCertificateRules" }}
+- { apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests], verbs: [create, get] }
+{{- end }}
+
+{{- define "archwright.signerRules" }}
+- { apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests], verbs: [list, watch] }
+- { apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests/approval, certificatesigningrequests/status], verbs: [patch] }
+- { apiGroups: [certificates.k8s.io], resources: [signers], resourceNames: [arch.example/agent], verbs: [approve, sign] }
+{{- end }}
+
 {{- define "archwright.tokenRules" }}
 - { apiGroups: [''], resources: [serviceaccounts], verbs: [get] }
 - { apiGroups: [''], resources: [serviceaccounts/token], verbs: [create] }

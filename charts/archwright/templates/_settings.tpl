@@ -56,6 +56,7 @@ values: of a pool of nodes, above those of the release.
 {{- if $root.Values.agent.enabled -}}
 {{- $_ := set $fixed "agents" (list (printf "endpointslices:%s/%s-agent" $root.Release.Namespace $name)) -}}
 {{- $_ := set $fixed "agentTlsDir" "/etc/archwright/agent-tls" -}}
+{{- $_ := set $fixed "agentServiceAccount" (include "archwright.serviceAccount" (dict "root" $root "part" "agent")) -}}
 {{- end -}}
 {{- if $root.Values.registryCredentials }}{{ $_ := set $fixed "credsDir" "/etc/archwright/creds" }}{{ end -}}
 {{- if $root.Values.dockerConfigSecretName }}{{ $_ := set $fixed "dockerConfigFile" "/etc/archwright/docker/.dockerconfigjson" }}{{ end -}}

@@ -84,8 +84,8 @@ The container runtime creates a missing directory, empty, on the node, so name t
 | part | in the cluster | in its own namespace |
 | --- | --- | --- |
 | webhook | reads nodes, namespaces and the custom resources; Secrets and service accounts by name | reads EndpointSlices, its Lease and one ConfigMap |
-| controller | the same, pods with their logs; changes pods, evicts them, taints nodes, writes events and status; one MutatingWebhookConfiguration | Secrets, Lease, ConfigMap |
-| agent | nothing; tokens of service accounts under \`serviceAccountTokens\` | nothing |
+| controller | the same, pods with their logs; changes pods, evicts them, taints nodes, writes events and status; one MutatingWebhookConfiguration; signs certificates of agents | Secrets, Lease, ConfigMap |
+| agent | creates and reads CertificateSigningRequests with built-in certificates; tokens of service accounts under \`serviceAccountTokens\` | nothing |
 | clean | pods, nodes, the MutatingWebhookConfiguration; only while the release is uninstalled | Secrets, Lease, ConfigMap |
 
 \`rbac.pullSecrets: namespaces\` with \`rbac.pullSecretNamespaces\` limits which Secrets can be read; \`none\` removes the right. The purpose of each right
@@ -99,7 +99,7 @@ what webhook and controller need in \`networkPolicy.egress\`, and the same for t
 
 | from | to |
 | --- | --- |
-| webhook, controller, Jobs | the API server; DNS |
+| webhook, controller, agents, Jobs | the API server; DNS |
 | webhook, controller | agents: \`agent.port\` (9443) of every node |
 | controller | the Service of the webhook |
 | agents; the webhook if there are none | registries, mirrors, proxies |

@@ -7,6 +7,8 @@ import type { Section, Value } from './value.ts';
 /** Set by the chart's templates, because they belong to how the parts are put together. */
 export const setByChart: ReadonlySet<string> = new Set([
   'agents',
+  'agentAuthorityDir',
+  'agentServiceAccount',
   'agentTlsDir',
   'certificates',
   'credsDir',

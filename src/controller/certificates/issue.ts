@@ -59,9 +59,19 @@ export async function issueAuthority({ from, to }: Validity): Promise<Pair> {
 }
 
 /** Issues a certificate with a new key, which ends with its authority at the latest. */
-export async function issueLeaf(authority: Pair, subject: Subject, { from, to }: Validity): Promise<Pair> {
-  const { x509 } = await import('./library.ts');
+export async function issueLeaf(authority: Pair, subject: Subject, validity: Validity): Promise<Pair> {
   const keys = await newKeys();
+  return pair(await issueFor(keys.publicKey, authority, subject, validity), keys);
+}
+
+/** Issues a certificate for a key of another program. @returns PEM */
+export async function issueFor(
+  publicKey: webcrypto.CryptoKey,
+  authority: Pair,
+  subject: Subject,
+  { from, to }: Validity,
+): Promise<string> {
+  const { x509 } = await import('./library.ts');
   const issuer = new x509.X509Certificate(authority.certificate.pem);
   const names = subject.names.map((value) => ({
     type: isIP(value) === 0 ? ('dns' as const) : ('ip' as const),
@@ -71,7 +81,7 @@ export async function issueLeaf(authority: Pair, subject: Subject, { from, to }:
     serialNumber: serial(),
     subject: [{ CN: [subject.commonName] }],
     issuer: issuer.subjectName.toJSON(),
-    publicKey: keys.publicKey,
+    publicKey,
     signingKey: await importKey(authority.key),
     signingAlgorithm: algorithm,
     notBefore: new Date(from),
@@ -81,11 +91,11 @@ export async function issueLeaf(authority: Pair, subject: Subject, { from, to }:
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
       new x509.ExtendedKeyUsageExtension([usageIds[subject.usage]]),
       ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+      await x509.SubjectKeyIdentifierExtension.create(publicKey),
       await x509.AuthorityKeyIdentifierExtension.create(await issuer.publicKey.export()),
     ],
   });
-  return pair(certificate.toString('pem'), keys);
+  return certificate.toString('pem');
 }
 
 function newKeys(): Promise<webcrypto.CryptoKeyPair> {

@@ -1,6 +1,6 @@
 /** The certificates that the authority signs: which ones there are, and what is wrong with one. */
 import { isIP } from 'node:net';
-import { agentServerName } from '../../fleet/agents/connection.ts';
+import { agentServerName } from '../../fleet/agents/identity.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { trusted, type Authorities } from './authorities.ts';
 import { hasExpired, isDue, isNotYetValid, type AgreedTime } from './clock-agreement.ts';

@@ -18,6 +18,7 @@
  */
 import { trusted, type Authorities, type Remains } from './authorities.ts';
 import { dueAt, hasExpired, isDue, isNotYetValid, type AgreedTime } from './clock-agreement.ts';
+import type { Pair } from './issue.ts';
 import { faultOf, type IssueReason, type Leaf } from './leaves.ts';
 import { distinct, isIssuedBy, sameCertificates, type Certificate } from './pem.ts';
 
@@ -117,12 +118,16 @@ export type LeafWork =
   | { readonly kind: 'issue'; readonly reason: IssueReason; readonly by: 'newest' | 'previous' }
   | { readonly kind: 'bundle' };
 
+/** The authority that signs now: an earlier one, until the newest is trusted everywhere. */
+export function signerOf({ newest, phase, previousSigner }: Authorities, time: AgreedTime): Pair {
+  const isUsable = previousSigner !== undefined && !isSpent(previousSigner.certificate, time);
+  return phase === 'announcing' && isUsable ? previousSigner : newest;
+}
+
 export function planLeaf(leaf: Leaf, authorities: Authorities, time: AgreedTime): LeafWork | undefined {
-  const { newest, phase, previousSigner } = authorities;
-  const isAnnouncing = phase === 'announcing';
-  const byPrevious =
-    isAnnouncing && previousSigner !== undefined && !isSpent(previousSigner.certificate, time);
-  const signer = byPrevious ? previousSigner : newest;
+  const isAnnouncing = authorities.phase === 'announcing';
+  const signer = signerOf(authorities, time);
+  const byPrevious = signer !== authorities.newest;
   const reason = faultOf(leaf, authorities, signer.certificate, time);
   const mustWait = reason === 'due' && isAnnouncing && !byPrevious && !isUrgent(leaf, time);
   if (reason !== undefined && !mustWait && leaf.subject !== undefined) {

@@ -2,9 +2,9 @@
  * Connections to agents: mutual TLS over a pool of keep-alive connections, with limits on size and time: an agent is part of
  * this program, but its node may be compromised.
  *
- * Every agent's certificate names `archwright-agent`, and that name is verified whatever address is dialed: addresses of
- * nodes change, and a certificate per address would have to change with them. The cluster's own authority vouches that the peer
- * is an agent of this cluster.
+ * Names are verified, not addresses: addresses of nodes change, and certificates would have to change with them. With built-in
+ * certificates each agent has its own, for the name of its node, so no node can answer for another one. Other issuers give all agents
+ * one certificate, for `archwright-agent`.
  */
 import { Agent } from 'node:https';
 import { createSecureContext } from 'node:tls';
@@ -13,6 +13,7 @@ import { openExchange, retirePool, type OpenResponse } from '../../http/exchange
 import { messageWithCause, TransportError } from '../../http/transport-error.ts';
 import { openTlsFiles, type TlsFiles, type TlsFilesOptions } from '../../serving/tls-files.ts';
 import { reveal } from '../../telemetry/secret.ts';
+import { agentServerName } from './identity.ts';
 
 /** Why an agent gave no answer. */
 export type AgentErrorCode =
@@ -46,9 +47,6 @@ export class AgentError extends Error {
   }
 }
 
-/** The name in every agent's certificate (DNS SAN). */
-export const agentServerName = 'archwright-agent';
-
 export interface AgentConnection {
   /**
    * Sends one request and reads its JSON.
@@ -77,6 +75,8 @@ export interface Call {
 export interface ConnectionOptions extends Omit<TlsFilesOptions, 'use' | 'ca'> {
   /** Limit for a connection, TLS included. */
   readonly dialTimeoutMs?: number;
+  /** The name that the agent's certificate must have. Default: `archwright-agent` for every agent. */
+  readonly serverNameOf?: (url: string) => string;
 }
 
 /** Inside a cluster a handshake takes some milliseconds; this forgives one lost packet (RFC 6298: first resend after 1 s). */
@@ -98,7 +98,7 @@ const maxErrorBytes = 8 * 1024;
  * @throws ServingError `tls-files` if the files cannot be used
  */
 export async function openConnection(options: ConnectionOptions): Promise<AgentConnection> {
-  const { dialTimeoutMs = defaultDialTimeoutMs } = options;
+  const { dialTimeoutMs = defaultDialTimeoutMs, serverNameOf = () => agentServerName } = options;
   const files = await openTlsFiles({ ...options, use: 'client', ca: true });
   let pool = createPool(files);
   files.onChange(() => {
@@ -118,6 +118,7 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
       },
       body: json,
       pool,
+      serverName: serverNameOf(url),
       limits: { dialMs: dialTimeoutMs },
       // The agents' API only reads.
       repeatable: true,
@@ -164,7 +165,6 @@ function createPool(files: TlsFiles): Agent {
     maxSockets,
     maxFreeSockets,
     scheduling: 'lifo',
-    servername: agentServerName,
     // Made once: otherwise every new connection parses the certificates again, at half the cost of its handshake.
     secureContext: createSecureContext({
       minVersion: 'TLSv1.2',

@@ -25,6 +25,7 @@ export function clusterPath(apiVersion: string, resource: string): ClusterPath {
 
 /** Kinds of Kubernetes itself. */
 export const paths = {
+  certificateSigningRequests: clusterPath('certificates.k8s.io/v1', 'certificatesigningrequests'),
   configMaps: namespacedPath('v1', 'configmaps'),
   daemonSets: namespacedPath('apps/v1', 'daemonsets'),
   endpointSlices: namespacedPath('discovery.k8s.io/v1', 'endpointslices'),

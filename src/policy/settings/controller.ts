@@ -109,7 +109,7 @@ export const controllerSettings = {
 export const certificatesValues = ['builtin', 'external'] as const;
 
 export const certificateSettings = {
-  certificates: controllerAndClean.atStart(choice(certificatesValues), {
+  certificates: settingsOf('controller', 'clean', 'webhook', 'explain').atStart(choice(certificatesValues), {
     default: 'builtin',
     help:
       'Issuer of the certificates of webhook, agents and controller: the controller (`builtin`), or ' +
@@ -137,6 +137,12 @@ export const certificateSettings = {
   agentTlsSecret: controllerAndClean.atStart(text('name'), {
     default: 'archwright-agent-tls',
     help: "Secret with the agents' serving certificate and the CA of their clients.",
+  }),
+  agentServiceAccount: controller.atStart(text('name'), {
+    default: 'archwright-agent',
+    help:
+      "Service account of the agents, in archwright's own namespace. Only its pods get certificates for " +
+      'agents, each for its own node.',
   }),
   webhookClientTlsSecret: controllerAndClean.atStart(text('name'), {
     default: 'archwright-webhook-client-tls',

@@ -49,6 +49,27 @@ t.test('JSON out and in, over one connection', async (t) => {
   });
 });
 
+t.test('the agent of another node', async (t) => {
+  const pki = await createPki(t);
+  const issue = (name: string) => ({ cn: 'archwright-agent', dns: [name], server: true });
+  const start = (name: string) =>
+    startScripted(t, { ...pki, ca: { ...pki.ca, issue: () => pki.ca.issue(issue(name)) } });
+  const [one, two, shared] = [
+    await start('n1.archwright-agent'),
+    await start('n2.archwright-agent'),
+    await start('archwright-agent'),
+  ];
+  const names = new Map([one, two, shared].map(({ url }) => [url, 'n1.archwright-agent']));
+  const serverNameOf = (url: string): string => names.get(url) ?? '';
+  const connection = await connect(t, pki, { serverNameOf });
+  t.ok(await connection.json(one.url, '/v1/facts', call));
+  await fails(t, connection.json(two.url, '/v1/facts', call), 'unreachable', /altnames/i);
+  await fails(t, connection.json(shared.url, '/v1/facts', call), 'unreachable', /altnames/i);
+  t.same([two.asked, shared.asked], [[], []], 'it received no request, and so no pull secret');
+  names.set(two.url, 'n2.archwright-agent');
+  t.ok(await connection.json(two.url, '/v1/facts', call), 'each name is verified by itself');
+});
+
 t.test('whose certificates are believed', async (t) => {
   const pki = await createPki(t);
   const foreign = await createCa('archwright test CA');

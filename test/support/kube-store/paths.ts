@@ -45,6 +45,7 @@ const fields: Readonly<Record<string, string>> = {
   secrets: 'type',
   nodes: 'spec.unschedulable',
   namespaces: 'status.phase',
+  certificatesigningrequests: 'spec.signerName',
 };
 
 /** @returns undefined if the server would answer 400 */

@@ -148,10 +148,9 @@ export class Writes {
   }
 
   #store(target: Target, request: StoreRequest, current: StoredObject, next: StoredObject): Answer {
-    const allowed =
-      target.subresource === 'status'
-        ? { ...current, status: next.status }
-        : { ...next, status: current.status };
+    const allowed = ['status', 'approval'].includes(target.subresource)
+      ? { ...current, status: next.status }
+      : { ...next, status: current.status };
     const result = defined(allowed);
     if (isDeepStrictEqual(result, current)) return { status: 200, body: current };
     if (request.query.get('dryRun') === 'All') return { status: 200, body: result };

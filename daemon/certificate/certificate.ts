@@ -1,0 +1,185 @@
+/**
+ * The agent's own certificate, for the name of its node. The agent makes a key, requests a certificate by a CertificateSigningRequest with
+ * the token of its pod, and writes both to a directory in memory, which its server follows. The key never leaves the node.
+ *
+ * `renewal.ts` says when it is renewed. While no controller answers, the agent works on until the certificate expires.
+ */
+import { join } from 'node:path';
+import { backOffMs, type BackOff } from '../../src/async/back-off.ts';
+import type { Clock } from '../../src/async/clock.ts';
+import { unlessAborted } from '../../src/async/wait.ts';
+import { liveContent, type LiveContent } from '../../src/files/live.ts';
+import { decodeUtf8, readBounded } from '../../src/files/read.ts';
+import { agentSigner, agentUsages } from '../../src/fleet/agents/identity.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import type { KubeObject } from '../../src/kube/api/objects.ts';
+import { paths } from '../../src/kube/api/paths.ts';
+import { replaceTlsFiles } from '../../src/serving/tls-directory.ts';
+import { loadTlsMaterial } from '../../src/serving/tls-files.ts';
+import type { Log } from '../../src/telemetry/log.ts';
+import { reveal } from '../../src/telemetry/secret.ts';
+import { renewalOf, type Authority } from './renewal.ts';
+import { createRequest } from './signing-request.ts';
+
+export interface AgentCertificateOptions {
+  readonly client: KubeClient;
+  readonly node: string;
+  /** Directory for `tls.crt`, `tls.key` and `ca.crt`, in memory. */
+  readonly dir: string;
+  /** Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. */
+  readonly authorityDir: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface SigningRequest extends KubeObject {
+  readonly status?: {
+    readonly certificate?: string;
+    readonly conditions?: readonly { readonly type: string; readonly message?: string }[];
+  };
+}
+
+/** As for other TLS files: a bundle of all public authorities has 230 KiB. */
+const maxFileBytes = 512 * 1024;
+const failureBackOff: BackOff = { firstMs: 1000, mostMs: 5 * 60_000 };
+/** A controller answers within a second. Without a leader, thousands of agents wait. */
+const pollBackOff: BackOff = { firstMs: 250, mostMs: 20_000 };
+/** Then the request is made again, for the case that it was lost. The API server keeps open ones for a day. */
+const patienceMs = 15 * 60_000;
+/** The certificate is compared with the clock this often: the wall clock may have jumped. */
+const lookMs = 10 * 60_000;
+/** The CA may have changed; spreads 5,000 agents over ten minutes of seven days. */
+const movePart = 1 / 1000;
+
+/** Keeps the certificate until it is closed. */
+export class AgentCertificate {
+  readonly #options: AgentCertificateOptions;
+  readonly #ending = new AbortController();
+  readonly #first = Promise.withResolvers<void>();
+  readonly #random: number;
+  readonly #running: Promise<void>;
+  #changed = new AbortController();
+
+  constructor(options: AgentCertificateOptions) {
+    this.#options = options;
+    this.#random = options.clock.random();
+    this.#running = this.#run();
+  }
+
+  /** Resolves when the directory has files that can be used; rejects with the signal's reason. */
+  ready(signal: AbortSignal): Promise<void> {
+    return unlessAborted(this.#first.promise, signal);
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort(new Error('closed'));
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { authorityDir, clock, log } = this.#options;
+    const { signal } = this.#ending;
+    const authority = await liveContent({
+      dirs: [authorityDir],
+      read: () => readAuthority(authorityDir),
+      fingerprint: (value) => JSON.stringify(value),
+      onChange: () => this.#changed.abort(),
+      log,
+    });
+    let failures = 0;
+    while (!signal.aborted) {
+      this.#changed = new AbortController();
+      let pauseMs: number;
+      try {
+        pauseMs = await this.#keep(authority);
+        failures = 0;
+      } catch (error) {
+        if (signal.aborted) break;
+        failures += 1;
+        pauseMs = backOffMs(failureBackOff, failures, clock.random);
+        const problem = error instanceof Error ? error.message : String(error);
+        log.error({ problem, pauseMs }, 'the agent gets no certificate; it tries again');
+      }
+      const waking = AbortSignal.any([signal, this.#changed.signal]);
+      await clock.sleep(pauseMs, waking).catch(() => undefined);
+    }
+    await authority.close();
+  }
+
+  /** Compares the directory with the authority and the clock. @returns when to look again, milliseconds from now */
+  async #keep(live: LiveContent<Authority>): Promise<number> {
+    const { dir, node, clock, log } = this.#options;
+    const authority = live.current();
+    if (authority === undefined) throw live.problem() ?? new Error('the CA of the agents cannot be read');
+    const files = await loadTlsMaterial(dir, true).catch(() => undefined);
+    const renewal = files && renewalOf(files.cert, authority, node, this.#random);
+    if (files !== undefined && renewal !== undefined) {
+      if (files.ca !== authority.ca) await this.#write(files.cert, reveal(files.key), authority);
+      this.#first.resolve();
+      const leftMs = renewal.at - clock.now();
+      if (renewal.moves) await this.#pause(renewal.lifeMs * movePart * this.#random);
+      else if (leftMs > 0) return Math.min(leftMs, lookMs);
+    }
+    const { certificate, key } = await this.#request();
+    await this.#write(certificate, key, live.current() ?? authority);
+    log.info({ node }, 'the agent got a certificate');
+    if (renewalOf(certificate, live.current() ?? authority, node, this.#random) === undefined)
+      throw new Error('the certificate is not for this node, or from a CA that is not known yet');
+    this.#first.resolve();
+    return 0;
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await this.#options.clock.sleep(ms, this.#ending.signal);
+  }
+
+  async #write(certificate: string, key: string, { ca }: Authority): Promise<void> {
+    const files = {
+      'tls.crt': Buffer.from(certificate),
+      'tls.key': Buffer.from(key),
+      'ca.crt': Buffer.from(ca),
+    };
+    await replaceTlsFiles(this.#options.dir, files);
+  }
+
+  /** @throws Error with the refusal; KubeError */
+  async #request(): Promise<{ readonly certificate: string; readonly key: string }> {
+    const { client, node, clock, log } = this.#options;
+    const { signal } = this.#ending;
+    const { key, request } = createRequest(node);
+    const body = {
+      apiVersion: 'certificates.k8s.io/v1',
+      kind: 'CertificateSigningRequest',
+      metadata: { generateName: 'archwright-agent-' },
+      spec: {
+        signerName: agentSigner,
+        request: Buffer.from(request).toString('base64'),
+        usages: agentUsages,
+      },
+    };
+    const path = paths.certificateSigningRequests();
+    const { metadata } = await client.create<SigningRequest>(path, body, { signal });
+    const name = metadata?.name ?? '';
+    log.info({ request: name }, 'the agent requested a certificate');
+    const startedAt = clock.monotonic();
+    for (let polls = 1; clock.monotonic() - startedAt < patienceMs; polls += 1) {
+      await this.#pause(backOffMs(pollBackOff, polls, clock.random));
+      const found = await client.get<SigningRequest>(paths.certificateSigningRequests(name), { signal });
+      const { certificate, conditions = [] } = found.status ?? {};
+      const refusal = conditions.find(({ type }) => type === 'Denied' || type === 'Failed');
+      if (refusal !== undefined) throw new Error(`${name} was refused: ${refusal.message ?? refusal.type}`);
+      if (certificate) {
+        return { certificate: Buffer.from(certificate, 'base64').toString('utf8'), key: reveal(key) };
+      }
+    }
+    throw new Error(`${name} was not signed: is there a leader among the controllers?`);
+  }
+}
+
+async function readAuthority(dir: string): Promise<Authority> {
+  const read = async (name: string): Promise<string> => {
+    const path = join(dir, name);
+    return decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path);
+  };
+  return { ca: await read('ca.crt'), sample: await read('tls.crt') };
+}

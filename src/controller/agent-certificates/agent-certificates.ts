@@ -1,0 +1,121 @@
+/**
+ * Certificates of the agents, with the built-in certificates: each agent makes its own key and requests a certificate for its node by a
+ * CertificateSigningRequest. The leader approves and signs it if the agent's token is bound to that node (`judge.ts`).
+ *
+ * All state is in the requests, which the API server removes after an hour (pkg/controller/certificates/cleaner).
+ */
+import { ignoring } from '../../kube/api/errors.ts';
+import { paths } from '../../kube/api/paths.ts';
+import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
+import type { Counter } from '../../telemetry/metrics.ts';
+import { agentNameOn, agentServerName, agentSigner } from '../../fleet/agents/identity.ts';
+import { readAuthorities } from '../certificates/authorities.ts';
+import { agreedTimeOf, timesOf, validity } from '../certificates/clock-agreement.ts';
+import { issueFor } from '../certificates/issue.ts';
+import { signerOf } from '../certificates/rotation-plan.ts';
+import { Secrets } from '../certificates/secrets.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
+import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
+import { judge } from './judge.ts';
+import { agentCertificatesTotal, type AgentCertificateResult } from './metrics.ts';
+import { readRequest, trimRequest, type OpenRequest, type Requested } from './request.ts';
+
+/** Renewed after two thirds. A stolen key is of use for this long, and only as the agent of its own node. */
+const mostLifeMs = 7 * 24 * 60 * 60_000;
+/** For the caches, and for the authority of a new cluster. */
+const againMs = 1000;
+
+export const agentCertificates: Feature = async (leading) => {
+  const { client, clock, log, caches, signal, configuration } = leading;
+  const { certificates, namespace, agentServiceAccount } = configuration();
+  // Without the namespace, the feature `certificates` logs what to do.
+  if (certificates !== 'builtin' || namespace === undefined) return;
+  const account = `system:serviceaccount:${namespace}:${agentServiceAccount}`;
+  const requests = startReflector<OpenRequest>({
+    client,
+    path: paths.certificateSigningRequests(),
+    fieldSelector: `spec.signerName=${agentSigner}`,
+    trim: (object) => trimRequest(object, account),
+    log,
+    clock,
+  });
+  const work = new AgentCertificates(leading, namespace, requests);
+  const reconciler = createReconciler({ leading, reconcile: (name) => work.reconcile(name) });
+  requests.onEach(({ name, object }) => {
+    if (object) reconciler.add(name);
+  });
+  await caches.ready(signal).catch(() => undefined);
+  await reconciler.run([]);
+  requests.stop();
+};
+
+export class AgentCertificates {
+  readonly #leading: Leading;
+  readonly #namespace: string;
+  readonly #requests: Pick<Reflector<OpenRequest>, 'get'>;
+  readonly #secrets: Secrets;
+  readonly #results: Readonly<Record<AgentCertificateResult, Counter>>;
+
+  constructor(leading: Leading, namespace: string, requests: Pick<Reflector<OpenRequest>, 'get'>) {
+    const { client, signal, metrics } = leading;
+    const counter = (result: string): Counter => metrics.counter(agentCertificatesTotal, { result });
+    this.#leading = leading;
+    this.#namespace = namespace;
+    this.#requests = requests;
+    this.#secrets = new Secrets(client, namespace, signal);
+    this.#results = { issued: counter('issued'), refused: counter('refused') };
+  }
+
+  /** @throws KubeError */
+  async reconcile(name: string): Promise<ReconcileResult> {
+    const { caches, serverNow, log } = this.#leading;
+    const request = this.#requests.get('', name);
+    if (request === undefined) return undefined;
+    const requested = await readRequest(request.text);
+    const podOf = (pod: string) => caches.runningPods.get(this.#namespace, pod);
+    const verdict = judge(request, requested, podOf, serverNow());
+    if (verdict.kind === 'wait') return { requeueAfterMs: againMs };
+    if (verdict.kind === 'refuse') {
+      const { why } = verdict;
+      await this.#answer(name, 'Denied', 'Refused', why);
+      this.#results.refused.inc();
+      log.warn(
+        { request: name, nodes: request.nodes, why },
+        "an agent's request for a certificate was refused",
+      );
+      return undefined;
+    }
+    return requested && (await this.#sign(request, requested, verdict.node));
+  }
+
+  async #sign(request: OpenRequest, { publicKey }: Requested, node: string): Promise<ReconcileResult> {
+    const { configuration, serverNow, clock, client, signal, log } = this.#leading;
+    const { name } = request;
+    const secret = await this.#secrets.read(configuration().caSecret);
+    const authorities = readAuthorities(secret?.texts ?? {});
+    if (authorities.newest === undefined) return { requeueAfterMs: againMs };
+    const times = timesOf(configuration());
+    const time = agreedTimeOf(serverNow(), clock.now(), times);
+    const signer = signerOf(authorities, time);
+    const life = validity(time, Math.min(mostLifeMs, times.certificateMs), signer.certificate);
+    // The second name is for clients that find agents by URL or DNS, and for scrapes of metrics.
+    const names = [agentNameOn(node), agentServerName];
+    const subject = { commonName: agentServerName, names, usage: 'server' } as const;
+    const pem = await issueFor(publicKey, signer, subject, life);
+    if (!request.isApproved) await this.#answer(name, 'Approved', 'OwnNode', `the token is of node ${node}`);
+    const body = { status: { certificate: Buffer.from(pem).toString('base64') } };
+    const path = `${paths.certificateSigningRequests(name)}/status`;
+    await ignoring('not-found', client.patch(path, { type: 'merge', body }, { signal }));
+    this.#results.issued.inc();
+    log.info({ node, expires: new Date(life.to).toISOString() }, 'an agent got its certificate');
+    return undefined;
+  }
+
+  async #answer(name: string, type: string, reason: string, message: string): Promise<void> {
+    const { client, signal } = this.#leading;
+    const conditions = [{ type, status: 'True', reason, message }];
+    const path = `${paths.certificateSigningRequests(name)}/approval`;
+    const patch = { type: 'merge', body: { status: { conditions } } } as const;
+    await ignoring('not-found', client.patch(path, patch, { signal }));
+  }
+}

@@ -1,0 +1,13 @@
+/** Names in the certificates of agents, and the requests by which agents get them. */
+
+/** The name in every agent's certificate (DNS SAN, and common name). */
+export const agentServerName = 'archwright-agent';
+
+/** The name in the certificate of the agent of one node (DNS SAN). */
+export function agentNameOn(node: string): string {
+  return `${node}.${agentServerName}`;
+}
+
+/** Of the CertificateSigningRequests. */
+export const agentSigner = 'arch.example/agent';
+export const agentUsages = ['digital signature', 'server auth'] as const;

@@ -1,0 +1,168 @@
+/** A node with the token of its own agent, which wants to be another node's agent, or more than an agent. */
+import 'reflect-metadata';
+import { X509Certificate } from 'node:crypto';
+import t from 'tap';
+import * as x509 from '@peculiar/x509';
+import { until } from '../../fleet/support.ts';
+import { startWorld, type Token } from './world.ts';
+
+const counter = 'archwright_agent_certificate_requests_total';
+const p256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+
+interface Wanted {
+  readonly subject?: string;
+  readonly names?: readonly x509.JsonGeneralName[];
+  readonly extensions?: readonly x509.Extension[];
+  readonly algorithm?: typeof p256;
+}
+
+async function requestWith(wanted: Wanted): Promise<string> {
+  const { subject = 'CN=archwright-agent', names = [{ type: 'dns', value: 'n1.archwright-agent' }] } = wanted;
+  const { algorithm = p256, extensions = [] } = wanted;
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: subject,
+    keys: await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']),
+    signingAlgorithm: algorithm,
+    extensions: [new x509.SubjectAlternativeNameExtension([...names]), ...extensions],
+  });
+  return request.toString('pem');
+}
+
+t.test('an agent gets a certificate for its node and nothing else', async (t) => {
+  const world = await startWorld(t);
+  const { certificate = '', denied } = await world.answer(world.put({ node: 'n1' }, world.requestFor('n1')));
+  t.equal(denied, undefined);
+  const made = new X509Certificate(certificate);
+  t.equal(made.subject, 'CN=archwright-agent');
+  t.equal(made.subjectAltName, 'DNS:n1.archwright-agent, DNS:archwright-agent');
+  t.same(made.keyUsage, ['1.3.6.1.5.5.7.3.1']);
+  t.notOk(made.ca);
+  t.ok(made.verify(world.authority.certificate.x509.publicKey));
+  t.ok(made.validToDate.getTime() <= world.authority.certificate.to);
+  await until(async () => (await world.series(`${counter}{result="issued"}`)) === 1);
+});
+
+t.test('requests that are refused', async (t) => {
+  const world = await startWorld(t);
+  const own = { node: 'n1' };
+  const dns = (value: string) => ({ type: 'dns', value }) as const;
+  const cases: readonly (readonly [
+    what: string,
+    token: Token,
+    request: string,
+    why: RegExp,
+    more?: object,
+  ])[] = [
+    ['the name of another node', own, world.requestFor('n2'), /the token is of node n1/],
+    [
+      'the name that all agents share',
+      own,
+      await requestWith({ names: [dns('archwright-agent')] }),
+      /of node n1/,
+    ],
+    [
+      'two names',
+      own,
+      await requestWith({ names: [dns('n1.archwright-agent'), dns('n2.archwright-agent')] }),
+      /of node n1/,
+    ],
+    ['a wildcard', own, await requestWith({ names: [dns('*.archwright-agent')] }), /of node n1/],
+    [
+      'an address beside its name',
+      own,
+      await requestWith({ names: [dns('n1.archwright-agent'), { type: 'ip', value: '10.0.0.1' }] }),
+      /of node n1/,
+    ],
+    [
+      'the role of the webhook',
+      own,
+      await requestWith({ subject: 'CN=archwright-webhook' }),
+      /subject must be/,
+    ],
+    [
+      'an authority',
+      own,
+      await requestWith({ extensions: [new x509.BasicConstraintsExtension(true)] }),
+      /of node n1/,
+    ],
+    [
+      'a client certificate',
+      own,
+      world.requestFor('n1'),
+      /only these usages/,
+      { usages: ['digital signature', 'client auth'] },
+    ],
+    [
+      'more usages',
+      own,
+      world.requestFor('n1'),
+      /only these usages/,
+      { usages: ['digital signature', 'server auth', 'client auth'] },
+    ],
+    [
+      'a key on another curve',
+      own,
+      await requestWith({ algorithm: { ...p256, namedCurve: 'P-384' } }),
+      /P-256/,
+    ],
+    ['no request at all', own, 'x', /unreadable/],
+    ['a token that is bound to no node', { node: undefined }, world.requestFor('n1'), /not bound/],
+  ];
+  for (const [what, token, request, why, more] of cases) {
+    const { certificate, denied } = await world.answer(world.put(token, request, more));
+    t.equal(certificate, undefined, what);
+    t.match(denied, why, what);
+  }
+  await until(async () => (await world.series(`${counter}{result="refused"}`)) === cases.length);
+});
+
+t.test('a request that is not signed by its own key', async (t) => {
+  const world = await startWorld(t);
+  const der = Buffer.from(x509.PemConverter.decodeFirst(world.requestFor('n1')));
+  der[der.length - 1] = (der.at(-1) ?? 0) ^ 1;
+  const { denied } = await world.answer(
+    world.put({ node: 'n1' }, x509.PemConverter.encode(der, 'CERTIFICATE REQUEST')),
+  );
+  t.match(denied, /not signed by a key/);
+});
+
+t.test('requests of other accounts get no answer', async (t) => {
+  const world = await startWorld(t);
+  for (const username of ['system:serviceaccount:shop:archwright-agent', 'system:node:n1', 'mallory'])
+    world.put({ node: 'n1', username }, world.requestFor('n1'));
+  await world.answer(world.put({ node: 'n1' }, world.requestFor('n1')));
+  t.same(world.statusOf('csr-1'), {});
+  t.same(world.statusOf('csr-2'), {});
+  t.same(world.statusOf('csr-3'), {});
+});
+
+t.test('the pod of the token has to run on the node', async (t) => {
+  const world = await startWorld(t);
+  const late = world.put({ node: 'n3' }, world.requestFor('n3'));
+  const old = { metadata: { creationTimestamp: new Date(Date.now() - 60_000).toISOString() } };
+  for (const token of [
+    { node: 'n1', pod: 'agent-on-n2' },
+    { node: 'n1', uid: 'uid-of-an-earlier-pod' },
+    { node: 'n9' },
+  ]) {
+    const name = world.put(token, world.requestFor(token.node));
+    const path = `/apis/certificates.k8s.io/v1/certificatesigningrequests/${name}`;
+    const stored = world.store.get(path) as object & { metadata: object };
+    world.store.put(path, { ...stored, metadata: { ...stored.metadata, ...old.metadata } });
+    t.match((await world.answer(name)).denied, /does not run on node/);
+  }
+  t.same(world.statusOf(late), {}, 'a new pod may not be in the cache yet');
+  world.putAgent('n3');
+  t.ok((await world.answer(late)).certificate);
+});
+
+t.test('without an authority agents wait for their certificates', async (t) => {
+  const world = await startWorld(t);
+  const path = '/api/v1/namespaces/archwright/secrets/archwright-ca';
+  world.store.remove(path);
+  const name = world.put({ node: 'n1' }, world.requestFor('n1'));
+  await world.store.until(() => world.store.asked(`GET ${path}`).length > 0, 'the leader');
+  t.same(world.statusOf(name), {});
+  world.putAuthority();
+  t.ok((await world.answer(name)).certificate);
+});

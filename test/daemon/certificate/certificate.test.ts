@@ -1,0 +1,153 @@
+/** An agent's own certificate: requested, kept, renewed and moved to another CA. */
+import { X509Certificate } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { systemClock } from '../../../src/async/clock.ts';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
+import { loadTlsMaterial } from '../../../src/serving/tls-files.ts';
+import { issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
+import { AgentCertificate } from '../../../daemon/certificate/certificate.ts';
+import { renewalOf } from '../../../daemon/certificate/renewal.ts';
+import { agentNameOn, agentServerName } from '../../../src/fleet/agents/identity.ts';
+import {
+  requestsPath,
+  startWorld as startLeader,
+  userOf,
+  type Token,
+} from '../../controller/agent-certificates/world.ts';
+import { readableLog, until } from '../../fleet/support.ts';
+
+const hour = 3_600_000;
+/** Without jitter: agents move to another CA within minutes. */
+const clock = { ...systemClock, random: () => 0 };
+const created = `POST ${requestsPath}`;
+const subject = { commonName: agentServerName, names: [agentServerName], usage: 'server' } as const;
+
+/** A leader, and the directories of an agent. */
+async function startWorld(t: Test) {
+  const world = await startLeader(t);
+  const root = t.testdir();
+  const [dir, authorityDir] = [join(root, 'tls'), join(root, 'authority')];
+  mkdirSync(authorityDir);
+  const life = { from: Date.now() - hour, to: Date.now() + hour };
+  const mount = async (...authorities: (typeof world.authority)[]): Promise<void> => {
+    const [signing = world.authority] = authorities;
+    const sample = await issueLeaf(signing, subject, life);
+    writeFileSync(join(authorityDir, 'tls.crt'), sample.certificate.pem);
+    writeFileSync(
+      join(authorityDir, 'ca.crt'),
+      authorities.map(({ certificate }) => certificate.pem).join(''),
+    );
+  };
+  await mount(world.authority);
+  const token: { now: Token } = { now: { node: 'n1' } };
+  // As the API server does it.
+  world.store.fault(created, {
+    before: ({ json }) => void Object.assign((json as { spec: object }).spec, userOf(token.now)),
+  });
+  const { log, lines } = readableLog();
+  const start = (node = 'n1'): AgentCertificate => {
+    const client = createKubeClient({ access: world.store.access, userAgent: 'test' });
+    const agent = new AgentCertificate({ client, node, dir, authorityDir, clock, log });
+    t.teardown(async () => {
+      await agent.close();
+      client.close();
+    });
+    return agent;
+  };
+  const certificate = (): X509Certificate => new X509Certificate(readFileSync(join(dir, 'tls.crt')));
+  return {
+    ...world,
+    dir,
+    mount,
+    token,
+    start,
+    certificate,
+    log: lines,
+    requests: () => world.store.asked(created).length,
+  };
+}
+
+t.test('an agent gets a certificate for its own key', async (t) => {
+  const { start, dir, certificate, requests } = await startWorld(t);
+  const agent = start();
+  await agent.ready(AbortSignal.timeout(10_000));
+  await loadTlsMaterial(dir, true);
+  t.equal(certificate().subjectAltName, 'DNS:n1.archwright-agent, DNS:archwright-agent');
+  const { serialNumber } = certificate();
+  await agent.close();
+
+  await start().ready(AbortSignal.timeout(10_000));
+  t.equal(certificate().serialNumber, serialNumber, 'a restarted agent keeps it');
+  t.equal(requests(), 1);
+});
+
+t.test('an agent with the token of another node gets none', async (t) => {
+  const { start, token, log } = await startWorld(t);
+  token.now = { node: 'n2' };
+  const agent = start('n1');
+  await until(() =>
+    log().includes('was refused: the token is of node n2: only the name n2.archwright-agent'),
+  );
+  await t.rejects(agent.ready(AbortSignal.timeout(1)));
+});
+
+t.test('when another CA signs, the agent moves to it; the other one stays trusted until then', async (t) => {
+  const { start, mount, store, authority, certificate, dir, requests } = await startWorld(t);
+  await start().ready(AbortSignal.timeout(10_000));
+  const next = await issueAuthority({ from: Date.now() - hour, to: Date.now() + 48 * hour });
+  await mount(authority, next);
+  await until(() => readFileSync(join(dir, 'ca.crt'), 'utf8').includes(next.certificate.pem));
+  t.equal(requests(), 1, 'a CA that only is announced changes nothing');
+  const secret = '/api/v1/namespaces/archwright/secrets/archwright-ca';
+  const { data } = store.get(secret) as { data?: object } & object;
+  const encoded = (text: string): string => Buffer.from(text).toString('base64');
+  const { reveal } = await import('../../../src/telemetry/secret.ts');
+  store.put(secret, {
+    data: { ...data, 'ca.crt': encoded(next.certificate.pem), 'ca.key': encoded(reveal(next.key)) },
+  });
+  await mount(next, authority);
+  await until(() => certificate().verify(next.certificate.x509.publicKey));
+  t.equal(requests(), 2);
+});
+
+t.test('without a leader a working certificate stays', async (t) => {
+  const { start, depose, certificate, requests } = await startWorld(t);
+  const first = start();
+  await first.ready(AbortSignal.timeout(10_000));
+  await first.close();
+  depose();
+  await start().ready(AbortSignal.timeout(10_000));
+  t.equal(requests(), 1);
+  t.ok(certificate().validToDate.getTime() > Date.now());
+});
+
+t.test('when a certificate is renewed', async (t) => {
+  const now = Date.now();
+  const [authority, other] = await Promise.all(
+    [1, 2].map(() => issueAuthority({ from: now - hour, to: now + 1000 * hour })),
+  );
+  if (authority === undefined || other === undefined) throw new TypeError('no authority');
+  const issue = async (from: typeof authority, names: readonly string[], hours = 300) => {
+    const life = { from: now, to: now + hours * hour };
+    return (await issueLeaf(from, { commonName: agentServerName, names, usage: 'server' }, life)).certificate
+      .pem;
+  };
+  const own = await issue(authority, [agentNameOn('n1')]);
+  const ca = authority.certificate.pem;
+  const both = { ca: `${other.certificate.pem}${ca}`, sample: await issue(other, [agentServerName]) };
+  const alone = { ca, sample: await issue(authority, [agentServerName]) };
+  const minutes = (ms = 0): number => Math.round((ms - now) / 60_000);
+  t.match(renewalOf(own, alone, 'n1', 0), { moves: false, lifeMs: 300 * hour });
+  t.equal(minutes(renewalOf(own, alone, 'n1', 0)?.at), 200 * 60, 'after two thirds');
+  t.equal(minutes(renewalOf(own, alone, 'n1', 1)?.at), 230 * 60, 'not all agents at the same time');
+  t.match(renewalOf(own, both, 'n1', 0), { moves: true });
+  t.equal(renewalOf(own, alone, 'n2', 0), undefined, 'for another node');
+  t.equal(renewalOf(await issue(authority, [agentServerName]), alone, 'n1', 0), undefined, 'the shared name');
+  t.equal(
+    renewalOf(await issue(other, [agentNameOn('n1')]), alone, 'n1', 0),
+    undefined,
+    'of no CA that clients trust',
+  );
+});
