@@ -62,12 +62,13 @@ t.test('the agent of another node', async (t) => {
   const names = new Map([one, two, shared].map(({ url }) => [url, 'n1.archwright-agent']));
   const serverNameOf = (url: string): string => names.get(url) ?? '';
   const connection = await connect(t, pki, { serverNameOf });
-  t.ok(await connection.json(one.url, '/v1/facts', call));
-  await fails(t, connection.json(two.url, '/v1/facts', call), 'unreachable', /altnames/i);
-  await fails(t, connection.json(shared.url, '/v1/facts', call), 'unreachable', /altnames/i);
+  const info = { signal: never, maxBytes: 1000 };
+  t.ok(await connection.json(one.url, '/v1/info', info));
+  await fails(t, connection.json(two.url, '/v1/info', info), 'unreachable', /altnames/i);
+  await fails(t, connection.json(shared.url, '/v1/info', info), 'unreachable', /altnames/i);
   t.same([two.asked, shared.asked], [[], []], 'it received no request, and so no pull secret');
   names.set(two.url, 'n2.archwright-agent');
-  t.ok(await connection.json(two.url, '/v1/facts', call), 'each name is verified by itself');
+  t.ok(await connection.json(two.url, '/v1/info', info), 'each name is verified by itself');
 });
 
 t.test('whose certificates are believed', async (t) => {
