@@ -16,8 +16,9 @@ const unitsInMs: ReadonlyMap<string, number> = new Map([
 /** 2^63 ns: the largest duration in Go. */
 const maxMs = 9_223_372_036_854.775;
 
-const whole = /^[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
-const part = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
+// Each text matches in one way only: with `\d+\.?\d*`, 40 amounts took minutes.
+const whole = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
+const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
 
 /** `time.ParseDuration`: milliseconds, which may be negative or a fraction; `undefined` if Go returns an error. */
 export function parseGoDuration(text: string): number | undefined {
@@ -34,7 +35,7 @@ export function parseGoDuration(text: string): number | undefined {
 export function goDurationError(text: string): string {
   const quoted = JSON.stringify(text);
   const [, rest = ''] = /^[-+]?(.*)$/s.exec(text) ?? [];
-  for (const [, amount, unit = ''] of rest.matchAll(/(\d+\.?\d*|\.\d+|)([^.\d]*)/g)) {
+  for (const [, amount, unit = ''] of rest.matchAll(/(\d+(?:\.\d*)?|\.\d+|)([^.\d]*)/g)) {
     if (amount === '') break;
     if (unit === '') return `time: missing unit in duration ${quoted}`;
     if (!unitsInMs.has(unit)) return `time: unknown unit ${JSON.stringify(unit)} in duration ${quoted}`;
@@ -57,9 +58,9 @@ export function formatGoDuration(ms: number): string {
   return minutes > 0 ? `${sign}${minutes}m${seconds}` : `${sign}${seconds}`;
 }
 
-/** To nanoseconds, the resolution of Go. */
-function round(value: number): number {
-  return Number(value.toFixed(9));
+/** To nanoseconds, the resolution of Go, and never with an exponent. */
+function round(value: number): string {
+  return value.toFixed(9).replace(/\.?0+$/, '');
 }
 
 /** `%q`, `strconv.Quote`. */

@@ -1,115 +1,105 @@
 /**
- * `npm run fuzz`: generated input for every parser of what others write, for `FUZZ_SECONDS` (60) in all, beginning with `FUZZ_SEED`
- * (drawn where it is not set). Names of targets behind `--` choose among them. Prints the number of inputs for each target; for what it
- * finds the seed, the message and the smallest input, and ends with exit code 1.
+ * `npm run fuzz -- [--inputs N] [--seed S] [--workers W] [--write] [TARGET…]`: generated input for every parser of external data and
+ * for a running webhook and agent. Prints the inputs of each target, and for each finding its seed, message and smallest input;
+ * exits with 1 if there is any. The same seed and number of inputs give the same inputs.
  */
-import { fork } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
+import { writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { format, resolveConfig } from 'prettier';
 import { targets } from '../../test/support/fuzz/targets.ts';
-import type { Finding, Job, Progress } from './worker.ts';
+import { pageOf, type Run } from './page.ts';
+import { defaultLimits, run, type Fuzzed, type Share } from './pool.ts';
+import type { Finding } from './worker.ts';
 
-export interface Limits {
-  /** A batch without an end by then hangs. */
-  readonly batchMs: number;
-  /** Of the heap; what is generated and parsed takes some dozens of MiB. */
-  readonly memoryMb: number;
-  /** Inputs of a batch. */
-  readonly batch: number;
+/** Some minutes. */
+const defaultInputs = 500_000;
+
+export interface Settings {
+  readonly inputs: number;
+  readonly seed: number;
+  readonly workers: number;
+  readonly shares: readonly Share[];
+  readonly write: boolean;
 }
 
-export const defaultLimits: Limits = { batchMs: 60_000, memoryMb: 512, batch: 200 };
-
-export interface Fuzzed {
-  readonly runs: number;
-  readonly finding: Finding | undefined;
+/** @throws TypeError for a flag or a name that is wrong */
+export function settingsFrom(args: readonly string[]): Settings {
+  const flag = { type: 'string' } as const;
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: { inputs: flag, seed: flag, workers: flag, write: { type: 'boolean', default: false } },
+    allowPositionals: true,
+  });
+  const known = targets.map(({ name }) => name);
+  const unknown = positionals.find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new TypeError(`no target ${unknown}; there are ${known.join(', ')}`);
+  const names = positionals.length > 0 ? positionals : known;
+  const inputs = whole('inputs', values.inputs) ?? defaultInputs;
+  return {
+    inputs,
+    seed: whole('seed', values.seed) ?? randomInt(2 ** 30),
+    workers: whole('workers', values.workers) ?? availableParallelism(),
+    shares: sharesOf(inputs, names),
+    write: values.write,
+  };
 }
 
-const worker = fileURLToPath(new URL('worker.ts', import.meta.url));
-const targetsModule = new URL('../../test/support/fuzz/targets.ts', import.meta.url).href;
+function whole(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 1)
+    throw new TypeError(`--${name} must be a whole number of 1 or more`);
+  return number;
+}
 
-/**
- * Feeds one target.
- * @param forMs how long; the batch under way then is the last
- * @param module that exports it
- */
-export async function fuzz(
-  target: string,
-  seed: number,
-  forMs: number,
-  limits: Limits = defaultLimits,
-  module: string = targetsModule,
-): Promise<Fuzzed> {
-  const job: Job = { module, target, seed, forMs, batch: limits.batch };
-  const child = fork(worker, [JSON.stringify(job)], {
-    execArgv: [`--max-old-space-size=${limits.memoryMb}`],
-    env: { PATH: process.env['PATH'] },
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+/** Whole batches for each target, by its share, and at least the number of inputs together. */
+function sharesOf(inputs: number, names: readonly string[]): readonly Share[] {
+  const chosen = targets.filter(({ name }) => names.includes(name));
+  const weights = chosen.map(({ share = 10 }) => share);
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const { batch } = defaultLimits;
+  const shares = chosen.map(({ name: target }, index) => {
+    const wanted = (inputs * (weights[index] ?? 0)) / total;
+    return { target, inputs: Math.ceil(wanted / batch) * batch };
   });
-  let runs = 0;
-  let batchSeed = seed;
-  return new Promise((resolve) => {
-    let finding: Finding | undefined;
-    function late(): void {
-      const message = `no end of a batch of ${limits.batch} inputs after ${limits.batchMs} ms`;
-      finding = { target, seed: batchSeed, message };
-      child.kill('SIGKILL');
-    }
-    let timer = setTimeout(late, limits.batchMs);
-    child.on('message', (message) => {
-      const progress = message as Progress;
-      clearTimeout(timer);
-      timer = setTimeout(late, limits.batchMs);
-      runs += progress.runs;
-      batchSeed = progress.nextSeed;
-      finding = progress.finding;
-    });
-    child.on('close', (code, signal) => {
-      clearTimeout(timer);
-      const crash = `the process ended with ${signal ?? code}, for want of memory (${limits.memoryMb} MiB) or worse`;
-      if (code !== 0) finding ??= { target, seed: batchSeed, message: crash };
-      resolve({ runs, finding });
-    });
-  });
+  // Slow targets first, so that both workers end together.
+  return shares.toSorted((a, b) => a.inputs - b.inputs);
 }
 
 /** Prints a finding so that it can be tried again. */
 export function describeFinding({ target, seed, message, input }: Finding): string {
-  const again = `FUZZ_SEED=${seed} npm run fuzz -- ${JSON.stringify(target)}`;
+  const again = `npm run fuzz -- --inputs 1 --seed ${seed} ${JSON.stringify(target)}`;
   return `${target}: ${message}\n${input === undefined ? '' : `  input: ${input}\n`}  again: ${again}\n`;
 }
 
-interface Settings {
-  readonly seconds: number;
-  readonly seed: number;
-  readonly names: readonly string[];
-}
-
-/** @throws TypeError where a variable or a name is wrong */
-export function settingsFrom(env: NodeJS.ProcessEnv, names: readonly string[]): Settings {
-  const seconds = Number(env['FUZZ_SECONDS'] ?? 60);
-  const seed = Number(env['FUZZ_SEED'] ?? randomInt(2 ** 31 - 1));
-  if (!(seconds > 0)) throw new TypeError('FUZZ_SECONDS must be a number of seconds');
-  if (!Number.isInteger(seed)) throw new TypeError('FUZZ_SEED must be an integer');
-  const known = targets.map(({ name }) => name);
-  const unknown = names.find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new TypeError(`no target ${unknown}; there are ${known.join(', ')}`);
-  return { seconds, seed, names: names.length > 0 ? names : known };
+function describe({ target, inputs, seconds, memoryMb, findings }: Fuzzed): string {
+  const memory = memoryMb === 0 ? '' : `  at most ${memoryMb} MiB`;
+  const found = findings.length === 0 ? '' : '  FOUND';
+  return `${target.padEnd(32)} ${String(inputs).padStart(9)} inputs ${seconds.toFixed(0).padStart(5)} s${memory}${found}\n`;
 }
 
 async function main(): Promise<void> {
-  const { seconds, seed, names } = settingsFrom(process.env, process.argv.slice(2));
-  process.stdout.write(`seed ${seed}, ${seconds} s\n`);
-  const findings: Finding[] = [];
-  for (const name of names) {
-    const { runs, finding } = await fuzz(name, seed, (seconds * 1000) / names.length);
-    if (finding) findings.push(finding);
-    process.stdout.write(
-      `${name.padEnd(26)} ${String(runs).padStart(9)} inputs${finding ? '  FOUND' : ''}\n`,
-    );
-  }
+  const { inputs, seed, workers, shares, write } = settingsFrom(process.argv.slice(2));
+  const started = performance.now();
+  process.stdout.write(`seed ${seed}, ${workers} workers\n`);
+  const done = (fuzzed: Fuzzed): void => void process.stdout.write(describe(fuzzed));
+  const fuzzed = await run({ shares, seed, workers, done });
+  const seconds = (performance.now() - started) / 1000;
+  const total = fuzzed.reduce((sum, { inputs }) => sum + inputs, 0);
+  const findings = fuzzed.flatMap((each) => each.findings);
+  process.stdout.write(`${total} inputs in ${seconds.toFixed(0)} s, ${findings.length} findings\n`);
   for (const finding of findings) process.stdout.write(`\n${describeFinding(finding)}`);
+  if (write) await writePage({ inputs, seed, workers, seconds, fuzzed });
   if (findings.length > 0) process.exitCode = 1;
+}
+
+const page = new URL('../../docs/internals/fuzzing.md', import.meta.url);
+
+async function writePage(result: Run): Promise<void> {
+  const options = await resolveConfig(page);
+  await writeFile(page, await format(pageOf(result), { ...options, parser: 'markdown' }));
 }
 
 if (import.meta.main) await main();

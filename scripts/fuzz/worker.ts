@@ -1,6 +1,6 @@
 /**
- * Feeds one target for some seconds, batch after batch, in a process of its own: one that hangs or eats all memory can be
- * ended, and told.
+ * Feeds targets with batches of inputs, in a process of its own: one that hangs or uses all memory can be killed and reported.
+ * Jobs come as messages. Each batch ends with a message; the last one of a job says so.
  */
 import { check } from 'fast-check';
 import { FuzzFinding, property, type FuzzTarget } from '../../test/support/fuzz/target.ts';
@@ -11,50 +11,67 @@ export interface Job {
   readonly target: string;
   /** Of the first batch; each batch after it has the next. */
   readonly seed: number;
-  readonly forMs: number;
+  readonly inputs: number;
+  /** Inputs of a batch. */
   readonly batch: number;
 }
 
-/** Told after each batch. */
+/** Sent after each batch. */
 export interface Progress {
-  /** Inputs since the last one. */
+  /** Inputs since the last message. */
   readonly runs: number;
   /** Seed of the batch that comes next. */
   readonly nextSeed: number;
   readonly finding?: Finding;
+  /** Of a process: its largest memory so far, MiB of RSS. */
+  readonly memoryMb?: number;
+  readonly isLast: boolean;
 }
 
 export interface Finding {
   readonly target: string;
   readonly seed: number;
   readonly message: string;
-  /** The smallest input that was found, as a literal of JavaScript. */
+  /** The smallest input that was found, as a JavaScript literal. */
   readonly input?: string;
 }
 
+const used = new Set<FuzzTarget>();
+
 if (import.meta.main) {
-  await run(JSON.parse(process.argv[2] ?? '') as Job, (progress) => process.send?.(progress));
-  process.disconnect();
-  process.exitCode = 0;
+  // In their order: the next job is sent after the last message of the one before.
+  process.on('message', (job) => void run(job as Job, (progress) => process.send?.(progress)));
+  process.on('disconnect', () => void end());
 }
 
-async function run(job: Job, tell: (progress: Progress) => void): Promise<void> {
+async function run(job: Job, report: (progress: Progress) => void): Promise<void> {
   const { targets } = (await import(job.module)) as { targets: readonly FuzzTarget[] };
   const target = targets.find(({ name }) => name === job.target);
   if (!target) throw new TypeError(`no target ${job.target}`);
-  const end = performance.now() + job.forMs;
-  let { seed } = job;
-  tell({ runs: 0, nextSeed: seed });
-  do {
-    const { numRuns, failed, counterexample, errorInstance } = await check(property(target), {
-      seed,
-      numRuns: job.batch,
-    });
-    const finding = failed ? describe(target.name, seed, counterexample?.[0], errorInstance) : undefined;
-    seed += 1;
-    tell({ runs: numRuns, nextSeed: seed, ...(finding && { finding }) });
-    if (finding) return;
-  } while (performance.now() < end);
+  used.add(target);
+  report({ runs: 0, nextSeed: job.seed, isLast: false });
+  for (let { seed } = job, left = job.inputs; left > 0; seed += 1, left -= job.batch) {
+    const progress = await runBatch(target, seed, Math.min(job.batch, left));
+    const isLast = progress.finding !== undefined || left <= job.batch;
+    report({ ...progress, nextSeed: seed + 1, isLast });
+    if (isLast) return;
+  }
+}
+
+async function runBatch(
+  target: FuzzTarget,
+  seed: number,
+  inputs: number,
+): Promise<Pick<Progress, 'runs' | 'finding' | 'memoryMb'>> {
+  const result = await check(property(target), { seed, numRuns: inputs });
+  const runs = result.numRuns;
+  if (result.failed)
+    return { runs, finding: describe(target.name, seed, result.counterexample?.[0], result.errorInstance) };
+  try {
+    return { runs, ...(target.check && { memoryMb: await target.check() }) };
+  } catch (error) {
+    return { runs, finding: describe(target.name, seed, undefined, error) };
+  }
 }
 
 function describe(target: string, seed: number, input: Buffer | undefined, error: unknown): Finding {
@@ -62,10 +79,15 @@ function describe(target: string, seed: number, input: Buffer | undefined, error
   return { target, seed, message, ...(input && { input: literal(input) }) };
 }
 
-/** Text where it is text, else bytes. */
+/** As text if it is UTF-8, else as bytes. */
 function literal(input: Buffer): string {
   const text = input.toString('utf8');
   return Buffer.from(text).equals(input)
     ? `Buffer.from(${JSON.stringify(text)})`
     : `Buffer.from('${input.toString('hex')}', 'hex')`;
+}
+
+async function end(): Promise<void> {
+  for (const target of used) await target.close?.();
+  process.exit();
 }

@@ -3,6 +3,9 @@
 /** A shorter word is the beginning of too many others. */
 const minBeginning = 3;
 
+/** No known word is as long. The time grows with the length, and a file may have many unknown words. */
+const maxLength = 128;
+
 /**
  * Finds the candidate with the fewest insertions, deletions, replacements and swaps of neighbors; else one that begins nearly
  * like the word.
@@ -10,6 +13,7 @@ const minBeginning = 3;
  * @returns undefined if no candidate is near enough
  */
 export function suggestionFor(word: string, candidates: Iterable<string>): string | undefined {
+  if (word.length > maxLength) return undefined;
   const known = [...candidates];
   // Farther than a third of the word, it is more likely another word than a mistake in this one.
   const whole = closest(word, known, Math.max(1, Math.floor(word.length / 3)), (row) => row.at(-1) ?? 0);

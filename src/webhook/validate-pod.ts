@@ -25,7 +25,7 @@ export function podOf(object: unknown): Pod {
 }
 
 /**
- * Checks a pod or a pod template as far as images are concerned; placement rules check what else they read. @throws InvalidObject
+ * Checks the shape of what placement reads in a pod or a pod template. @throws InvalidObject
  * @param where path of the value, for the error
  */
 export function templateOf(value: unknown, where: string): PodTemplate {
@@ -33,19 +33,83 @@ export function templateOf(value: unknown, where: string): PodTemplate {
   const { metadata, spec } = value;
   if (metadata !== undefined && metadata !== null && !isObject(metadata))
     throw new InvalidObject(`${where}.metadata`, 'an object');
+  checkTexts(metadata?.['labels'], `${where}.metadata.labels`);
+  checkTexts(metadata?.['annotations'], `${where}.metadata.annotations`);
   if (!isObject(spec)) throw new InvalidObject(`${where}.spec`, 'an object');
   checkContainers(spec['containers'], `${where}.spec.containers`);
   checkContainers(spec['initContainers'] ?? [], `${where}.spec.initContainers`);
-  checkObjects(spec['volumes'] ?? [], `${where}.spec.volumes`);
-  checkObjects(spec['imagePullSecrets'] ?? [], `${where}.spec.imagePullSecrets`);
+  checkVolumes(spec['volumes'] ?? [], `${where}.spec.volumes`);
+  for (const name of checkObjects(spec['imagePullSecrets'] ?? [], `${where}.spec.imagePullSecrets`))
+    checkFields(name, ['name'], `${where}.spec.imagePullSecrets[]`);
+  checkFields(spec, ['nodeName', 'serviceAccountName', 'runtimeClassName'], `${where}.spec`);
+  checkScheduling(spec, `${where}.spec`);
   return value as unknown as PodTemplate;
 }
 
+function checkScheduling(spec: JsonObject, where: string): void {
+  checkTexts(spec['nodeSelector'], `${where}.nodeSelector`);
+  for (const toleration of checkObjects(spec['tolerations'] ?? [], `${where}.tolerations`))
+    checkFields(toleration, ['key', 'operator', 'value', 'effect'], `${where}.tolerations[]`);
+  for (const gate of checkObjects(spec['schedulingGates'] ?? [], `${where}.schedulingGates`))
+    checkFields(gate, ['name'], `${where}.schedulingGates[]`);
+  const os = checkObject(spec['os'], `${where}.os`);
+  if (os) checkFields(os, ['name'], `${where}.os`);
+  const affinity = checkObject(spec['affinity'], `${where}.affinity`);
+  const nodes = checkObject(affinity?.['nodeAffinity'], `${where}.affinity.nodeAffinity`);
+  if (!nodes) return;
+  const place = `${where}.affinity.nodeAffinity`;
+  const required = 'requiredDuringSchedulingIgnoredDuringExecution';
+  const preferred = 'preferredDuringSchedulingIgnoredDuringExecution';
+  const terms = checkObject(nodes[required], `${place}.${required}`)?.['nodeSelectorTerms'] ?? [];
+  for (const term of checkObjects(terms, `${place}.${required}.nodeSelectorTerms`))
+    checkTerm(term, `${place}.${required}.nodeSelectorTerms[]`);
+  for (const { preference } of checkObjects(nodes[preferred] ?? [], `${place}.${preferred}`))
+    checkTerm(checkObject(preference, `${place}.${preferred}[].preference`) ?? {}, `${place}.${preferred}[]`);
+}
+
+function checkTerm(term: JsonObject, where: string): void {
+  for (const field of ['matchExpressions', 'matchFields']) {
+    for (const expression of checkObjects(term[field] ?? [], `${where}.${field}`)) {
+      checkFields(expression, ['key', 'operator'], `${where}.${field}[]`);
+      const { values } = expression;
+      if (values === undefined || values === null) continue;
+      if (!Array.isArray(values) || values.some((each) => typeof each !== 'string'))
+        throw new InvalidObject(`${where}.${field}[].values`, 'a list of texts');
+    }
+  }
+}
+
+function checkObject(value: unknown, where: string): JsonObject | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (!isObject(value)) throw new InvalidObject(where, 'an object');
+  return value;
+}
+
+/** Labels, annotations, node selectors. */
+function checkTexts(value: unknown, where: string): void {
+  for (const text of Object.values(checkObject(value, where) ?? {}))
+    if (typeof text !== 'string') throw new InvalidObject(where, 'an object of texts');
+}
+
 function checkContainers(value: unknown, where: string): void {
-  for (const container of checkObjects(value, where)) {
-    const { image } = container;
-    if (image !== undefined && image !== null && typeof image !== 'string')
-      throw new InvalidObject(`${where}[].image`, 'a text');
+  for (const container of checkObjects(value, where))
+    checkFields(container, ['name', 'image', 'imagePullPolicy'], `${where}[]`);
+}
+
+function checkVolumes(value: unknown, where: string): void {
+  for (const volume of checkObjects(value, where)) {
+    checkFields(volume, ['name'], `${where}[]`);
+    const image = checkObject(volume['image'], `${where}[].image`);
+    if (image) checkFields(image, ['reference', 'pullPolicy'], `${where}[].image`);
+  }
+}
+
+/** Fields that are texts if they are set. */
+function checkFields(object: JsonObject, fields: readonly string[], where: string): void {
+  for (const field of fields) {
+    const value = object[field];
+    if (value !== undefined && value !== null && typeof value !== 'string')
+      throw new InvalidObject(`${where}.${field}`, 'a text');
   }
 }
 

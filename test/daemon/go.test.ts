@@ -43,6 +43,11 @@ t.test('durations in the syntax of Go', async (t) => {
   for (const [text, expected] of cases) t.equal(parseGoDuration(text), expected, text);
 });
 
+t.test('a duration with many amounts and a bad end is refused at once', async (t) => {
+  // Found by fuzzing: each amount of two digits doubled the time.
+  t.equal(parseGoDuration(`-${'03m'.repeat(1000)}03`), undefined);
+});
+
 t.test('and as Go prints them', async (t) => {
   const cases: [number, string][] = [
     [0, '0s'],
@@ -53,6 +58,8 @@ t.test('and as Go prints them', async (t) => {
     [0.0001, '100ns'],
     [3_600_000, '1h0m0s'],
     [3_661_001, '1h1m1.001s'],
+    // Found by fuzzing: JavaScript writes small numbers with an exponent.
+    [3_600_000.000003, '1h0m0.000000003s'],
   ];
   for (const [ms, expected] of cases) t.equal(formatGoDuration(ms), expected);
 });

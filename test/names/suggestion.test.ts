@@ -36,3 +36,8 @@ t.test('as the end of a message', async (t) => {
   t.equal(didYouMean('chekc', ['check', 'print']), '; did you mean check?');
   t.equal(didYouMean('other', ['check', 'print']), '');
 });
+
+t.test('a very long word costs nothing', async (t) => {
+  // Found by fuzzing: the time grew with the length of the word and the number of candidates.
+  t.equal(suggestionFor(`listen${'n'.repeat(1_000_000)}`, ['listen', 'logLevel']), undefined);
+});

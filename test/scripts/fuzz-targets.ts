@@ -1,4 +1,4 @@
-/** Targets that are as bad as targets can be, for the test of what feeds them. */
+/** Targets that break each rule, for the test of `npm run fuzz`. */
 import type { FuzzTarget } from '../support/fuzz/target.ts';
 
 class Refused extends Error {}
@@ -37,4 +37,13 @@ export const targets: readonly FuzzTarget[] = [
       for (;;) held.push(Array.from({ length: 10_000 }, () => ({})));
     },
   },
+  { ...base, name: 'growing', feed: (input) => `${'x'.repeat(100_000)}${'y'.repeat(input.length * 41)}` },
+  {
+    ...base,
+    name: 'verbose',
+    feed: (input) => {
+      throw new Refused('x'.repeat(10_000 + 3 * input.length));
+    },
+  },
+  { ...base, name: 'silent', feed: () => 1, check: () => Promise.reject(new Error('no answer')) },
 ];

@@ -1,53 +1,83 @@
 import { spawnSync } from 'node:child_process';
 import t from 'tap';
-import { defaultLimits, describeFinding, fuzz, settingsFrom } from '../../scripts/fuzz/main.ts';
+import { describeFinding, settingsFrom } from '../../scripts/fuzz/main.ts';
+import { pageOf } from '../../scripts/fuzz/page.ts';
+import { defaultLimits, run, type Fuzzed, type Limits } from '../../scripts/fuzz/pool.ts';
 import { childEnv } from '../cmd/world.ts';
 
 const bad = new URL('fuzz-targets.ts', import.meta.url).href;
-const limits = { ...defaultLimits, batch: 50 };
 
-t.test('a target that does what it should is fed until the time is over', async (t) => {
-  for (const name of ['good', 'refusing']) {
-    const { runs, finding } = await fuzz(name, 1, 1, limits, bad);
-    t.equal(finding, undefined, name);
-    t.equal(runs, 50);
-  }
+async function fuzz(target: string, seed: number, inputs: number, more?: Partial<Limits>): Promise<Fuzzed> {
+  const limits = { ...defaultLimits, batch: 50, ...more };
+  const [fuzzed] = await run({ shares: [{ target, inputs }], seed, workers: 1, limits, module: bad });
+  if (!fuzzed) throw new Error('no result');
+  return fuzzed;
+}
+
+t.test('a target that keeps the rules is fed its share', async (t) => {
+  for (const name of ['good', 'refusing'])
+    t.match(await fuzz(name, 1, 120), { inputs: 120, findings: [] }, name);
 });
 
 t.test('an unexpected error is found, with the smallest input and the seed of its batch', async (t) => {
-  const { finding } = await fuzz('crashing', 5, 60_000, limits, bad);
-  t.match(finding, { target: 'crashing', message: /nobody expects: TypeError: b was not expected/ });
+  const [finding] = (await fuzz('crashing', 5, 60_000)).findings;
+  t.match(finding, { target: 'crashing', message: /unexpected error: TypeError: b was not expected/ });
   t.match(finding?.input, /^Buffer\.from\(.*(?:b|62)/);
-  const again = await fuzz('crashing', finding?.seed ?? 0, 1, limits, bad);
-  t.equal(again.finding?.input, finding?.input, 'it is found again at once');
+  const again = await fuzz('crashing', finding?.seed ?? 0, 50);
+  t.equal(again.findings[0]?.input, finding?.input, 'it is found again at once');
   t.match(
     finding && describeFinding(finding),
-    /\n {2}input: Buffer.*\n {2}again: FUZZ_SEED=\d+ npm run fuzz -- "crashing"\n$/,
+    /\n {2}input: Buffer.*\n {2}again: npm run fuzz -- --inputs 1 --seed \d+ "crashing"\n$/,
   );
-  t.match((await fuzz('rejecting', 1, 1, limits, bad)).finding, { message: /RangeError: later/ });
+  t.match((await fuzz('rejecting', 1, 1)).findings, [{ message: /RangeError: later/ }]);
 });
 
-t.test('a hang and a hunger for memory are found', async (t) => {
-  const hanging = await fuzz('hanging', 1, 1, { ...limits, batchMs: 3000 }, bad);
-  t.match(hanging.finding, {
-    target: 'hanging',
-    seed: 1,
-    message: /no end of a batch of 50 inputs after 3000 ms/,
-  });
-  const hoarding = await fuzz('hoarding', 1, 1, { ...limits, memoryMb: 64 }, bad);
-  t.match(hoarding.finding, { message: /the process ended with .*memory/ });
+t.test('a large result, a long message and a process that does not answer are found', async (t) => {
+  t.match((await fuzz('growing', 1, 50)).findings, [{ message: /characters of output for \d+ bytes/ }]);
+  t.match((await fuzz('verbose', 1, 50)).findings, [{ message: /a message of \d+ characters/ }]);
+  const silent = await fuzz('silent', 1, 50);
+  t.match(silent, { inputs: 50, findings: [{ message: /no answer/ }] });
+});
+
+t.test('a hang and too much memory are found, and the next target gets a new process', async (t) => {
+  const hanging = await fuzz('hanging', 1, 1, { batchMs: 3000 });
+  t.match(hanging.findings, [
+    { target: 'hanging', seed: 1, message: /no end of a batch of 50 inputs after 3000 ms/ },
+  ]);
+  const limits = { ...defaultLimits, batch: 50, memoryMb: 64 };
+  const shares = ['hoarding', 'good'].map((target) => ({ target, inputs: 50 }));
+  const [hoarding, good] = await run({ shares, seed: 1, workers: 1, limits, module: bad });
+  t.match(hoarding?.findings, [{ message: /the process ended with .*memory/ }]);
+  t.match(good, { inputs: 50, findings: [] });
 });
 
 t.test('as a program', async (t) => {
-  const args = ['scripts/fuzz/main.ts', 'challenges', 'dockercfg'];
-  const env = { ...childEnv, FUZZ_SEED: '7', FUZZ_SECONDS: '0.01' };
-  const { status, stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
+  const args = ['scripts/fuzz/main.ts', '--seed', '7', '--inputs', '400', '--workers', '2'];
+  const { status, stdout } = spawnSync(process.execPath, [...args, 'challenges', 'dockercfg'], {
+    env: childEnv,
+    encoding: 'utf8',
+  });
   t.equal(status, 0);
-  t.match(stdout, /^seed 7, 0\.01 s\nchallenges +\d+ inputs\ndockercfg +\d+ inputs\n$/);
+  t.match(stdout, /^seed 7, 2 workers\n(?:(?:challenges|dockercfg) +200 inputs +\d+ s\n){2}400 inputs in/);
 });
 
 t.test('wrong settings', async (t) => {
-  t.throws(() => settingsFrom({}, ['chalenges']), { message: /no target chalenges; there are hosts\.toml/ });
-  t.throws(() => settingsFrom({ FUZZ_SECONDS: 'x' }, []), { message: /FUZZ_SECONDS must be/ });
-  t.throws(() => settingsFrom({ FUZZ_SEED: 'x' }, []), { message: /FUZZ_SEED must be/ });
+  t.throws(() => settingsFrom(['chalenges']), { message: /no target chalenges; there are hosts\.toml/ });
+  t.throws(() => settingsFrom(['--inputs', 'x']), { message: /--inputs must be a whole number/ });
+  t.throws(() => settingsFrom(['--seed', '-1.5']));
+  const { shares } = settingsFrom(['--inputs', '10000000']);
+  const total = shares.reduce((sum, { inputs }) => sum + inputs, 0);
+  t.ok(total >= 10_000_000 && total < 10_100_000, `${total}`);
+});
+
+t.test('the page has a row for each target, and the command that repeats the run', async (t) => {
+  const fuzzed = ['b', 'a'].map((target) => ({
+    target,
+    inputs: 2000,
+    seconds: 1,
+    memoryMb: 0,
+    findings: [],
+  }));
+  const page = pageOf({ inputs: 3900, seed: 9, workers: 2, seconds: 61, fuzzed });
+  t.match(page, /\*\*4,000 inputs, 0 findings\*\*[^]*--seed 9 --inputs 3900[^]*\| a \| 2,000 [^]*\| b \|/);
 });

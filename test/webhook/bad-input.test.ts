@@ -157,6 +157,11 @@ test('an object that cannot be understood is let through with its uid and a warn
       /imagePullSecrets is not a list of objects/,
     ],
     ['affinity is a trap', { spec: { ...spec, ...requiring('x' as never) } }, /could not be understood/],
+    ...wrongTypes.map(([path, value, field]): (typeof cases)[number] => [
+      `${path} of a wrong type`,
+      withValue(path, value),
+      new RegExp(`object\\.(?:metadata|spec)\\S*${field}\\S* is not`),
+    ]),
   ];
   for (const [index, [what, object, warning]] of cases.entries()) {
     const admitted = await admit({ object });
@@ -168,6 +173,38 @@ test('an object that cannot be understood is let through with its uid and a warn
   t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="fault"}'), cases.length);
   t.equal(lines.filter(({ level }) => level === 'error').length, cases.length);
 });
+
+/** Found by fuzzing: types that the API server would refuse, but only after the webhook. */
+const term = 'affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms';
+const wrongTypes: readonly [path: string, value: unknown, field: string][] = [
+  ['metadata.labels', { a: 1 }, 'labels'],
+  ['metadata.annotations', { 'arch.example/decision': {} }, 'annotations'],
+  ['spec.nodeSelector', [], 'nodeSelector'],
+  ['spec.tolerations', [{ key: 1 }], 'tolerations'],
+  ['spec.schedulingGates', [{ name: {} }], 'schedulingGates'],
+  ['spec.os', { name: [] }, 'os'],
+  ['spec.volumes', [{ name: 'v', image: { reference: 300 } }], 'image'],
+  ['spec.containers', [{ name: {}, image: 'app:1' }], 'containers'],
+  ['spec.affinity.nodeAffinity', 'x', 'nodeAffinity'],
+  [`spec.${term}`, [{ matchExpressions: 'x' }], 'matchExpressions'],
+  [`spec.${term}`, [{ matchExpressions: [{ key: 'kubernetes.io/arch', values: [1] }] }], 'values'],
+  [
+    'spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution',
+    [{ weight: 1, preference: [] }],
+    'preference',
+  ],
+];
+
+/** A valid pod with another value at a path. */
+function withValue(path: string, value: unknown): unknown {
+  const object: Record<string, unknown> = structuredClone({ ...pod });
+  const steps = path.split('.');
+  const last = steps.pop() ?? '';
+  let at = object;
+  for (const step of steps) at = (at[step] ??= {}) as typeof at;
+  at[last] = value;
+  return object;
+}
 
 test('objects nested beyond reason crash nothing', async (t) => {
   const { post } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });

@@ -213,7 +213,7 @@ function lifeOf(answer: TokenRequest | null): number {
 }
 
 /** Kubernetes accepts strings only. */
-function strings(annotations: Readonly<Record<string, unknown>> = {}): Record<string, string> {
+function strings(annotations: Readonly<Record<string, unknown>> | null | undefined): Record<string, string> {
   const isText = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string';
-  return Object.fromEntries(Object.entries(annotations).filter(isText));
+  return Object.fromEntries(Object.entries(annotations ?? {}).filter(isText));
 }

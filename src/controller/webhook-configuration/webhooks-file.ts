@@ -48,7 +48,8 @@ export function parseWebhooks(text: string, path: string): readonly Webhook[] {
   };
   let document: unknown;
   try {
-    document = parse(text);
+    // Warnings would be lines of standard error that are not the log's.
+    document = parse(text, { logLevel: 'error' });
   } catch (error) {
     return refuse(`is not YAML: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : ''}`);
   }

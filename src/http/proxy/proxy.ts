@@ -78,8 +78,16 @@ function parseProxy(name: string, value: string): Proxy {
   }
   const bare = new URL(`${url.protocol}//${url.host}`);
   if (url.username === '') return { url: bare };
-  const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  const user = `${decoded(name, url.username)}:${decoded(name, url.password)}`;
   return { url: bare, authorization: secret(`Basic ${Buffer.from(user).toString('base64')}`) };
+}
+
+function decoded(name: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new ProxyError(name, `${name} has a login with an invalid percent escape`);
+  }
 }
 
 /**

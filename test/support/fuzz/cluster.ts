@@ -1,4 +1,4 @@
-/** What API servers, agents and people send: admission reviews through the real answerer, the agent's API, the configuration. */
+/** What API servers, agents and people send as reviews and requests: admission reviews through the real answerer, the agent's API. */
 import fastJsonPatch from 'fast-json-patch';
 import type { Operation } from 'fast-json-patch';
 import { Writable } from 'node:stream';
@@ -7,7 +7,6 @@ import { parseFactsRequest } from '../../../daemon/api/facts-request.ts';
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { parseToml, TomlError } from '../../../src/policy/configuration/toml.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
@@ -17,7 +16,8 @@ import { Mutator } from '../../../src/webhook/mutate.ts';
 import { createPullSecrets } from '../../../src/cluster/pull-secrets.ts';
 import { BadReview, formatReview, parseReview } from '../../../src/webhook/review.ts';
 import { defaultPolicy, facts } from '../placement-input.ts';
-import { words, type FuzzTarget } from './target.ts';
+import { parsed, words } from './inputs.ts';
+import type { FuzzTarget } from './target.ts';
 
 const architectures: Readonly<Record<string, string>> = { web: 'amd64 arm64', legacy: 'amd64', artifact: '' };
 
@@ -73,6 +73,7 @@ const review = (kind: string, object: string, more = ''): string =>
 
 export const reviews: FuzzTarget = {
   name: 'admission reviews',
+  share: 4,
   examples: [
     review('Pod', pod),
     review('DaemonSet', `{"metadata":{"name":"d"},"spec":{"selector":{},"template":${pod}}}`),
@@ -121,18 +122,4 @@ export const factsRequests: FuzzTarget = {
   expected: [ApiError],
 };
 
-export const configuration: FuzzTarget = {
-  name: 'configuration',
-  examples: [
-    'schedulableArchitectures = ["amd64"]\n[architectures.arm64]\ntaintsToTolerate = [{ key = "arch", effect = "NoSchedule" }]\n[[imageOverrides]]\nmatch = "a"\n',
-  ],
-  words: ['[', ']', '[[', ']]', '"', "'", '=', '\n', '{', '}', '0x', '1_000', 'inf', '1979-05-27'],
-  feed: (input) => parseToml(input.toString('utf8')),
-  expected: [TomlError],
-};
-
-function parsed(input: Buffer): unknown {
-  return JSON.parse(input.toString('utf8'));
-}
-
-export const clusterTargets: readonly FuzzTarget[] = [reviews, factsOnTheWire, factsRequests, configuration];
+export const clusterTargets: readonly FuzzTarget[] = [reviews, factsOnTheWire, factsRequests];

@@ -10,12 +10,14 @@ import { validateRealm } from '../../../src/registry/auth/realm.ts';
 import { retryAfter } from '../../../src/http/headers.ts';
 import { InvalidTokenResponse, readTokenResponse } from '../../../src/registry/auth/token.ts';
 import { mediaTypes } from '../registry/content.ts';
-import { words, type FuzzTarget } from './target.ts';
+import { words } from './inputs.ts';
+import type { FuzzTarget } from './target.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
 export const references: FuzzTarget = {
   name: 'references',
+  share: 20,
   examples: [
     'nginx',
     'registry.corp:5000/team/app:v1',
@@ -34,6 +36,7 @@ export const references: FuzzTarget = {
 
 export const challenges: FuzzTarget = {
   name: 'challenges',
+  share: 20,
   examples: [
     'Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:library/nginx:pull"',
     'Basic realm="a \\"b\\""',
@@ -73,6 +76,7 @@ const descriptor = (more: string): string =>
 /** Whatever is referred to is what was given, so that circles and nesting are tried too. */
 export const manifests: FuzzTarget = {
   name: 'manifests and indexes',
+  share: 4,
   examples: [
     `{"schemaVersion":2,"mediaType":"${mediaTypes.ociIndex}","manifests":[${descriptor(',"platform":{"os":"linux","architecture":"arm64","variant":"v8"}')},${descriptor(',"annotations":{"vnd.docker.reference.type":"attestation-manifest"},"platform":{"os":"unknown","architecture":"unknown"}')}]}`,
     `{"schemaVersion":2,"mediaType":"${mediaTypes.ociManifest}","config":{"mediaType":"${mediaTypes.ociConfig}","digest":"${digest}","size":2},"layers":[]}`,

@@ -27,12 +27,14 @@ import {
   registryKey,
   RegistryTomlError,
 } from '../../../src/credentials/sources/registry-toml.ts';
-import { words, type FuzzTarget } from './target.ts';
+import { words } from './inputs.ts';
+import type { FuzzTarget } from './target.ts';
 
 const versions = ['1.6.36', '1.7.24', '2.0.0', undefined];
 
 export const hostsToml: FuzzTarget = {
   name: 'hosts.toml',
+  share: 4,
   examples: [
     'server = "https://registry-1.docker.io"\n\n[host."https://mirror.corp:5000/v2/hub"]\n  capabilities = ["pull", "resolve"]\n  ca = ["/etc/ca.pem", "b.pem"]\n  client = [["c.pem", "c.key"], "d.pem"]\n  skip_verify = true\n  override_path = true\n  dial_timeout = "3s"\n  [host."https://mirror.corp:5000/v2/hub".header]\n    x-one = "1"\n    x-two = ["2", "3"]\n',
     '[host."http://[::1]:5000"]\n[host.mirror]\n[host."other".header]\nx = "y"\n',
@@ -51,6 +53,7 @@ export const hostsToml: FuzzTarget = {
 
 export const configToml: FuzzTarget = {
   name: 'config.toml',
+  share: 4,
   examples: [
     'version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n[plugins."io.containerd.grpc.v1.cri".registry]\n  config_path = "/etc/containerd/certs.d:/etc/docker/certs.d"\n',
     'version = 3\n[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/etc/containerd/certs.d"\n[plugins."io.containerd.cri.v1.images"]\nuse_local_image_pull = true\n',
@@ -81,6 +84,7 @@ export const configToml: FuzzTarget = {
 function dockerConfigIn(format: DockerConfigFormat, examples: readonly string[]): FuzzTarget {
   return {
     name: format,
+    share: 4,
     examples,
     words: words('{ } "auths": "gcr.io": "AUTH": "auth":"dTpw" "auth":"x" null , [ ] " \\ 1'),
     feed: (input) => {
@@ -115,6 +119,7 @@ export const registryToml: FuzzTarget = {
 
 export const registryTomlNames: FuzzTarget = {
   name: 'names of registry TOML files',
+  share: 20,
   examples: ['docker.io.toml', 'registry.corp_5000_.toml', '*.corp.example.toml', '[::1]:5000.toml'],
   words: ['.', '_', ':', '*', '/', '?', '%41', '@', 'a', '5000', 'https://'],
   feed: (input) => registryKey(input.toString('utf8')),
@@ -136,6 +141,7 @@ export const pluginOutput: FuzzTarget = {
 
 export const providerConfig: FuzzTarget = {
   name: 'CredentialProviderConfig',
+  share: 1,
   examples: [
     'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: ["*.dkr.ecr.*.amazonaws.com", \'public.ecr.aws\']\n  defaultCacheDuration: 12h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [get-credentials]\n  env:\n    - name: AWS_PROFILE\n      value: x\n  tokenAttributes:\n    serviceAccountTokenAudience: a\n    cacheType: Token\n    requireServiceAccount: true\n    requiredServiceAccountAnnotationKeys: [a/b]\n',
     '{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"CredentialProviderConfig","providers":[{"name":"p","matchImages":["a.io:443/x"],"defaultCacheDuration":"1.5h","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1"}]}',

@@ -1,4 +1,4 @@
-/** Every target is fed a few hundred inputs with each run of the tests, and understands its own examples. */
+/** Every target is fed some hundred inputs with a fixed seed in each run of the tests, and reads its own examples. */
 import t from 'tap';
 import { assertFuzz, feed, FuzzFinding, type FuzzTarget } from './target.ts';
 import { targets } from './targets.ts';

@@ -1,7 +1,22 @@
-/** Every target, in the order in which `npm run fuzz` takes them. */
+/** Every target of `npm run fuzz`. */
 import { clusterTargets } from './cluster.ts';
+import { documentTargets } from './documents.ts';
+import { kubernetesTargets } from './kubernetes.ts';
 import { networkTargets } from './network.ts';
 import { nodeFileTargets } from './node-files.ts';
+import { objectTargets } from './objects.ts';
 import type { FuzzTarget } from './target.ts';
+import { textTargets } from './texts.ts';
 
-export const targets: readonly FuzzTarget[] = [...nodeFileTargets, ...networkTargets, ...clusterTargets];
+/** Parsers. */
+export const parserTargets: readonly FuzzTarget[] = [
+  ...nodeFileTargets,
+  ...networkTargets,
+  ...clusterTargets,
+  ...kubernetesTargets,
+  ...objectTargets,
+  ...documentTargets,
+  ...textTargets,
+];
+
+export const targets: readonly FuzzTarget[] = parserTargets;

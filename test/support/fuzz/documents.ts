@@ -1,0 +1,120 @@
+/** Documents that people write: manifests, other programs' configuration, this program's configuration. */
+import { isDeepStrictEqual } from 'node:util';
+import { noe } from '../../../cmd/config/noe.ts';
+import {
+  archawareController,
+  multiarchTuningOperator,
+  tolerable,
+} from '../../../cmd/config/other-programs.ts';
+import { sortObjects } from '../../../cmd/explain/input.ts';
+import { parseObjects } from '../../../cmd/objects/documents.ts';
+import { UsageError } from '../../../cmd/program/subcommand.ts';
+import { isObject } from '../../../src/webhook/validate-pod.ts';
+import {
+  parseWebhooks,
+  webhookNamesOf,
+} from '../../../src/controller/webhook-configuration/webhooks-file.ts';
+import { environmentLayer, fileLayer, flagLayer } from '../../../src/policy/configuration/layer.ts';
+import { formatKey, formatToml } from '../../../src/policy/configuration/toml.ts';
+import { settings } from '../../../src/policy/settings/all.ts';
+import { written, type Settings } from '../../../src/policy/settings/setting.ts';
+import { words } from './inputs.ts';
+import { must, type FuzzTarget } from './target.ts';
+
+const table: Settings = settings;
+
+const origins = [noe, multiarchTuningOperator, archawareController, tolerable];
+
+export const manifestFiles: FuzzTarget = {
+  name: 'manifest files',
+  share: 1,
+  examples: [
+    'apiVersion: v1\nkind: List\nitems:\n- apiVersion: apps/v1\n  kind: Deployment\n  metadata: {name: web, namespace: shop}\n  spec:\n    template:\n      spec:\n        containers:\n        - {name: a, image: nginx}\n---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: regcred\ntype: kubernetes.io/dockerconfigjson\nstringData:\n  .dockerconfigjson: "{}"\n',
+    'kind: Namespace\nmetadata:\n  name: shop\n  labels: &l {a: b}\n  annotations:\n    <<: *l\n---\nkind: Pod\nspec:\n  containers: []\n',
+    '{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"nginx"}]}},{"kind":"ServiceAccount","imagePullSecrets":[{"name":"r"}]}]}',
+    '{"kind":"Deployment","spec":{"template":{"spec":{"containers":[{"image":"ghcr.io/adevinta/noe:1","command":["noe"],"args":["-preferred-arch=amd64","--schedulable-archs","amd64,arm64"]}]}}}}',
+  ],
+  words: words('| > &a *a { } [ ] " # kind: items: null', '- ', ': ', '\n', '  ', '---\n', '<<: *m'),
+  feed: (input) => {
+    const objects = parseObjects({ file: 'a.yaml', text: input.toString('utf8') });
+    const converted = objects.flatMap(({ value }) =>
+      isObject(value)
+        ? origins.filter((each) => each.recognizes(value)).map((each) => each.convert(value))
+        : [],
+    );
+    const { subjects, skipped } = sortObjects(objects, 'default');
+    return [converted, subjects.length, skipped];
+  },
+  expected: [UsageError],
+};
+
+export const webhooksFiles: FuzzTarget = {
+  name: 'webhooks files',
+  share: 1,
+  examples: [
+    'webhooks:\n- name: pods.archwright.example\n  clientConfig:\n    service: {namespace: archwright, name: archwright, path: /mutate, port: 443}\n  rules:\n  - operations: [CREATE]\n    apiGroups: [""]\n- name: b\n  clientConfig: {url: "https://[::1]:8443/mutate"}\n',
+  ],
+  words: words('| &a *a { } [ ] null name: url: https:// service:', '- ', ': ', '\n', '  '),
+  feed: (input) => {
+    try {
+      return webhookNamesOf(parseWebhooks(input.toString('utf8'), 'webhooks.yaml'));
+    } catch (error) {
+      // Its class is not exported: nothing handles it but the start of the controller.
+      if (error instanceof Error && error.name === 'WebhooksFileError') return undefined;
+      throw error;
+    }
+  },
+  expected: [],
+};
+
+export const configuration: FuzzTarget = {
+  name: 'configuration',
+  share: 4,
+  examples: [
+    'schedulableArchitectures = ["amd64"]\n[architectures.arm64]\ntaintsToTolerate = [{ key = "arch", effect = "NoSchedule" }]\n[[imageOverrides]]\nmatch = "a"\narchitectures = ["arm64"]\n',
+    'logLevel = "debug"\nlisten = ":8443"\ninlineBudget = "2s"\nmemoryBytes = "64Mi"\nagents = ["dns:agents:9443"]\n[proxies]\n"docker.io" = "proxy.corp"\n',
+  ],
+  words: words('[ ] [[ ]] " \' = { } 0x 1_000 inf 1979-05-27 listen', '\n', ' = '),
+  feed: (input) => {
+    const { values, problems } = fileLayer(table, 'archwright.toml', input.toString('utf8'));
+    for (const [key, { value }] of values) {
+      const setting = table[key];
+      const toml = setting && written(setting, value);
+      if (toml === undefined) continue;
+      const text = `${key.split('.').map(formatKey).join('.')} = ${formatToml(toml)}\n`;
+      const again = fileLayer(table, 'archwright.toml', text);
+      must(isDeepStrictEqual(again.values.get(key)?.value, value), `another value when read again: ${text}`);
+    }
+    return problems;
+  },
+  expected: [],
+};
+
+export const variables: FuzzTarget = {
+  name: 'variables and flags',
+  share: 1,
+  examples: [
+    'listen\n:8443',
+    'imageOverrides\n[{ match = "a", architectures = ["arm64"] }]',
+    'preferredArchitectures\narm64=80,amd64=20',
+    'inlineBudget\n2s',
+    'taintsToTolerate\n{ key = "a" }',
+  ],
+  words: [...Object.keys(table), ...words('= , { } [ ] " true 2s -1 64Mi', '\n', ' ')],
+  feed: (input) => {
+    const [key = '', text = ''] = input.toString('utf8').split('\n', 2);
+    const name = `ARCHWRIGHT_${key.toUpperCase()}`;
+    // Only known flags get there.
+    const flags = Object.hasOwn(table, key) ? { [key]: text } : {};
+    const layers = [environmentLayer(table, { [name]: text }), flagLayer(table, flags)];
+    return layers.map(({ problems }) => problems);
+  },
+  expected: [],
+};
+
+export const documentTargets: readonly FuzzTarget[] = [
+  manifestFiles,
+  webhooksFiles,
+  configuration,
+  variables,
+];

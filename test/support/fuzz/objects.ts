@@ -1,0 +1,137 @@
+/** Objects and texts in objects that people write: records, notes, selectors, custom resources, logs. */
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
+import { isExecFormatError } from '../../../src/controller/exec-format/suspects.ts';
+import { Causes } from '../../../src/controller/misplaced/causes.ts';
+import { formatBroken, keyOfBroken, parseBroken } from '../../../src/images/sources/broken-images.ts';
+import { recordedImages, recordedIn, recordedOutcome } from '../../../src/placement/record/read.ts';
+import { parseWeights } from '../../../src/placement/rules/preferred.ts';
+import { readSelector, selects } from '../../../src/policy/effective/label-selector.ts';
+import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/read.ts';
+import { defaultPolicy } from '../placement-input.ts';
+import { object, parsed, words } from './inputs.ts';
+import { must, type FuzzTarget } from './target.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+const signal = new AbortController().signal;
+
+export const records: FuzzTarget = {
+  name: 'decision records',
+  examples: [
+    '{"v":1,"outcome":"placed","architectures":["amd64","arm64"],"imagesKey":"k","images":[["nginx","amd64"]],"added":{"terms":[[["kubernetes.io/arch",["amd64","arm64"]]]],"match":[["zone",["a"]]],"excludedNodes":["n1"],"lookalikes":[],"made":true,"preferred":[["arm64",80]],"tolerations":[{"key":"arch","operator":"Exists"}],"pinned":"arm64"}}',
+  ],
+  words: words('{ } [ ] , null "v":1 "added": "terms": "arm64" 1e999 __proto__'),
+  feed: (input) => {
+    const annotations = { 'arch.example/decision': input.toString('utf8') };
+    const pod: Pod = { metadata: { name: 'a', annotations }, spec: { containers: [] } };
+    for (const waiting of [true, false]) {
+      const found = recordedIn({ pod, policy: defaultPolicy, waiting });
+      must((found?.architectures?.length ?? 0) <= 16, 'more architectures than a record may have');
+    }
+    recordedOutcome(pod);
+    return recordedImages(pod);
+  },
+  expected: [],
+};
+
+export const weights: FuzzTarget = {
+  name: 'preferred weights',
+  share: 20,
+  examples: ['arm64=80,amd64=20', ' arm64 = 1 '],
+  words: words('arm64 amd64 = , 100 0 101 -1', ' '),
+  feed: (input) => {
+    const found = parseWeights(input.toString('utf8'));
+    const text = found?.map(({ architecture, weight }) => `${architecture}=${weight}`).join(',');
+    if (text !== undefined)
+      must(JSON.stringify(parseWeights(text)) === JSON.stringify(found), 'other weights when read again');
+    return found;
+  },
+  expected: [],
+};
+
+export const brokenNotes: FuzzTarget = {
+  name: 'notes of broken images',
+  examples: [
+    `{"sha256-${'a'.repeat(64)}.arm64":"{\\"image\\":\\"nginx\\",\\"namespaces\\":[\\"shop\\"],\\"until\\":\\"2026-11-21T10:00:00.000Z\\"}"}`,
+  ],
+  words: words('{ } , null "until": "namespaces": \\"image\\": 275760-09-13 .arm64 sha256-'),
+  feed: (input) => {
+    const notes = parseBroken(object(input));
+    for (const note of notes) {
+      const key = keyOfBroken(note.digest, note.architecture);
+      must(key !== undefined, 'a note without a key');
+      const [again] = parseBroken({ [key ?? '']: formatBroken(note) });
+      must(again?.until === note.until && again.digest === note.digest, 'another note when read again');
+    }
+    return notes;
+  },
+  expected: [SyntaxError],
+};
+
+export const evictionNotes: FuzzTarget = {
+  name: 'notes of evictions',
+  examples: [`{"${'0'.repeat(32)}":"2026-11-21T10:00:00.000Z","x":""}`],
+  words: words('{ } , null "2026" "+275760-09-13T00:00:00.000Z" 0123456789abcdef'),
+  feed: async (input) => {
+    const data = object(input);
+    if (Object.values(data).some((value) => typeof value !== 'string')) throw new SyntaxError('no texts');
+    const client = {
+      get: () => Promise.resolve({ metadata: { resourceVersion: '1' }, data }),
+      patch: () => Promise.resolve({}),
+    } as unknown as KubeClient;
+    const causes = new Causes({ client, namespace: 'a', name: 'b' });
+    const cause = { uid: 'u', digests: [digest], architecture: 'arm64' };
+    await causes.since(cause, signal);
+    await causes.add(cause, 1_000_000, signal);
+    must((await causes.since(cause, signal)) === 1_000_000, 'a note that is not found again');
+  },
+  expected: [SyntaxError],
+};
+
+export const selectors: FuzzTarget = {
+  name: 'label selectors',
+  examples: [
+    '{"matchLabels":{"app":"web","a.b/c":""},"matchExpressions":[{"key":"zone","operator":"In","values":["a","b"]},{"key":"x","operator":"DoesNotExist"}]}',
+  ],
+  words: words('{ } [ ] , null "matchLabels": "operator": "NotIn" "values":[] "key":'),
+  feed: (input) => {
+    const problems: string[] = [];
+    const selector = readSelector(parsed(input), 'spec.labelSelector', problems);
+    selects(selector, { app: 'web', zone: 'a' });
+    return [selector, problems];
+  },
+  expected: [SyntaxError],
+};
+
+export const customResources: FuzzTarget = {
+  name: 'custom resources',
+  examples: [
+    '{"apiVersion":"arch.example/v1","kind":"ClusterPodPlacementConfig","metadata":{"name":"cluster"},"spec":{"logVerbosity":"Normal","namespaceSelector":{"matchLabels":{"a":"b"}},"fallbackArchitecture":"amd64","plugins":{"nodeAffinityScoring":{"enabled":true,"platforms":[{"architecture":"arm64","weight":50}]},"execFormatErrorMonitor":{"enabled":true}}}}',
+    '{"kind":"PodPlacementConfig","metadata":{"name":"p","namespace":"shop","creationTimestamp":"2026-11-21T10:00:00Z"},"spec":{"priority":3,"labelSelector":{"matchExpressions":[]},"architectures":["amd64","arm64"],"onUnknownImage":"allow","onNoCommonArchitecture":"deny"}}',
+  ],
+  words: words('{ } [ ] , null "spec": "plugins": "platforms": -1 256 "enabled":1'),
+  feed: (input) => {
+    const value = object(input) as KubeObject;
+    return [readClusterConfig(value), readPodConfig(value)];
+  },
+  expected: [SyntaxError],
+};
+
+export const execFormatLogs: FuzzTarget = {
+  name: 'logs of crashing containers',
+  share: 20,
+  examples: ['exec /app: exec format error\n', 'exec /usr/bin/app: exec format error'],
+  words: words('exec /app : format error', 'exec ', ': exec format error', '\n', ' '),
+  feed: (input) => void isExecFormatError(input.toString('utf8')),
+  expected: [],
+};
+
+export const objectTargets: readonly FuzzTarget[] = [
+  records,
+  weights,
+  brokenNotes,
+  evictionNotes,
+  selectors,
+  customResources,
+  execFormatLogs,
+];
