@@ -86,10 +86,10 @@ export function describeAttempts(results: readonly ImageFacts[], trace: TracingI
   return scrub(images.map((facts) => describeImage(facts, trace.attempts(facts.image))).join(''));
 }
 
-function describeImage({ image, source }: ImageFacts, attempts: readonly Attempt[]): string {
+function describeImage({ image, source, error }: ImageFacts, attempts: readonly Attempt[]): string {
   const title = `\n${printable(image, maxTextBytes)}\n`;
   if (attempts.length > 0) return title + table(attempts.map(attemptRow), '  ');
-  return `${title}  no request${source === 'override' ? ': imageOverrides applies' : ''}\n`;
+  return `${title}  no request${source === 'override' && !error ? ': imageOverrides applies' : ''}\n`;
 }
 
 function attemptRow(attempt: Attempt): readonly string[] {

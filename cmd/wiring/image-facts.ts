@@ -7,7 +7,8 @@ import { FactsFile } from '../../src/images/memory/disk.ts';
 import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createFactsMetrics } from '../../src/images/memory/metrics.ts';
-import { compileOverrides } from '../../src/images/sources/overrides.ts';
+import { compileRegistryRules } from '../../src/images/sources/registry-rules.ts';
+import { compileOverrides, type Overrides } from '../../src/images/sources/overrides.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
@@ -36,7 +37,11 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
   const { cacheSize, inspectTimeout } = configuration();
   const file =
     stateDir === undefined ? undefined : new FactsFile({ path: join(stateDir, 'image-facts.ndjson'), log });
-  const overrides = derived(configuration, (from) => compileOverrides(from.imageOverrides, systemClock));
+  const overrides = derived(configuration, (from) => {
+    const own = compileOverrides(from.imageOverrides, systemClock);
+    const refused = compileRegistryRules(from, systemClock);
+    return { find: (...image: Parameters<Overrides['find']>) => own.find(...image) ?? refused(...image) };
+  });
   const memory = new FactsMemory({
     source: inspector,
     log,
@@ -44,7 +49,7 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
     overrides: {
       find: (image, reference) => overrides().find(image, reference),
       get version() {
-        return overrides().version;
+        return overrides();
       },
     },
     tagsAnswerForDigests: !isFleet,

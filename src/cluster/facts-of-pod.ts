@@ -91,7 +91,8 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
         continue;
       }
       const facts = memory.recall(request);
-      if (facts && (facts.error === undefined || !mayHaveSecrets)) found.set(use.image, facts);
+      if (facts && (facts.error === undefined || facts.source === 'override' || !mayHaveSecrets))
+        found.set(use.image, facts);
       else missing.push({ request, failure: facts });
     }
     if (missing.length === 0) return withoutBroken(found, wanted.namespace);

@@ -38,6 +38,7 @@ values: of a pool of nodes, above those of the release.
 {{- $root := .root -}}
 {{- $name := include "archwright.fullname" $root -}}
 {{- $defaults := dict
+  "allowLoopbackRegistries" false
   "caSecret" (printf "%s-ca" $name)
   "webhookTlsSecret" (printf "%s-webhook-tls" $name)
   "webhookPathSecret" (printf "%s-webhook-path" $name)

@@ -33,6 +33,7 @@ export const setByChart: ReadonlySet<string> = new Set([
 /** What the chart has as a default in place of the program's, in words. */
 const chartDefaults: Readonly<Record<string, string>> = {
   agentTlsSecret: '`<fullname>-agent-tls`',
+  allowLoopbackRegistries: '`false`',
   brokenImagesName: '`<fullname>-broken-images`',
   movedPodsName: '`<fullname>-moved-pods`',
   caSecret: '`<fullname>-ca`',
@@ -86,6 +87,9 @@ export function settingsFile(): string {
 /** Sound values that no rule gives. */
 const examples: Readonly<Record<string, TomlValue>> = {
   agentNodes: 2,
+  allowLoopbackRegistries: true,
+  allowedRegistries: ['docker.io/library/*', 'registry.example.com/**'],
+  deniedRegistries: ['quay.io/untrusted/**'],
   architectures: { arm64: { taintsToTolerate: [{ key: 'arch', value: 'arm64', effect: 'NoSchedule' }] } },
   brokenImagesName: 'broken-images',
   cacheSize: '128Mi',

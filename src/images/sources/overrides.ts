@@ -121,7 +121,8 @@ function withDomain(repository: string): string {
   return /[.:*A-Z]/.test(head) || head === 'localhost' ? repository : `${defaultDomain}/${repository}`;
 }
 
-function glob(pattern: string): RegExp {
+/** `*` stands for any characters but `/`, `**` for any characters; everything else is literal. */
+export function glob(pattern: string): RegExp {
   const source = pattern
     .split(/(\*+)/)
     .map((part) => (part.startsWith('*') ? (part.length > 1 ? '.*' : '[^/]*') : escape(part)))

@@ -2,7 +2,7 @@
  * Unknown images: not inspected yet, or an inspection that failed. The architectures that the known images share are an upper
  * bound and required even so. Then by policy:
  * - `gate`: the scheduling gate holds the pod until its images are known. A template is never gated. If all unknown images are
- *   `not-an-image`, waiting is pointless: the fallback applies at once, and the node reports the error.
+ *   `not-an-image` or refused by the configuration, waiting is pointless: the fallback applies at once, and the node reports the error.
  * - `fallback`: the fallback architecture, if the bound and the schedulable architectures have it; else the bound.
  * - `allow`: only the bound.
  * - `deny`: refused; the message names each unknown image and its error.
@@ -68,9 +68,11 @@ export function unknownImage(
     : draft('allowed-unknown', bound, 'unknown-image-allow', why, { warnings });
 }
 
-/** `not-an-image` is final: the content of a digest never changes. */
+/** `not-an-image` is final: the content of a digest never changes. So is a refusal by the configuration. */
 function mayBeKnown(images: readonly ImageVerdict[]): boolean {
-  return images.some((image) => isUnknown(image) && image.unknown !== 'not-an-image');
+  return images.some(
+    (image) => isUnknown(image) && image.unknown !== 'not-an-image' && image.facts?.source !== 'override',
+  );
 }
 
 function fallbackWithin(policy: Policy, bound: readonly string[] | undefined): readonly string[] | undefined {

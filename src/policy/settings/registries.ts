@@ -1,14 +1,33 @@
 /** Settings of where registries are reached, and with which credentials. */
 import { defaultPerHost } from '../../async/semaphore.ts';
-import { registryHost, registryPattern, registryProxy } from '../value-kinds/addresses.ts';
-import { duration, integer, listOf, text } from '../value-kinds/plain.ts';
+import { registryGlob, registryHost, registryPattern, registryProxy } from '../value-kinds/addresses.ts';
+import { duration, flag, integer, listOf, text } from '../value-kinds/plain.ts';
 import { settingsOf } from './setting.ts';
 
 const registries = settingsOf('webhook', 'agent', 'inspect', 'explain');
+const lookups = settingsOf('webhook', 'agent', 'controller', 'inspect', 'explain');
 const node = settingsOf('agent', 'inspect', 'explain');
 const pullSecrets = settingsOf('webhook', 'controller');
 
 export const registrySettings = {
+  allowedRegistries: lookups.live(listOf(registryGlob), {
+    default: [],
+    help:
+      'Registries, or repositories in them, whose images are inspected, such as `ghcr.io/team/**`. `*` matches ' +
+      'anything but `/`, `**` anything. Images of others are unknown images. Empty: all.',
+  }),
+  deniedRegistries: lookups.live(listOf(registryGlob), {
+    default: [],
+    help:
+      'Registries, or repositories in them, whose images are never inspected. They win over ' +
+      '`allowedRegistries`. A host without a port means every port.',
+  }),
+  allowLoopbackRegistries: lookups.live(flag, {
+    default: true,
+    help:
+      'Whether images of registries on the same machine are inspected, such as `localhost:5000/app`. In a cluster, ' +
+      'that is any local service of the node; the chart sets it to false.',
+  }),
   hostRoot: node.atStart(text('directory'), {
     default: '/',
     help: 'Directory with the files of the node; `/host` if a container mounts them there.',

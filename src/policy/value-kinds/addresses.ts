@@ -16,6 +16,8 @@ const host = new RegExp(String.raw`^(?:(${name})|\[([0-9A-Fa-f:.]+)\])(?::(\d{1,
 const maxPort = 65_535;
 /** DNS allows no longer name. */
 const maxName = 253;
+/** A host with its port, and a path of 255 characters. */
+const maxGlob = 520;
 
 /** Whether a text is a host name, IPv4 address or bracketed IPv6 address, with or without a port. */
 function isHost(value: string, port: 'must' | 'may'): boolean {
@@ -49,6 +51,17 @@ export const registryPattern = text('registry pattern', (value) => {
   return isHost(authority.replaceAll('*', 'x'), 'may') && isPath(path)
     ? undefined
     : `must be a registry's host such as *.corp.example.com, not ${shown(value)}`;
+});
+
+/** More stars could take long to match against a name made for it. */
+const maxStars = 4;
+
+/** A glob over `host[:port]/path` of repositories. */
+export const registryGlob = text('registry glob', (value) => {
+  const isGlob = /^[-A-Za-z0-9._:*[\]]+(?:\/[-a-z0-9._*]+)*$/.test(value) && value.length <= maxGlob;
+  return isGlob && (value.match(/\*+/g) ?? []).length <= maxStars
+    ? undefined
+    : `must be a host and a path such as ghcr.io/team/** with at most ${maxStars} stars, not ${shown(value)}`;
 });
 
 const agentForms = 'https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE/SERVICE';

@@ -18,6 +18,7 @@ const known: Known = {
   a: 'amd64 arm64',
   broken: failed('unauthorized', 'registry.example said 401'),
   chart: failed('not-an-image', 'this is an artifact'),
+  refused: { ...failed('forbidden', 'not inspected'), source: 'override' },
 };
 
 const fallbackTo = (fallbackArchitecture: string): Partial<Policy> => ({
@@ -76,6 +77,12 @@ const cases: Readonly<Record<string, Case>> = {
     images: 'chart x',
     decided: 'gated',
     warned: /image chart: not-an-image/u,
+  },
+  'gate where the configuration refuses the image: the fallback at once': {
+    images: 'refused',
+    policy: { fallbackArchitecture: 's390x' },
+    decided: 'fallback s390x',
+    warned: /image refused: forbidden: not inspected/u,
   },
   'deny what can never be known': { images: 'chart', policy: { onUnknownImage: 'deny' }, decided: 'denied' },
   'allow what can never be known': {

@@ -1,0 +1,76 @@
+/**
+ * Which registries may be asked at all: `allowedRegistries`, `deniedRegistries`, `allowLoopbackRegistries`. The rules are checked
+ * before any request and before any Secret is read. A refusal is the same whatever the registry would answer.
+ *
+ * A glob is matched with the normalized repository, `domain/path`: `*` stands for any characters but `/`, `**` for any
+ * characters. A glob without a path means every repository. Hosts are compared in lower case.
+ */
+import { namesLoopback } from '../../http/reach/reach.ts';
+import type { Clock } from '../../async/clock.ts';
+import { failedFacts } from '../facts/facts.ts';
+import { defaultFreshness, freshUntil } from '../memory/freshness.ts';
+import type { Reference } from '../references/reference.ts';
+import { glob, type Overrides } from './overrides.ts';
+
+export interface RegistryRulesOptions {
+  /** Empty: every registry. */
+  readonly allowedRegistries: readonly string[];
+  readonly deniedRegistries: readonly string[];
+  readonly allowLoopbackRegistries: boolean;
+}
+
+/**
+ * The globs were checked when the settings were read.
+ * @returns the facts of an image that may not be looked up, as an override; `undefined` if it may
+ */
+export function compileRegistryRules(options: RegistryRulesOptions, clock: Clock): Overrides['find'] {
+  const { allowedRegistries, deniedRegistries, allowLoopbackRegistries } = options;
+  const allowed = allowedRegistries.map(compile);
+  const denied = deniedRegistries.map(compile);
+
+  function reason({ domain, path }: Reference): string | undefined {
+    const host = domain.toLowerCase();
+    if (!allowLoopbackRegistries && isLoopback(host)) {
+      return 'the image names a registry of the node itself, and allowLoopbackRegistries is false';
+    }
+    // Another spelling of a host must not lead around a denial, but is no reason to allow it.
+    const spellings = [host, canonical(host)].flatMap((each) => [each, withoutPort(each)]);
+    if (spellings.some((each) => denied.some((pattern) => pattern.test(`${each}/${path}`)))) {
+      return 'the image is in deniedRegistries';
+    }
+    if (allowed.length > 0 && !allowed.some((pattern) => pattern.test(`${host}/${path}`))) {
+      return 'the image is not in allowedRegistries';
+    }
+    return undefined;
+  }
+
+  return (image, reference) => {
+    const found = reason(reference);
+    if (found === undefined) return undefined;
+    const error = { code: 'forbidden', message: `not inspected: ${found}` } as const;
+    return failedFacts(image, error, freshUntil(clock.now(), true, defaultFreshness), { source: 'override' });
+  };
+}
+
+function compile(pattern: string): RegExp {
+  const slash = pattern.indexOf('/');
+  const host = slash < 0 ? pattern : pattern.slice(0, slash);
+  return glob(host.toLowerCase() + (slash < 0 ? '/**' : pattern.slice(slash)));
+}
+
+/** Any spelling of a loopback address, and names that resolve to one everywhere (RFC 6761, section 6.3). */
+function isLoopback(host: string): boolean {
+  return (
+    /(^|\.)localhost(:\d*)?$/.test(host) ||
+    (URL.canParse(`https://${host}`) && namesLoopback(`https://${host}`))
+  );
+}
+
+/** The host as it is dialed: `0x0a.1` is `10.0.0.1`. */
+function canonical(host: string): string {
+  return URL.parse(`https://${host}`)?.host ?? host;
+}
+
+function withoutPort(host: string): string {
+  return host.replace(/:\d*$/, '');
+}

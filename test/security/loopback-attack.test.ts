@@ -1,0 +1,129 @@
+/** Attack: an image at a port of the node, to learn from the error text or the time whether something listens there. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import t from 'tap';
+import { openMemory } from '../../cmd/wiring/image-facts.ts';
+import { openInspection } from '../../cmd/wiring/inspection.ts';
+import { systemClock } from '../../src/async/clock.ts';
+import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
+import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { bindCounters } from '../../src/webhook/metrics.ts';
+import { silentLog } from '../fleet/support.ts';
+import { run } from '../cmd/run.ts';
+
+const spellings = [
+  'localhost',
+  'LOCALHOST',
+  '127.0.0.1',
+  '127.8.9.1',
+  '127.1',
+  '127.0.1',
+  '2130706433',
+  '0x7f.1',
+  '0x7f000001',
+  '0X7F.0.0.1',
+  '0177.1',
+  '0177.0.0.01',
+  '017700000001',
+  '[::1]',
+  '[0:0:0:0:0:0:0:1]',
+  '[::ffff:7f00:1]',
+  '[0:0:0:0:0:ffff:7f00:1]',
+  '[64:ff9b::7f00:1]',
+  'app.localhost',
+];
+
+t.test('in a cluster, no spelling of loopback tells an open port from a closed one', async (t) => {
+  const listener = createServer();
+  let connections = 0;
+  listener.on('connection', (socket) => {
+    connections += 1;
+    socket.destroy();
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  t.teardown(() => listener.close());
+  const address = listener.address();
+  const open = typeof address === 'object' ? address?.port : undefined;
+
+  const configuration = (): Configuration => ({ ...defaultConfiguration(), allowLoopbackRegistries: false });
+  const metrics = createMetrics();
+  const inspection = await openInspection({
+    configuration,
+    dockerConfigs: 'none',
+    env: {},
+    log: silentLog,
+  });
+  t.teardown(() => inspection.close());
+  const memory = await openMemory({
+    configuration,
+    inspector: inspection.inspector,
+    log: silentLog,
+    metrics,
+  });
+  t.teardown(() => memory.close());
+  const secretsRead: unknown[] = [];
+  const factsOfPod = createFactsOfPod({
+    memory,
+    pullSecrets: {
+      mayHave: () => true,
+      source: (...wanted) => {
+        secretsRead.push(wanted);
+        return Promise.reject(new Error('no Secret is read'));
+      },
+    },
+    counters: bindCounters(metrics),
+    clock: systemClock,
+    log: silentLog,
+  });
+  const images = spellings.flatMap((host) => [`${host}:${open}/app`, `${host}:1/app`, `${host}:80/app:v1`]);
+  const found = factsOfPod({
+    uses: images.map((image) => ({ image, usedBy: ['c'], pullPolicy: 'Always', volumeOnly: false })),
+    namespace: 'tenant',
+    pullSecrets: { names: ['regcred'] },
+    serviceAccount: undefined,
+    budgetMs: 5000,
+  });
+  t.notOk(found instanceof Promise, 'nothing is waited for');
+  const facts = await found;
+  for (const image of images) {
+    t.match(
+      facts.get(image)?.error,
+      {
+        code: 'forbidden',
+        message:
+          'not inspected: the image names a registry of the node itself, and allowLoopbackRegistries is false',
+      },
+      image,
+    );
+  }
+  t.same(secretsRead, []);
+  t.equal(connections, 0);
+});
+
+t.test('denied registries get no request', async (t) => {
+  const listener = createServer();
+  let connections = 0;
+  listener.on('connection', (socket) => {
+    connections += 1;
+    socket.destroy();
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  t.teardown(() => listener.close());
+  const address = listener.address();
+  const host = `127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  for (const [flag, reason] of [
+    [`--denied-registries=${host}`, 'is in deniedRegistries'],
+    ['--allowed-registries=docker.io/library/*', 'is not in allowedRegistries'],
+    ['--no-allow-loopback-registries', 'allowLoopbackRegistries is false'],
+  ] as const) {
+    const { code, out } = await run(['inspect', flag, `${host}/team/app:v1`]);
+    t.equal(code, 1);
+    t.match(out, reason);
+  }
+  t.equal(connections, 0);
+  await run(['inspect', `${host}/team/app:v1`]);
+  t.ok(connections > 0, 'without the rules it is asked');
+});
