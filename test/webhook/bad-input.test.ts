@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { connect } from 'node:tls';
 import { maxReviewBytes } from '../../src/webhook/app.ts';
-import { maxValues } from '../../src/webhook/review.ts';
+import { maxValues, parsedBytes } from '../../src/webhook/review.ts';
 import { send, until } from '../serving/support.ts';
 import { requiring } from '../support/placement-input.ts';
 import { ca, podOf, readAnswer, review, scripted, serve, uid } from './support.ts';
@@ -98,6 +98,14 @@ test('more values than a pod can have get 413 before they are parsed', async (t)
   t.equal((await post(many(maxValues - 100))).status, 200);
   const text = valid.replace('"dryRun"', `"x":"${'{,[\\\\\\"'.repeat(200_000)}","dryRun"`);
   t.equal((await post(text)).status, 200, 'what is inside of texts does not count');
+});
+
+test('keys count towards the memory of a review', async (t) => {
+  const bytesOf = (text: string): number => parsedBytes(Buffer.from(text));
+  const padding = `"${'x'.repeat(64 * 1024)}"`;
+  t.equal(bytesOf(`[${padding},1,2]`), 4 * 64);
+  t.equal(bytesOf(`[${padding},{"a":1,"b":2}]`), 4 * 64 + 64 + 2 * 96);
+  t.equal(bytesOf(`["a:b:c",${padding}]`), 3 * 64);
 });
 
 test('a body that stops coming gets 408, and the connection ends', async (t) => {

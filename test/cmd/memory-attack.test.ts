@@ -1,0 +1,210 @@
+/**
+ * Memory of the real webhook and agent under attack, one attack on top of the other: resident memory stays below the chart's limits, and a
+ * good pod is still answered. The processes run the bundle that the image ships.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import t, { type Test } from 'tap';
+import { parse } from 'yaml';
+import { parseQuantity } from '../../src/names/quantity.ts';
+import { maxReviewBytes } from '../../src/webhook/app.ts';
+import { clientTls } from '../daemon/support.ts';
+import { createPki } from '../fleet/support.ts';
+import { send, tlsDirectory, until } from '../serving/support.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { ca as webhookCa, podOf, readAnswer, review, serverPair } from '../webhook/support.ts';
+import { childEnv, directory, registry } from './world.ts';
+
+const MiB = 1024 * 1024;
+/**
+ * The heap that Node chooses in a container with less than 512 MiB (`v8.getHeapStatistics().heap_size_limit` is 259 MiB in a cgroup with 256 and
+ * with 384). Without a limit, it takes 64 MiB for each of the three young spaces.
+ */
+const nodeOptions = '--max-old-space-size=256 --max-semi-space-size=1';
+const token = 'T'.repeat(43);
+/** A start takes a second, and a minute was measured on two cores with many other tests. */
+const patienceMs = 120_000;
+
+const values = parse(readFileSync('charts/archwright/values.yaml', 'utf8')) as Readonly<
+  Record<'webhook' | 'agent', { readonly resources: { readonly limits: { readonly memory: string } } }>
+>;
+const limitOf = (part: 'webhook' | 'agent'): number =>
+  parseQuantity(values[part].resources.limits.memory) ?? 0;
+
+const bundle = mkdtempSync(join(tmpdir(), 'archwright-bundle-'));
+process.on('exit', () => rmSync(bundle, { recursive: true, force: true }));
+
+/** The program of the image, made by the first test. */
+function bundled(): string {
+  const entry = join(bundle, 'archwright.mjs');
+  if (!existsSync(entry)) execFileSync(process.execPath, ['scripts/bundle.ts', bundle], { stdio: 'pipe' });
+  return entry;
+}
+
+interface Program {
+  readonly address: string;
+  readonly limit: number;
+  /** The most resident memory so far, in bytes. */
+  readonly mostBytes: () => number;
+}
+
+/** Starts a part as the chart does. */
+async function start(
+  t: Test,
+  part: 'webhook' | 'agent',
+  entry: string,
+  flags: readonly string[],
+): Promise<Program> {
+  const limit = limitOf(part);
+  const listen = ['--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
+  const child = spawn(process.execPath, [entry, part, ...listen, ...flags], {
+    env: { ...childEnv, NODE_OPTIONS: nodeOptions },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  let log = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (log = (log + text).slice(0, MiB)));
+  const address = (): string | undefined => /"(?:url|api)":"https:\/\/([^"]+)"/.exec(log)?.[1];
+  await until(`${part} listens`, () => address() !== undefined || child.exitCode !== null, patienceMs);
+  return {
+    address: address() ?? log,
+    limit,
+    mostBytes: () => {
+      const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+      return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+    },
+  };
+}
+
+/** Opens TLS connections and leaves them idle. */
+async function idle(t: Test, count: number, { address }: Program, options: ConnectionOptions) {
+  const [host = '', port = ''] = address.split(':');
+  const one = (): Promise<TLSSocket> =>
+    new Promise((resolve, reject) => {
+      const socket = connect({ ...options, host, port: Number(port) }, () => resolve(socket));
+      t.teardown(() => socket.destroy());
+      socket.once('error', reject).on('error', () => undefined);
+    });
+  const opened: TLSSocket[] = [];
+  while (opened.length < count) opened.push(...(await Promise.all(Array.from({ length: 50 }, one))));
+  return opened;
+}
+
+/** A webhook, its agent and a registry. */
+async function world(t: Test) {
+  const dir = directory(t);
+  const entry = bundled();
+  const host = await registry(t);
+  const pki = await createPki(t);
+  writeFileSync(join(dir, 'registry.pem'), host.ca);
+  const tlsDir = await tlsDirectory(t, serverPair);
+  const pathDir = join(dir, 'path');
+  mkdirSync(pathDir);
+  writeFileSync(join(pathDir, 'current'), token);
+
+  const agentFlags = [
+    '--tls-dir',
+    pki.serverDir,
+    '--state-dir',
+    dir,
+    '--ca-files',
+    join(dir, 'registry.pem'),
+  ];
+  const agent = await start(t, 'agent', entry, agentFlags);
+  const webhookFlags = ['--tls-dir', tlsDir, '--webhook-path-dir', pathDir, '--inline-budget', '1s'];
+  const agents = ['--agents', `https://${agent.address}`, '--agent-tls-dir', pki.clientDir];
+  const webhook = await start(t, 'webhook', entry, [...webhookFlags, ...agents]);
+  const post = (body: string) =>
+    send(`https://${webhook.address}/mutate/${token}?timeout=10s`, {
+      method: 'POST',
+      agent: false,
+      ca: webhookCa.cert,
+      headers: { 'content-type': 'application/json' },
+      body,
+    });
+  const statusesOf = async (bodies: readonly string[]) => {
+    const answers = await Promise.allSettled(bodies.map(post));
+    return answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.status : 'closed'));
+  };
+  /** After each attack. */
+  const survived = async (t: Test, what: string): Promise<void> => {
+    host.push('good/app', what, multiArch(['linux/arm64']));
+    const pod = review({ object: podOf([`${host.host}/good/app:${what}`]) });
+    await until(
+      'a good pod is placed',
+      async () => {
+        const { status, body } = await post(pod);
+        return status === 200 && /patch/.test(body) && readAnswer({ status, body, headers: {} }).allowed;
+      },
+      patienceMs,
+    );
+    for (const [name, { mostBytes, limit }] of Object.entries({ webhook, agent })) {
+      t.comment(`${name}, ${what}: ${Math.round(mostBytes() / MiB)} of ${limit / MiB} MiB`);
+      t.ok(mostBytes() < limit, `${name}: ${what}`);
+    }
+  };
+  await survived(t, 'no-attack');
+  return { host, pki, webhook, agent, statusesOf, survived };
+}
+
+t.test('memory with idle connections, held bodies and pods with 256 images', async (whole) => {
+  const { host, pki, webhook, agent, statusesOf, survived } = await world(whole);
+
+  await whole.test('1,000 idle TLS connections to each', async (t) => {
+    // They stay open during the other attacks. The agent's have a certificate, as those of a compromised webhook.
+    await idle(whole, 1000, webhook, { ca: webhookCa.cert });
+    const client = await clientTls(pki.clientDir);
+    await idle(whole, 1000, agent, { ca: pki.ca.cert, servername: 'archwright-agent', ...client });
+    await survived(t, 'idle-connections');
+  });
+
+  await whole.test('60 connections that hold bodies of 7 MiB', async (t) => {
+    const sockets = await idle(t, 60, webhook, { ca: webhookCa.cert });
+    const head = `POST /mutate/${token} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${maxReviewBytes}\r\n\r\n`;
+    // The last byte is missing.
+    for (const socket of sockets) socket.write(head + ' '.repeat(maxReviewBytes - 1));
+    await survived(t, 'held-bodies');
+  });
+
+  await whole.test('pods with 256 images', async (t) => {
+    const manifest = multiArch(['linux/amd64', 'linux/arm64']);
+    for (let wave = 0; wave < 4; wave += 1) {
+      const pods = Array.from({ length: 8 }, (_, pod) => {
+        const names = Array.from({ length: 256 }, (_, image) => `team-${wave}-${pod}/image-${image}`);
+        for (const name of names) host.push(name, 'v1', manifest);
+        return review({ object: podOf(names.map((name) => `${host.host}/${name}:v1`)) });
+      });
+      const statuses = await statusesOf(pods);
+      t.ok(
+        statuses.every((status) => status === 200 || status === 503),
+        statuses.join(),
+      );
+    }
+    await survived(t, 'many-images');
+  });
+});
+
+t.test('memory with pods of huge labels and annotations', async (t) => {
+  const { host, webhook, statusesOf, survived } = await world(t);
+  const texts = (count: number, length: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, 'v'.repeat(length)]));
+  const shapes = {
+    'one long value': texts(1, 3 * MiB),
+    'many short values': texts(100_000, 8),
+    'escaped characters': { key: '\u0001'.repeat(MiB / 2) },
+  };
+  for (const [what, labels] of Object.entries(shapes)) {
+    const pod = podOf([`${host.host}/good/app:no-attack`]);
+    const body = review({ object: { ...pod, metadata: { ...pod.metadata, labels, annotations: labels } } });
+    const statuses = await statusesOf(Array.from({ length: 30 }, () => body));
+    t.comment(`${what}: ${Math.round(webhook.mostBytes() / MiB)}`);
+    t.ok(
+      statuses.every((status) => [200, 413, 503, 'closed'].includes(status)),
+      `${what}: ${statuses.join()}`,
+    );
+  }
+  await survived(t, 'huge-metadata');
+});
