@@ -8,6 +8,8 @@ export interface RateLimiter {
    * @throws the signal's reason if it aborts first
    */
   take(signal: AbortSignal): Promise<void>;
+  /** Takes a token and returns 0, or returns the milliseconds until there may be one. Callers of `take` are not waited for. */
+  tryTake(): number;
   /** Stops all callers for a while, because the server asked for it (`Retry-After`). A longer pause under way stays. */
   pause(ms: number): void;
 }
@@ -35,7 +37,6 @@ export function createRateLimiter({
   let pausedUntil = Number.NEGATIVE_INFINITY;
   let last: Promise<void> = Promise.resolve();
 
-  /** Takes a token and returns 0, or returns the milliseconds until there is one. */
   function tryTake(): number {
     const at = clock.monotonic();
     tokens = Math.min(burst, tokens + ((at - filledAt) / 1000) * perSecond);
@@ -62,6 +63,7 @@ export function createRateLimiter({
 
   return {
     take,
+    tryTake,
     pause: (ms) => {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + ms);
     },

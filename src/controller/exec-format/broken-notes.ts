@@ -1,21 +1,14 @@
 /** Writes the notes on broken images (`images/sources/broken-images.ts`) to their ConfigMap. */
-import {
-  formatBroken,
-  keyOfBroken,
-  maxBrokenBytes,
-  maxBrokenImages,
-  maxNamespaces,
-  parseBroken,
-  type BrokenImage,
-} from '../../images/sources/broken-images.ts';
+import { keyOfBroken, parseBroken, type BrokenImage } from '../../images/sources/broken-images.ts';
 import {
   ConfigMapNotes,
   type ConfigMapOptions,
   type NotesChange,
   type NotesData,
 } from '../config-map-notes.ts';
+import { NoteShares } from './note-shares.ts';
 
-/** `full`: not noted, because there are too many notes, or too many namespaces in this one. */
+/** `full`: not noted, because there is no room, and no other namespace has more notes. */
 export type Noted = 'new' | 'known' | 'full';
 
 export type SeenBroken = Omit<BrokenImage, 'namespaces'> & { readonly namespace: string };
@@ -51,20 +44,13 @@ function addition(
   { namespace, ...seen }: SeenBroken,
 ): { readonly change: NotesChange; readonly result: Noted } {
   const key = keyOfBroken(seen.digest, seen.architecture);
-  const notes = parseBroken(data);
-  const known = notes.find(({ digest, architecture }) => keyOfBroken(digest, architecture) === key);
-  const before = known?.namespaces ?? [];
-  const isKnown = before.includes(namespace);
-  if (known && isKnown && seen.until - known.until < refreshAfterMs) return { change: {}, result: 'known' };
-  const full = { change: {}, result: 'full' as const };
-  if (key === undefined || (!known && notes.length >= maxBrokenImages)) return full;
-  if (!isKnown && before.length >= maxNamespaces) return full;
-  const namespaces = [...new Set([...before, namespace])].sort();
-  const change = { [key]: formatBroken({ ...seen, namespaces }) };
-  if (!isKnown && bytesOf({ ...data, ...change }) > maxBrokenBytes) return full;
-  return { change, result: isKnown ? 'known' : 'new' };
-}
-
-function bytesOf(data: NotesData): number {
-  return Object.entries(data).reduce((sum, [key, value]) => sum + key.length + Buffer.byteLength(value), 0);
+  if (key === undefined) return { change: {}, result: 'full' };
+  const shares = new NoteShares(data);
+  const known = shares.note(key);
+  const isKnown = known?.namespaces.includes(namespace) === true;
+  if (isKnown && seen.until - known.until < refreshAfterMs) return { change: {}, result: 'known' };
+  const namespaces = [...new Set([...(known?.namespaces ?? []), namespace])].sort();
+  shares.put(key, { ...seen, namespaces });
+  if (!isKnown && !shares.makeRoom(key, namespace)) return { change: {}, result: 'full' };
+  return { change: shares.change(), result: isKnown ? 'known' : 'new' };
 }

@@ -18,8 +18,14 @@ import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { BrokenNotes, type Noted } from './broken-notes.ts';
 import { isExecFormatError, suspectsOf, type Suspect } from './suspects.ts';
 
-/** A kubelet reads logs from disk. A cluster full of crashing pods must not cause many reads. */
-const logReads = { perSecond: 1, burst: 10 };
+/**
+ * A kubelet reads logs from disk, and the API server stores notes. A cluster full of crashing pods must not cause many of
+ * these. Termination messages need no log, but anyone who runs a pod writes them.
+ */
+const checks = { perSecond: 1, burst: 10 };
+/** Some pods of one broken image are enough. Six a minute leave room for ten busy namespaces. */
+const checksOfNamespace = { perSecond: 0.1, burst: 5 };
+const maxNamespaces = 5000;
 /** The error is the only line of its log. */
 const maxLogBytes = 8192;
 const logTimeoutMs = 5000;
@@ -61,6 +67,7 @@ class ExecFormatMonitor {
   readonly #leading: Leading;
   readonly #notes: BrokenNotes;
   readonly #limiter: RateLimiter;
+  readonly #limiters = new BoundedMap<string, RateLimiter>(maxNamespaces);
   readonly #gauge: Gauge;
   readonly #skippedPods: ReturnType<typeof createSkippedPods>;
   readonly #checkedAt = new BoundedMap<string, number>(maxRemembered);
@@ -72,7 +79,7 @@ class ExecFormatMonitor {
     const { client, clock, metrics, configuration } = leading;
     this.#leading = leading;
     this.#notes = new BrokenNotes({ client, namespace, name: configuration().brokenImagesName });
-    this.#limiter = createRateLimiter({ ...logReads, clock });
+    this.#limiter = createRateLimiter({ ...checks, clock });
     this.#gauge = metrics.gauge(brokenImages);
     this.#skippedPods = createSkippedPods(leading);
   }
@@ -97,8 +104,7 @@ class ExecFormatMonitor {
     if (pod && !node) return this.#waitForNode(key);
     this.#nodeChecks.delete(key);
     const architecture = node?.architecture ?? '';
-    if (pod && isArchitecture(architecture)) await this.#checkPod(pod, architecture);
-    return undefined;
+    return pod && isArchitecture(architecture) ? await this.#checkPod(pod, architecture) : undefined;
   }
 
   /** A node that does not come is gone. Its pods are checked again when they change. */
@@ -109,20 +115,31 @@ class ExecFormatMonitor {
     return { requeueAfterMs: backOffMs(nodeWait, checks) };
   }
 
-  async #checkPod(pod: RunningPod, architecture: string): Promise<void> {
-    const { clock, signal } = this.#leading;
+  /** A pod whose namespace, or the cluster, had its checks for now is checked later; no worker waits for it. */
+  async #checkPod(pod: RunningPod, architecture: string): Promise<ReconcileResult> {
+    const { clock } = this.#leading;
     // A note has no effect on a skipped pod. For a pod of a DaemonSet, the template decides.
-    if (!isDaemon(pod) && (await this.#skippedPods())(pod)) return;
+    if (!isDaemon(pod) && (await this.#skippedPods())(pod)) return undefined;
     for (const suspect of suspectsOf(pod)) {
       const key = `${pod.uid}/${suspect.container}`;
       const checkedAt = this.#checkedAt.get(key);
       if (checkedAt !== undefined && clock.monotonic() - checkedAt < checkAgainMs) continue;
-      if (!suspect.certain) await this.#limiter.take(signal);
+      const waitMs = this.#waitMs(pod.namespace);
+      if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
       const isBroken = suspect.certain || isExecFormatError(await this.#logOf(pod, suspect));
       const noted = isBroken ? await this.#note(pod, suspect, architecture) : undefined;
       this.#checkedAt.set(key, clock.monotonic());
       if (noted === 'new') await this.prune();
     }
+    return undefined;
+  }
+
+  /** Takes a check of the namespace and of the cluster. @returns milliseconds until there may be one, or 0 */
+  #waitMs(namespace: string): number {
+    const { clock } = this.#leading;
+    const limiter = this.#limiters.get(namespace) ?? createRateLimiter({ ...checksOfNamespace, clock });
+    this.#limiters.set(namespace, limiter);
+    return limiter.tryTake() || this.#limiter.tryTake();
   }
 
   /** @returns `undefined`: the log cannot be read, because the pod is gone or its node cannot be reached */

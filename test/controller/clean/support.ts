@@ -45,7 +45,7 @@ export async function world(t: Test) {
   };
   const defaults: CleanOptions = {
     client,
-    limiter: { take: () => Promise.resolve(), pause: () => undefined },
+    limiter: { tryTake: () => 0, take: () => Promise.resolve(), pause: () => undefined },
     namespace: 'archwright',
     configuration: defaultConfiguration(),
     dryRun: false,

@@ -41,11 +41,15 @@ for (const [title, data] of [
 const long = (letter: string, index: number): string => `${letter.repeat(60)}${index}`;
 const manyNamespaces = Array.from({ length: 20 }, (_, index) => long('n', index));
 
-/** The longest notes that we write. */
-function dataOf(count: number, namespaces: readonly string[]): Record<string, string> {
+/** The longest notes that we write. @param namespaces of the note with this index */
+function dataOf(
+  count: number,
+  namespaces: readonly string[] | ((index: number) => readonly string[]),
+): Record<string, string> {
   const notes = Array.from({ length: count }, (_, index): BrokenImage => {
     const digest = `sha256:${index.toString(16).padStart(64, '0')}`;
-    return { digest, architecture: 'arm64', image: 'i'.repeat(256), namespaces, until };
+    const all = typeof namespaces === 'function' ? namespaces(index) : namespaces;
+    return { digest, architecture: 'arm64', image: 'i'.repeat(256), namespaces: all, until: until + index };
   });
   return Object.fromEntries(
     notes.map((note) => [keyOfBroken(note.digest, note.architecture), formatBroken(note)]),
@@ -54,16 +58,27 @@ function dataOf(count: number, namespaces: readonly string[]): Record<string, st
 
 const [first] = Object.entries(dataOf(1, [long('n', 0)]));
 for (const { title, data, namespace, digest = seen.digest, noted } of [
-  { title: 'as many notes as there may be', data: dataOf(1000, ['shop']), namespace: 'shop', noted: 'full' },
-  { title: 'one less', data: dataOf(999, ['shop']), namespace: 'shop', noted: 'new' },
-  { title: 'less, but as many bytes', data: dataOf(600, manyNamespaces), namespace: 'shop', noted: 'full' },
+  {
+    title: 'as many notes as there may be, and no namespace has two',
+    data: dataOf(1000, (index) => [`n-${index}`]),
+    namespace: 'shop',
+    noted: 'full',
+  },
+  { title: 'one less', data: dataOf(999, (index) => [`n-${index}`]), namespace: 'shop', noted: 'new' },
+  {
+    title: 'as many notes as there may be, and others have more of them',
+    data: dataOf(1000, (index) => [`n-${index % 20}`]),
+    namespace: 'shop',
+    noted: 'new',
+  },
+  { title: 'less, but as many bytes', data: dataOf(600, manyNamespaces), namespace: 'shop', noted: 'new' },
   { title: 'less bytes', data: dataOf(500, manyNamespaces), namespace: 'shop', noted: 'new' },
   {
     title: 'as many bytes, one more namespace',
     data: { ...dataOf(600, manyNamespaces), ...Object.fromEntries(first ? [first] : []) },
     namespace: 'shop',
     digest: `sha256:${'0'.repeat(64)}`,
-    noted: 'full',
+    noted: 'new',
   },
   {
     title: 'as many namespaces in one note as there may be',
@@ -97,3 +112,29 @@ for (const { title, data, namespace, digest = seen.digest, noted } of [
     t.ok(Buffer.byteLength(JSON.stringify(kept)) < 1024 * 1024, 'the API server takes it');
   });
 }
+
+t.test('one namespace keeps its newest notes, and takes no room from others', async (t) => {
+  const { store, notes } = await start(t);
+  store.put(path, { data: dataOf(40, ['shop']) });
+  for (let index = 0; index < 60; index += 1) {
+    const digest = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
+    t.equal(await notes.add({ ...seen, digest, namespace: 'attacker', until: until + index }, signal), 'new');
+  }
+  const kept = parseBroken((store.get(path) as { readonly data?: Record<string, string> }).data);
+  const of = (namespace: string) => kept.filter(({ namespaces }) => namespaces.includes(namespace));
+  t.equal(of('shop').length, 40);
+  t.equal(of('attacker').length, 50);
+  t.equal(Math.min(...of('attacker').map((note) => note.until)), until + 10, 'the oldest have left');
+});
+
+t.test('notes of twenty namespaces that fill everything make room for another namespace', async (t) => {
+  const { store, notes } = await start(t);
+  store.put(path, { data: dataOf(1000, (index) => [`attacker-${index % 20}`]) });
+  for (let index = 0; index < 10; index += 1) {
+    const digest = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
+    t.equal(await notes.add({ ...seen, digest, namespace: 'shop' }, signal), 'new');
+  }
+  const kept = parseBroken((store.get(path) as { readonly data?: Record<string, string> }).data);
+  t.equal(kept.length, 1000);
+  t.equal(kept.filter(({ namespaces }) => namespaces.includes('shop')).length, 10);
+});

@@ -14,13 +14,13 @@ const digest = `sha256:${'a'.repeat(64)}`;
 const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-broken-images';
 const log = 'exec /app: exec format error\n';
 
-function crashing(name: string, message?: string): object {
+function crashing(name: string, message?: string, imageDigest = digest): object {
   const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs', controller: true };
   const image = 'shop/web:1';
   const status = {
     name: 'web',
     image,
-    imageID: `registry.example/shop/web@${digest}`,
+    imageID: `registry.example/shop/web@${imageDigest}`,
     restartCount: 3,
     ready: false,
     state: { waiting: { reason: 'CrashLoopBackOff' } },
@@ -113,6 +113,25 @@ t.test('a second namespace joins the note; a second pod of the same writes nothi
   }
   t.equal(store.writes().length, 2);
 });
+
+t.test(
+  'attack: termination messages of one namespace are limited, and others are noted meanwhile',
+  async (t) => {
+    const test = await start(t);
+    const { store } = test;
+    for (let index = 0; index < 200; index += 1) {
+      const other = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
+      store.put(podPath(`web-${index}`, 'attacker'), crashing(`web-${index}`, log, other));
+    }
+    crash(store, 'web');
+    await store.until(
+      () => JSON.stringify(dataOf(store)).includes('shop\\"]'),
+      'the note of the other namespace',
+    );
+    const ofAttacker = Object.values(dataOf(store)).filter((note) => String(note).includes('attacker'));
+    t.ok(ofAttacker.length >= 5 && ofAttacker.length <= 10, `${ofAttacker.length} notes`);
+  },
+);
 
 t.test('a log that says something else, or cannot be read, is no evidence', async (t) => {
   const test = await start(t);
