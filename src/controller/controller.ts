@@ -10,6 +10,7 @@ import { watchBrokenImages } from '../cluster/broken-images.ts';
 import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
 import { clusterObjects } from '../cluster/cluster.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
+import { sealerFor, watchRecordKey } from '../cluster/record-seal.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import { KubeError } from '../kube/api/errors.ts';
@@ -97,17 +98,30 @@ type Shared = ReturnType<typeof openShared>;
 
 /** What all terms of this replica share. */
 function openShared({ client, namespace, memory, configuration, clock, log, metrics }: ControllerOptions) {
-  const { pullSecretCacheTime: keepMs, brokenImagesName: name, ...settings } = configuration();
+  const {
+    pullSecretCacheTime: keepMs,
+    brokenImagesName: name,
+    webhookPathSecret,
+    ...settings
+  } = configuration();
   const cluster = clusterObjects({ client, log });
   const pullSecrets = createPullSecrets({ cluster, keepMs, clock, metrics });
   const broken = watchBrokenImages({ client, namespace, name, clock, log });
+  const recordKey =
+    webhookPathSecret === undefined
+      ? undefined
+      : watchRecordKey({ client, namespace, name: webhookPathSecret, clock, log });
   const counters = bindFactsCounters(metrics);
   const { kubeRequestsPerSecond: perSecond, kubeRequestsBurst: burst } = settings;
   return {
     limiter: createRateLimiter({ perSecond, burst, clock }),
     pullSecrets,
     factsOfPod: createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log }),
-    close: () => broken.close(),
+    recordSealer: sealerFor(() => recordKey?.key()),
+    close: () => {
+      broken.close();
+      recordKey?.close();
+    },
   };
 }
 
@@ -151,7 +165,7 @@ async function lead(
 
 function leadingOver(
   options: ControllerOptions,
-  { limiter, pullSecrets, factsOfPod }: Shared,
+  { limiter, pullSecrets, factsOfPod, recordSealer }: Shared,
   term: Pick<Leading, 'signal' | 'caches' | 'events' | 'metrics'>,
   holds: () => boolean,
 ): Leading {
@@ -166,6 +180,7 @@ function leadingOver(
     memory,
     factsOfPod,
     pullSecrets,
+    recordSealer,
     policies: createPolicies({ configuration, controllerLeads, clusterConfigs, podConfigs, metrics }),
     configuration: overlaid(configuration, collectResources({ clusterConfigs })),
     clock,

@@ -30,7 +30,7 @@ export function decide(input: PlacementInput): PlacementDecision {
   const common = withinAllowed(shared, policy);
   if (template === 'workload') return workloadTemplate(policy, os, images, common);
 
-  const recorded = recordedIn(input);
+  const recorded = recordedIn(input) ?? (input.before && recordedIn({ ...input, pod: input.before }));
   const own = ownFieldsOf(pod.spec, recorded);
   const draft =
     keepOwnConstraint(own, shared, images) ??
@@ -47,6 +47,7 @@ export function decide(input: PlacementInput): PlacementDecision {
     ...(template === undefined ? {} : { template }),
     own,
     ...(recorded === undefined ? {} : { replaces: recorded }),
+    ...(input.seal === undefined ? {} : { seal: input.seal }),
     os,
     images,
     required,

@@ -43,9 +43,17 @@ export interface PlacementInput {
   readonly before?: PodTemplate;
   /**
    * The pod exists and waits behind archwright's gate. Nothing can be removed from it, so its record counts even if the
-   * policy has changed since. A forged record can only narrow the requirement.
+   * policy has changed since. A record without a valid seal can only narrow the requirement.
    */
   readonly waiting?: boolean;
+  /** Absent: records have no seal, and count without one. */
+  readonly seal?: RecordSeal;
+}
+
+/** The seal of the records of one object: what only archwright can write. */
+export interface RecordSeal {
+  of(text: string): string;
+  isOf(text: string, seal: string): boolean;
 }
 
 export const skipReasons = [
@@ -141,6 +149,8 @@ export interface PlacementDecision {
   readonly own?: OwnFields;
   /** The additions of an earlier call. */
   readonly replaces?: Recorded;
+  /** Of the new record. */
+  readonly seal?: RecordSeal;
   readonly skip?: SkipReason;
   readonly os: string;
   readonly images: readonly ImageVerdict[];

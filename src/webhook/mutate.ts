@@ -20,6 +20,7 @@ import type { Policies } from '../policy/effective/policies.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from '../cluster/cluster.ts';
+import type { RecordSealer } from '../cluster/record-seal.ts';
 import { createConfirm, type Confirm } from '../cluster/confirm-refusal.ts';
 import {
   factsWanted,
@@ -35,6 +36,7 @@ import {
   hasController,
   isBeingDeleted,
   kindOf,
+  metadataOf,
   placingOf,
   templateUnchanged,
   type Placing,
@@ -46,6 +48,8 @@ export interface MutatorOptions {
   readonly policies: Policies;
   readonly cluster: Cluster | undefined;
   readonly counters: AdmissionCounters;
+  /** Seals records; `undefined`: there is no key, so they have no seal. */
+  readonly recordSealer?: () => RecordSealer | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -110,12 +114,16 @@ export class Mutator {
     const placing = placingOf(request, kind);
     const { pod, pullSecrets, template, before } = placing;
     const namespace = request.namespace ?? pod.metadata?.namespace ?? '';
+    const seal = this.#options
+      .recordSealer?.()
+      ?.sealOf(kind === 'Pod' ? 'Pod' : 'DaemonSet', namespace, metadataOf(request.object));
     const input = {
       pod,
       namespace,
       ...this.#policyOf(namespace, pod),
       ...(template !== undefined && { template }),
       ...(before !== undefined && { before }),
+      ...(seal && { seal }),
     };
     const uses = imagesOf(pod.spec);
     if (skipReasonOf(input, uses) !== undefined)

@@ -21,6 +21,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
 import { bindCounters } from './metrics.ts';
 import { Mutator } from './mutate.ts';
+import { sealerFor } from '../cluster/record-seal.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { createPullableNodes } from '../cluster/pullable-nodes.ts';
 
@@ -78,7 +79,17 @@ export async function startWebhook(options: WebhookOptions) {
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log });
   const nodeHostname = (node: string): string | undefined => cluster?.nodeHostname(node);
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname, log });
-  const mutator = new Mutator({ factsOfPod, pullableNodes, policies, cluster, counters, clock, log });
+  const recordSealer = sealerFor(() => paths.recordKey());
+  const mutator = new Mutator({
+    factsOfPod,
+    pullableNodes,
+    policies,
+    cluster,
+    counters,
+    recordSealer,
+    clock,
+    log,
+  });
   const { inlineBudgetMs, bodyTimeoutMs, clientCaFile } = options;
   const needsCertificate = clientCaFile !== undefined;
   const common = { mutator, paths, needsCertificate, counters, clock, log };

@@ -1,7 +1,7 @@
 /** What an admission request is about: a pod, or the pod template of a workload, and which pull secrets its pods will have. */
 import type { PullSecretNames } from '../cluster/pull-secrets.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
-import type { AdmissionRequest, Pod, PodTemplate } from '../kube/api/objects.ts';
+import type { AdmissionRequest, KubeObject, Pod, PodTemplate } from '../kube/api/objects.ts';
 import type { PlacementInput } from '../placement/decision.ts';
 import type { AdmissionKind } from './metrics.ts';
 import { isObject, podOf, templateOf } from './validate-pod.ts';
@@ -86,6 +86,11 @@ export function hasController(object: unknown): boolean {
 export function templatePullSecrets({ spec }: PodTemplate): PullSecretNames {
   const names = pullSecretNames(spec);
   return names.length > 0 ? { names } : { names, serviceAccount: spec.serviceAccountName || 'default' };
+}
+
+/** The metadata of an object, unchecked. */
+export function metadataOf(object: unknown): KubeObject['metadata'] {
+  return (at(object, ['metadata']) ?? undefined) as KubeObject['metadata'];
 }
 
 function at(value: unknown, path: readonly string[]): unknown {

@@ -18,10 +18,12 @@ export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | u
   const { metadata = {}, spec } = object as Partial<Pod>;
   if (spec === undefined || spec.nodeName) return undefined;
   if (!carriesGate({ spec }) && recordedOutcome({ metadata }) !== 'pending') return undefined;
-  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata;
+  const { name, generateName, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } =
+    metadata;
   const pod = {
     metadata: defined({
       name,
+      generateName: share(generateName),
       namespace: share(namespace),
       uid,
       resourceVersion,

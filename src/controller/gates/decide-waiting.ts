@@ -44,11 +44,12 @@ export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<
   });
 }
 
-export function inputOf(pod: Pod, { caches, policies }: Leading): WaitingInput {
+export function inputOf(pod: Pod, { caches, policies, recordSealer }: Leading): WaitingInput {
   const namespace = pod.metadata?.namespace ?? '';
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? noLabels;
   const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
-  return { pod, namespace, namespaceLabels, policy, waiting: true };
+  const seal = recordSealer?.()?.sealOf('Pod', namespace, pod.metadata);
+  return { pod, namespace, namespaceLabels, policy, waiting: true, ...(seal && { seal }) };
 }
 
 export function wantedOf({ pod, namespace }: WaitingInput, budgetMs: number): FactsWanted {

@@ -3,6 +3,7 @@ import type { Clock } from '../../async/clock.ts';
 import type { FactsMemory } from '../../images/memory/memory.ts';
 import type { FactsOfPod } from '../../cluster/facts-of-pod.ts';
 import type { PullSecrets } from '../../cluster/pull-secrets.ts';
+import type { RecordSealer } from '../../cluster/record-seal.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { EventRecorder } from '../../kube/events/events.ts';
@@ -28,6 +29,8 @@ export interface Leading {
   readonly pullSecrets: PullSecrets;
   /** The effective policy of each pod, as the webhook has it. */
   readonly policies: Policies;
+  /** Seals records; `undefined`: there is no key, so they have no seal. */
+  readonly recordSealer?: () => RecordSealer | undefined;
   /** The configuration in force, with that of `ClusterPodPlacementConfig/cluster`. Call it for each use. */
   readonly configuration: () => Configuration;
   readonly clock: Clock;

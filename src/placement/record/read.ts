@@ -1,14 +1,21 @@
 /**
  * Reads the annotation `arch.example/decision`. Anybody can write an annotation, so its content is untrusted. A record that
- * cannot be parsed, has another version, or names additions that this policy cannot make, counts as absent: then everything
- * in the pod is the pod's own.
+ * cannot be parsed, has another version or no valid seal, or names additions that this policy cannot make, counts as absent:
+ * then everything in the pod is the pod's own.
  */
 import type { NodeSelectorRequirement, Pod, Toleration } from '../../kube/api/objects.ts';
 import { byName, isArchitecture, isRecord, maxArchitectures, own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import { isLabelValue, isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import { outcomes, type Added, type Outcome, type PlacementInput, type Recorded } from '../decision.ts';
+import {
+  outcomes,
+  type Added,
+  type Outcome,
+  type PlacementInput,
+  type Recorded,
+  type RecordSeal,
+} from '../decision.ts';
 import {
   anyArchitectureToleration,
   hostnameNotIn,
@@ -33,15 +40,33 @@ export function recordedIn({
   pod,
   policy,
   waiting,
-}: Pick<PlacementInput, 'pod' | 'policy' | 'waiting'>): Recorded | undefined {
+  seal,
+}: Pick<PlacementInput, 'pod' | 'policy' | 'waiting' | 'seal'>): Recorded | undefined {
   const content = contentIn(pod);
+  const isSealed = content !== undefined && (seal === undefined || hasSeal(pod, seal));
+  if (!isSealed && !waiting) return undefined;
   if (content?.['v'] !== version || !isRecord(content['added'])) return undefined;
   const { architectures, imagesKey } = content;
   const added = readAdded(content['added'], policy, waiting ?? false);
   if (added === undefined || typeof imagesKey !== 'string') return undefined;
   if (architectures !== undefined && !isListOf(architectures, isArchitectureName, maxArchitectures))
     return undefined;
-  return { architectures: architectures?.toSorted(byName), imagesKey, added };
+  // Preferred terms are all that is ever removed from a waiting pod.
+  const trusted = isSealed ? added : { ...added, preferred: [] };
+  return { architectures: architectures?.toSorted(byName), imagesKey, added: trusted };
+}
+
+const sealStart = ',"seal":"';
+
+/** The seal is the last field of the record, and is over the text before it. */
+export function withSeal(text: string, seal: RecordSeal): string {
+  return `${text.slice(0, -1)}${sealStart}${seal.of(text)}"}`;
+}
+
+function hasSeal({ metadata }: Pick<Pod, 'metadata'>, seal: RecordSeal): boolean {
+  const text = own(metadata?.annotations, keys.decision) ?? '';
+  const at = text.lastIndexOf(sealStart);
+  return at !== -1 && seal.isOf(`${text.slice(0, at)}}`, text.slice(at + sealStart.length, -2));
 }
 
 /** The outcome in a pod's record, unchecked: for people, metrics and a first selection. */

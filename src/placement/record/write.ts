@@ -10,7 +10,7 @@ import { keys } from '../../names/keys.ts';
 import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { Added, ImageVerdict, PlacementDecision } from '../decision.ts';
 import { imagesKeyOf } from './hash.ts';
-import { version, type RecordedExpression } from './read.ts';
+import { version, withSeal, type RecordedExpression } from './read.ts';
 
 const maxAnnotationsBytes = 256 * 1024;
 
@@ -27,9 +27,11 @@ export function recordThatFits(
   added: Added,
 ): string | undefined {
   const annotations = metadata?.annotations ?? {};
-  const whole = recordText(decision, added);
+  const { seal } = decision;
+  const sealed = (text: string): string => (seal ? withSeal(text, seal) : text);
+  const whole = sealed(recordText(decision, added));
   if (fits(annotations, whole)) return whole;
-  const short = recordText(decision, added, { withImages: false });
+  const short = sealed(recordText(decision, added, { withImages: false }));
   return fits(annotations, short) ? short : undefined;
 }
 

@@ -12,7 +12,6 @@
  */
 import type { Policy } from '../../policy/effective/policy.ts';
 import { imagesKeyOf } from '../record/hash.ts';
-import { recordedIn } from '../record/read.ts';
 import { intersection } from './required.ts';
 import type { ImageVerdict, PlacementInput, Recorded } from '../decision.ts';
 import { draft, type Draft } from './rules.ts';
@@ -99,8 +98,8 @@ function recordedBound(
   recorded: Recorded | undefined,
 ): readonly string[] | undefined {
   if (input.template !== 'DaemonSet') return undefined;
-  const earlier = recorded ?? (input.before && recordedIn({ ...input, pod: input.before }));
-  if (!earlier?.architectures?.length || earlier.imagesKey !== imagesKeyOf(os, images)) return undefined;
-  const both = bound === undefined ? earlier.architectures : intersection(earlier.architectures, bound);
+  if (!recorded?.architectures?.length || recorded.imagesKey !== imagesKeyOf(os, images)) return undefined;
+  const { architectures } = recorded;
+  const both = bound === undefined ? architectures : intersection(architectures, bound);
   return both.length === 0 ? undefined : both;
 }

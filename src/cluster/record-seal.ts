@@ -1,0 +1,84 @@
+/**
+ * Seals of decision records (`arch.example/decision`). Everybody can write an annotation, and a record says what archwright may take out of a
+ * pod again. So a record has an HMAC over itself and its object; a record that archwright did not write for this object removes nothing.
+ *
+ * A record can still be used again for an object of the same namespace, name and owner.
+ */
+import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto';
+import type { Clock } from '../async/clock.ts';
+import type { KubeClient } from '../kube/api/client.ts';
+import type { KubeObject, Secret as KubeSecret } from '../kube/api/objects.ts';
+import { paths } from '../kube/api/paths.ts';
+import { startReflector } from '../kube/watch/reflector.ts';
+import { pathSecretKeys } from '../names/keys.ts';
+import type { RecordSeal } from '../placement/decision.ts';
+import type { Log } from '../telemetry/log.ts';
+import { reveal, secret, type Secret } from '../telemetry/secret.ts';
+
+/** 128 bits, which nobody finds by trying. */
+const macBytes = 16;
+
+/** Makes the seals of all objects with one key. */
+export class RecordSealer {
+  readonly #key: KeyObject;
+
+  constructor(key: Secret) {
+    this.#key = createSecretKey(reveal(key), 'utf8');
+  }
+
+  /**
+   * @param metadata that of the pod, or of the object with the template. A name that the API server makes of `generateName` is not known at
+   *   admission, so `generateName` stands for it.
+   */
+  sealOf(kind: 'Pod' | 'DaemonSet', namespace: string, metadata: KubeObject['metadata'] = {}): RecordSeal {
+    const { generateName, name, ownerReferences } = metadata;
+    // The owner of a DaemonSet may change while it lives.
+    const owner = kind === 'Pod' ? ownerReferences?.find(({ controller }) => controller) : undefined;
+    const subject = JSON.stringify([kind, namespace, generateName || name, owner?.kind, owner?.uid]);
+    const macOf = (text: string): string => {
+      const mac = createHmac('sha256', this.#key).update(subject).update('\n').update(text).digest();
+      return mac.toString('base64url', 0, macBytes);
+    };
+    return {
+      of: macOf,
+      isOf: (text, given) => {
+        const [a, b] = [Buffer.from(macOf(text)), Buffer.from(given)];
+        return a.length === b.length && timingSafeEqual(a, b);
+      },
+    };
+  }
+}
+
+/** A sealer for the key in force; the same one until the key changes. */
+export function sealerFor(key: () => Secret | undefined): () => RecordSealer | undefined {
+  let made: { readonly key: Secret; readonly sealer: RecordSealer } | undefined;
+  return () => {
+    const now = key();
+    if (now === undefined) return undefined;
+    if (made?.key !== now) made = { key: now, sealer: new RecordSealer(now) };
+    return made.sealer;
+  };
+}
+
+/** Follows the key in archwright's own Secret. */
+export function watchRecordKey(options: {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}): { readonly key: () => Secret | undefined; readonly close: () => void } {
+  const { client, namespace, name, clock, log } = options;
+  const watch = startReflector<Secret>({
+    client,
+    path: paths.secrets(namespace),
+    fieldSelector: `metadata.name=${name}`,
+    trim: (object) => {
+      const text = (object as KubeSecret).data?.[pathSecretKeys.recordKey];
+      return text ? secret(Buffer.from(text, 'base64').toString('utf8')) : undefined;
+    },
+    log,
+    clock,
+  });
+  return { key: () => watch.get(namespace, name), close: () => watch.stop() };
+}
