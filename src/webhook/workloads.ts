@@ -90,7 +90,7 @@ export function templatePullSecrets({ spec }: PodTemplate): PullSecretNames {
 
 /** The metadata of an object, unchecked. */
 export function metadataOf(object: unknown): KubeObject['metadata'] {
-  return (at(object, ['metadata']) ?? undefined) as KubeObject['metadata'];
+  return at(object, ['metadata']) ?? undefined;
 }
 
 function at(value: unknown, path: readonly string[]): unknown {

@@ -62,6 +62,7 @@ void t.test('of a waiting pod, what a decision looks at stays where it is', asyn
     volumes: [{ name: 'v', image: { reference: 'data:1' } }],
   };
   const metadata = {
+    generateName: 'web-',
     labels: { app: 'web' },
     annotations: { [decision]: '{}' },
     creationTimestamp: created,
@@ -73,7 +74,6 @@ void t.test('of a waiting pod, what a decision looks at stays where it is', asyn
     volumes: [{ name: 'tmp', emptyDir: {} }, ...spec.volumes],
   };
   const moreMetadata = {
-    generateName: 'web-',
     managedFields: [{ manager: 'kubectl' }],
     annotations: { ...metadata.annotations, 'x.example/manifest': 'long' },
   };
