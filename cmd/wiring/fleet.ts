@@ -22,6 +22,8 @@ export interface OpenFleetOptions {
   readonly agentTlsDir: string | undefined;
   readonly client: KubeClient | undefined;
   readonly freshness: FreshnessSettings;
+  /** Value of the setting `pullSecretNodes`. */
+  readonly pullSecretNodes?: string | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Whether the certificate may appear later. Otherwise a missing certificate is an error. */
@@ -45,14 +47,24 @@ export async function openFleet(options: OpenFleetOptions) {
   const discovery = discover(options);
   const serverNameOf = serverNames(discovery, options);
   const open = () => openConnection({ dir: agentTlsDir, serverNameOf, log, metrics });
+  const pullSecretNodes = watchPullSecretNodes(options);
   const connection = options.mayWait === true ? lateConnection(open, log) : await open();
-  const fleet = createFleet({ discovery, connection, freshness, clock: systemClock, log, metrics });
+  const fleet = createFleet({
+    discovery,
+    connection,
+    freshness,
+    pullSecretNodes,
+    clock: systemClock,
+    log,
+    metrics,
+  });
   return {
     fleet,
     ready: (signal: AbortSignal) => discovery.ready(signal),
     close: async () => {
       fleet.close();
       discovery.close();
+      pullSecretNodes?.close();
       await connection.close();
     },
   };
@@ -79,6 +91,22 @@ function serverNames(
 }
 
 const slicesPrefix = 'endpointslices:';
+
+/** Watches the nodes that match the selector: the API server reads it, and no labels are kept. */
+function watchPullSecretNodes({ pullSecretNodes: selector, client, log, metrics }: OpenFleetOptions) {
+  if (selector === undefined) return undefined;
+  if (client === undefined) {
+    throw new UsageError('pullSecretNodes requires a cluster: run in a pod or set --kubeconfig');
+  }
+  const path = paths.nodes();
+  const nodes = startReflector({ client, path, labelSelector: selector, trim: () => true, log, metrics });
+  return {
+    selector,
+    has: (node: string) => nodes.get('', node) === true,
+    ready: (signal: AbortSignal) => nodes.ready(signal).catch(() => undefined),
+    close: () => nodes.stop(),
+  };
+}
 
 /** Either a list of URLs or one discovery location. */
 function discover(options: OpenFleetOptions): Discovery {

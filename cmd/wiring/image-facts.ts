@@ -79,12 +79,13 @@ export interface ImageFactsOptions extends InspectionOptions {
  */
 export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDisposableStack) {
   const { configuration, client, log, metrics, mayWait = false } = options;
-  const { agents, agentTlsDir, certificates } = configuration();
+  const { agents, agentTlsDir, certificates, pullSecretNodes } = configuration();
   const open = await openFleet({
     agents,
     agentTlsDir,
     certificates,
     client,
+    pullSecretNodes,
     freshness: liveFreshness(configuration),
     log,
     metrics,

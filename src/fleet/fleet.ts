@@ -28,7 +28,7 @@ import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { ResponseTime, type ResponseTimeLimits } from './lookup/hedge.ts';
-import { FleetLookup, type FleetLookupContext } from './lookup/lookup.ts';
+import { FleetLookup, type FleetLookupContext, type PullSecretNodes } from './lookup/lookup.ts';
 import type { AgentConnection } from './agents/connection.ts';
 import { FactRequests } from './agents/fact-requests.ts';
 import { Groups, type Members } from './groups/groups.ts';
@@ -60,6 +60,11 @@ export interface PullableGroups {
 export interface Fleet extends ImageFactsSource {
   /** Answers from memory; missing and due results are looked up in the background. */
   pullable(request: ImageRequest): PullableGroups;
+  /**
+   * The facts that several agents give, each of another node, so that no compromised node decides alone. Fewer than `opinions`
+   * if no more agents have any.
+   */
+  opinions(request: ImageRequest, signal: AbortSignal): Promise<readonly ImageFacts[]>;
   /** Resolves when each agent was asked for its credential group, at the latest when `signal` aborts. */
   grouped(signal: AbortSignal): Promise<void>;
   /**
@@ -79,6 +84,8 @@ export interface FleetOptions {
   readonly metrics: Metrics;
   /** Bounds how long facts of agents are fresh. */
   readonly freshness?: FreshnessSettings;
+  /** Nodes that may receive pull secrets. Default: all. */
+  readonly pullSecretNodes?: PullSecretNodes | undefined;
   /** Limit of one lookup, milliseconds; the caller's signal may end it sooner. */
   readonly lookupTimeoutMs?: number;
   readonly responseTime?: ResponseTimeLimits;
@@ -86,6 +93,9 @@ export interface FleetOptions {
 
 /** Just less than memory gives a lookup (15 s), so that the answer says which agents were asked in vain. */
 const defaultLookupTimeoutMs = 14_000;
+
+/** Agents that must agree before a pod is evicted. */
+const opinions = 2;
 
 /** Codes after which another node may have access. */
 const askElsewhere: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'unavailable']);
@@ -112,6 +122,7 @@ export function createFleet(options: FleetOptions): Fleet {
     health,
     meters,
     freshness,
+    pullSecretNodes: options.pullSecretNodes,
     clock,
     log,
     timeoutMs: options.lookupTimeoutMs ?? defaultLookupTimeoutMs,
@@ -127,6 +138,7 @@ export function createFleet(options: FleetOptions): Fleet {
       const message = 'no agents are known; check that they run and how they are found';
       return failedFacts(request.image, { code: 'unavailable', message }, clock.now());
     }
+    if (request.pullCredentials.length > 0) await options.pullSecretNodes?.ready(signal);
     const fleetLookup = new FleetLookup(context, request, signal);
     // The owner's group comes first, so webhooks agree even before they know the groups.
     const ranked = rank(request.reference.repository, agents);
@@ -153,6 +165,17 @@ export function createFleet(options: FleetOptions): Fleet {
     return refusal ?? fleetLookup.unanswered();
   }
 
+  async function askSeveral(request: ImageRequest, signal: AbortSignal): Promise<readonly ImageFacts[]> {
+    const fleetLookup = new FleetLookup(context, request, signal);
+    const found: ImageFacts[] = [];
+    for (const agent of rank(request.reference.repository, discovery.current())) {
+      if (found.length === opinions || fleetLookup.isOver) break;
+      const facts = await fleetLookup.askGroup([agent]);
+      if (facts && !facts.error && !facts.stale) found.push(facts);
+    }
+    return found;
+  }
+
   function pullable(request: ImageRequest): PullableGroups {
     const members = groups.members();
     if (members.size < 2) return { able: [], unable: [] };
@@ -171,6 +194,7 @@ export function createFleet(options: FleetOptions): Fleet {
   return {
     lookup,
     pullable,
+    opinions: askSeveral,
     grouped: (signal) => groups.ready(signal),
     shared: async function* (signal) {
       await discovery.ready(signal);

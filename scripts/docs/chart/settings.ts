@@ -113,6 +113,7 @@ const examples: Readonly<Record<string, TomlValue>> = {
   privateRegistries: ['*.corp.example.com'],
   onUnknownImage: 'allow',
   proxies: ['docker.io=docker-proxy.example.com'],
+  pullSecretNodes: 'pool=system',
   schedulableArchitectures: ['amd64', 'arm64'],
   taintArchitectures: ['arm64'],
   taintKey: 'example.com/architecture',

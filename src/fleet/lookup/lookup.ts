@@ -12,12 +12,23 @@ import type { AgentAddress } from '../discovery/discovery.ts';
 import type { FleetMeters } from '../metrics.ts';
 import type { AgentHealth } from './agent-health.ts';
 
+/** The nodes that may receive pull secrets. */
+export interface PullSecretNodes {
+  /** The setting `pullSecretNodes`, for messages. */
+  readonly selector: string;
+  readonly has: (node: string) => boolean;
+  /** Resolves when the nodes are known, at the latest when `signal` aborts. */
+  readonly ready: (signal: AbortSignal) => Promise<void>;
+}
+
 export interface FleetLookupContext {
   readonly requests: FactRequests;
   readonly responseTime: ResponseTime;
   readonly health: AgentHealth;
   readonly meters: FleetMeters;
   readonly freshness: FreshnessSettings;
+  /** Default: all nodes. */
+  readonly pullSecretNodes?: PullSecretNodes | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly timeoutMs: number;
@@ -49,6 +60,8 @@ export class FleetLookup {
   /** The agents that have not answered. */
   readonly #waitingFor = new Map<AgentAddress, RequestState>();
   #requests = 0;
+  /** Whether an agent was left out because of `pullSecretNodes`. */
+  #withheld = false;
   #soonestMs = Number.POSITIVE_INFINITY;
   #late: ImageFacts | undefined;
 
@@ -88,6 +101,13 @@ export class FleetLookup {
     const waiting = [...this.#waitingFor.keys()].map((agent) => `${nameOf(agent)}: no answer yet`);
     const reasons = listed([...this.#failures, ...waiting]);
     const { image } = this.#request;
+    if (this.#withheld && this.#requests === 0) {
+      const { selector = '' } = this.#context.pullSecretNodes ?? {};
+      const message =
+        `no agent may receive the pull secrets of the pod: none that is available runs on a node that matches pullSecretNodes ` +
+        `(${selector}); label such a node, or change the setting`;
+      return failedFacts(image, { code: 'forbidden', message }, now);
+    }
     if (this.isOver) {
       return failedFacts(image, { code: 'timeout', message: `no agent answered in time: ${reasons}` }, now);
     }
@@ -102,6 +122,10 @@ export class FleetLookup {
     let inGroup = 0;
     for (const agent of agents) {
       if (inGroup === maxPerGroup || this.#requests === maxPerLookup) return;
+      if (!this.#mayReceiveRequest(agent)) {
+        this.#withheld = true;
+        continue;
+      }
       const backedOffMs = this.#context.health.backedOffMs(agent.url);
       if (backedOffMs > 0) {
         this.#soonestMs = Math.min(this.#soonestMs, backedOffMs);
@@ -112,6 +136,13 @@ export class FleetLookup {
       this.#requests += 1;
       yield agent;
     }
+  }
+
+  /** An agent's own word for its node does not count, so an agent without a known node never receives pull secrets. */
+  #mayReceiveRequest({ node }: AgentAddress): boolean {
+    const { pullSecretNodes } = this.#context;
+    if (pullSecretNodes === undefined || this.#request.pullCredentials.length === 0) return true;
+    return node !== undefined && pullSecretNodes.has(node);
   }
 
   async #ask(agent: AgentAddress, stop: AbortSignal): Promise<ImageFacts> {

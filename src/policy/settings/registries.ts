@@ -7,6 +7,7 @@ import { settingsOf } from './setting.ts';
 const registries = settingsOf('webhook', 'agent', 'inspect', 'explain');
 const lookups = settingsOf('webhook', 'agent', 'controller', 'inspect', 'explain');
 const node = settingsOf('agent', 'inspect', 'explain');
+const agentClients = settingsOf('webhook', 'controller', 'explain');
 const pullSecrets = settingsOf('webhook', 'controller');
 
 export const registrySettings = {
@@ -68,8 +69,18 @@ export const registrySettings = {
     default: 60_000,
     help: 'How long a pull secret is cached.',
   }),
+  pullSecretNodes: agentClients.atStart(text('label selector', checkSelector), {
+    help:
+      'Label selector of the nodes whose agents may receive pull secrets, such as `pool=system` or `!gpu,zone in (a,b)`. An ' +
+      'agent whose node is not known (`agents` by URL or `dns:`) receives none. Default: all nodes.',
+  }),
   maxRequestsPerRegistry: registries.atStart(integer(1, 1000), {
     default: defaultPerHost,
     help: 'Concurrent requests to one registry host. Further requests wait.',
   }),
 };
+
+/** The API server checks the rest (kubernetes apimachinery pkg/labels/selector.go). */
+function checkSelector(selector: string): string | undefined {
+  return /^[\w./!=,() -]+$/.test(selector) ? undefined : 'must be a label selector such as `pool=system`';
+}

@@ -1,0 +1,93 @@
+/** A rogue agent outside of `pullSecretNodes` receives no pull secret; agents, API server and TLS are real servers. */
+import t, { type Test } from 'tap';
+import { openFleet } from '../../cmd/wiring/fleet.ts';
+import { defaultFreshness } from '../../src/images/memory/freshness.ts';
+import { createKubeClient } from '../../src/kube/api/client.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { pullCredential } from '../images/support.ts';
+import { startKubeStore } from '../support/kube-store.ts';
+import { createPki, questionOf, silentLog, startScripted, until } from './support.ts';
+
+const never = new AbortController().signal;
+const image = 'registry.example/team/app:1';
+const credentials = [{ ...pullCredential('ann'), key: 'registry.example/team' }];
+const addresses = '/apis/discovery.k8s.io/v1/namespaces/archwright/endpointslices';
+
+/** One agent on each of these nodes. */
+async function start(t: Test, nodes: Readonly<Record<string, Readonly<Record<string, string>> | undefined>>) {
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  const pki = await createPki(t);
+  const agents = await Promise.all(
+    Object.entries(nodes).map(async ([node, labels]) => {
+      const agent = await startScripted(t, pki, { node: 'trusted-1', fingerprint: node });
+      if (labels) store.put(`/api/v1/nodes/${node}`, { metadata: { labels } });
+      store.put(`${addresses}/${node}`, {
+        metadata: { labels: { 'kubernetes.io/service-name': 'agents' } },
+        addressType: 'IPv4',
+        ports: [{ name: 'api', port: agent.port }],
+        endpoints: [{ addresses: ['127.0.0.1'], nodeName: node, conditions: { ready: true } }],
+      });
+      return { node, agent };
+    }),
+  );
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  t.teardown(() => client.close());
+  const open = await openFleet({
+    agents: ['endpointslices:archwright/agents'],
+    agentTlsDir: pki.clientDir,
+    client,
+    freshness: defaultFreshness,
+    pullSecretNodes: 'pool=trusted',
+    log: silentLog,
+    metrics: createMetrics(),
+  });
+  if (!open) throw new Error('no fleet');
+  t.teardown(() => open.close());
+  await open.ready(never);
+  return {
+    store,
+    lookup: (text: string, secrets = credentials) =>
+      open.fleet.lookup(questionOf(text, secrets), { signal: never }),
+    /** Nodes whose agents were asked. */
+    asked: () => agents.filter(({ agent }) => agent.asked.length > 0).map(({ node }) => node),
+    withSecrets: () =>
+      agents
+        .filter(({ agent }) => agent.asked.some(({ auths }) => auths !== undefined))
+        .map(({ node }) => node),
+  };
+}
+
+const trusted = { pool: 'trusted' };
+const images = Array.from({ length: 20 }, (_, index) => `registry.example/team/app-${index}:1`);
+
+t.test(
+  'pull secrets go to agents of matching nodes only, whatever the agents say of their nodes',
+  async (t) => {
+    const { lookup, asked, withSecrets } = await start(t, {
+      'trusted-1': trusted,
+      'trusted-2': trusted,
+      'rogue-1': { pool: 'other' },
+      'rogue-2': {},
+      unknown: undefined,
+    });
+    for (const text of images) t.notOk((await lookup(text)).error);
+    t.strictSame(withSecrets(), ['trusted-1', 'trusted-2']);
+    t.strictSame(asked(), ['trusted-1', 'trusted-2']);
+    for (const text of images) await lookup(text, []);
+    t.strictSame(asked().length, 5, 'without secrets, all agents are asked');
+    t.strictSame(withSecrets(), ['trusted-1', 'trusted-2']);
+  },
+);
+
+t.test('without a matching node, the error says so, and no agent is asked', async (t) => {
+  const { lookup, asked, store } = await start(t, { 'rogue-1': { pool: 'other' }, unknown: undefined });
+  t.match(await lookup(image), {
+    image,
+    error: { code: 'forbidden', message: /matches pullSecretNodes \(pool=trusted\)/ },
+  });
+  t.strictSame(asked(), []);
+  t.notOk((await lookup(image, [])).error);
+  store.put('/api/v1/nodes/rogue-1', { metadata: { labels: trusted } });
+  await until(async () => (await lookup(image)).error === undefined);
+});
