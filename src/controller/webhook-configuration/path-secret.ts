@@ -16,7 +16,8 @@ import type { ClientConfig, Webhook } from './webhooks-file.ts';
 const { current, previous, rotated, recordKey } = pathSecretKeys;
 
 const tokenBytes = 32;
-const tokenShape = /^[\w-]{43}$/;
+/** The API server takes only lower-case RFC 1123 names in the path of a service (ValidateWebhookService in apiserver's util/webhook). */
+const tokenShape = /^[0-9a-f]{64}$/;
 
 export class PathSecret {
   readonly #leading: Leading;
@@ -90,7 +91,7 @@ function tokenOf(text: string | undefined): string | undefined {
 }
 
 function newToken(): string {
-  const token = randomBytes(tokenBytes).toString('base64url');
+  const token = randomBytes(tokenBytes).toString('hex');
   secret(token);
   return token;
 }
