@@ -67,16 +67,11 @@ export interface ProbeOptions {
   readonly progress: (line: string) => void;
 }
 
-export interface ProbeAnswer {
-  readonly isCalled: boolean;
-  readonly what: string;
-}
-
 /**
  * Tries until the webhook is called or the time is up.
  * @throws the signal's reason when it aborts
  */
-export async function probe(options: ProbeOptions): Promise<ProbeAnswer> {
+export async function probe(options: ProbeOptions) {
   const { clock, timeoutMs, signal, progress } = options;
   const end = clock.monotonic() + timeoutMs;
   let last = '';
@@ -88,7 +83,7 @@ export async function probe(options: ProbeOptions): Promise<ProbeAnswer> {
   }
 }
 
-async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Promise<ProbeAnswer> {
+async function tryOnce({ client, namespace, image, signal }: ProbeOptions) {
   try {
     const query = { dryRun: 'All' };
     const pod = await client.create<Pod>(paths.pods(namespace), podOf(image), { signal, query });

@@ -52,20 +52,16 @@ export interface NamedSource {
   readonly problems: readonly SourceProblem[];
 }
 
-export interface TracingInspector extends ImageFactsSource {
-  /** The requests for an image, in the order of completion. */
-  attempts(image: string): readonly Attempt[];
-}
-
-export function tracing(inspector: ImageFactsSource): TracingInspector {
+export function tracing(inspector: ImageFactsSource) {
   const noted = new Map<string, Attempt[]>();
   return {
-    lookup: (question, options) => {
+    lookup: (...[question, options]: Parameters<ImageFactsSource['lookup']>) => {
       const attempts = noted.get(question.image) ?? [];
       noted.set(question.image, attempts);
       return inspector.lookup(question, { ...options, trace: (attempt) => attempts.push(attempt) });
     },
-    attempts: (image) => noted.get(image) ?? [],
+    /** The requests for an image, in the order of completion. */
+    attempts: (image: string): readonly Attempt[] => noted.get(image) ?? [],
   };
 }
 
@@ -81,7 +77,7 @@ export function describeSources(sources: readonly NamedSource[]): string {
   return scrub(`Credential sources, in order:\n${lines.join('')}`);
 }
 
-export function describeAttempts(results: readonly ImageFacts[], trace: TracingInspector): string {
+export function describeAttempts(results: readonly ImageFacts[], trace: ReturnType<typeof tracing>): string {
   const images = [...new Map(results.map((facts) => [facts.image, facts])).values()];
   return scrub(images.map((facts) => describeImage(facts, trace.attempts(facts.image))).join(''));
 }

@@ -12,7 +12,6 @@ import {
   type CredentialProviderSourceOptions,
 } from '../../daemon/kubelet/source.ts';
 import { mayAskAnonymously, combineSources } from '../../src/credentials/sources/sources.ts';
-import type { SourceProblem } from '../../src/credentials/credential.ts';
 import {
   createDockerConfigSource,
   defaultDockerConfigPathCandidates,
@@ -20,7 +19,6 @@ import {
 } from '../../src/credentials/docker/docker-config-file.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
-import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
 import type { FreshnessSettings } from '../../src/images/memory/freshness.ts';
 import {
   createRegistrySource,
@@ -59,18 +57,10 @@ export interface OpenSource {
   readonly place: string;
 }
 
-export interface Inspection {
-  readonly inspector: ImageFactsSource;
-  readonly sources: readonly OpenSource[];
-  /** Sources, or parts of sources, that are ignored. */
-  problems(): readonly SourceProblem[];
-  /** A hash over credential and endpoint sources: equal for equal content, reveals no secret. */
-  fingerprint(): string;
-  close(): Promise<void>;
-}
+export type Inspection = Awaited<ReturnType<typeof openInspection>>;
 
 /** Opens the sources and creates the inspector. Close it at the end. */
-export async function openInspection(options: InspectionOptions): Promise<Inspection> {
+export async function openInspection(options: InspectionOptions) {
   const { configuration, log } = options;
   const first = configuration();
   const [sources, containerd] = await Promise.all([openSources(options), openContainerd(options)]);
@@ -95,8 +85,11 @@ export async function openInspection(options: InspectionOptions): Promise<Inspec
   });
   return {
     inspector,
+    /** In the order of precedence. */
     sources,
+    /** Sources, or parts of sources, that are ignored. */
     problems: () => credentials.problems(),
+    /** A hash over credential and endpoint sources: equal for equal content, reveals no secret. */
     fingerprint: () => combineFingerprints([credentials.fingerprint(), endpoints.fingerprint()]),
     close: async () => {
       registry.close();

@@ -13,14 +13,6 @@ import type { NodeConfig, NodeProblem } from './node.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import type { SourceProblem } from '../../src/credentials/credential.ts';
 
-export interface Scan {
-  /** Everything that affects endpoints, in clear text with secrets: only for hashing. */
-  readonly content: string;
-  readonly problems: readonly NodeProblem[];
-  readonly dirs: readonly string[];
-  readonly usable: readonly HostDirectoryFound[];
-}
-
 export interface HostDirectoryFound {
   readonly dir: string;
   readonly hosts: number;
@@ -29,11 +21,8 @@ export interface HostDirectoryFound {
 /** Nodes have one directory for each configured registry. */
 const maxDirectories = 1000;
 
-export async function scanHosts(
-  node: NodeConfig,
-  readHosts: HostFilesReader,
-  hostRoot: string,
-): Promise<Scan> {
+/** @returns `content`: everything that affects endpoints, in clear text with secrets: only for hashing */
+export async function scanHosts(node: NodeConfig, readHosts: HostFilesReader, hostRoot: string) {
   const problems: NodeProblem[] = [];
   const dirs: string[] = [];
   const usable: HostDirectoryFound[] = [];

@@ -1,20 +1,15 @@
 /**
  * Metrics of work that ends before the process, such as a leader's: at its end, gauges are reset and callbacks before scrapes are removed.
  */
-import type { Metrics } from './metrics.ts';
-
-export interface PassingMetrics extends Metrics {
-  /** Sets all gauges to 0, except NaN, and removes callbacks before scrapes. Counters stay. */
-  end(): void;
-}
+import type { Gauge, Metrics } from './metrics.ts';
 
 /** Wraps metrics for work that ends. A gauge may belong to one such work at a time. */
-export function passingMetrics(metrics: Metrics): PassingMetrics {
+export function passingMetrics(metrics: Metrics) {
   const ends: (() => void)[] = [];
   let ended = false;
   return {
     ...metrics,
-    gauge: (spec, labels) => {
+    gauge: (...[spec, labels]: Parameters<Metrics['gauge']>): Gauge => {
       const gauge = metrics.gauge(spec, labels);
       let last = 0;
       // NaN means "unknown". 0 would be wrong, for example an expired certificate.
@@ -29,13 +24,14 @@ export function passingMetrics(metrics: Metrics): PassingMetrics {
         },
       };
     },
-    beforeScrape: (update) => {
+    beforeScrape: (update: () => void) => {
       const stop = metrics.beforeScrape(update);
       if (ended) stop();
       ends.push(stop);
       return stop;
     },
-    end: () => {
+    /** Sets all gauges to 0, except NaN, and removes callbacks before scrapes. Counters stay. */
+    end: (): void => {
       ended = true;
       for (const end of ends.splice(0)) end();
     },

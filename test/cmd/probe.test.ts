@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { createKubeClient } from '../../src/kube/api/client.ts';
-import { probe, type ProbeAnswer } from '../../cmd/probe.ts';
+import { probe } from '../../cmd/probe.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { json, startKubeServer, type KubeAnswer, type KubeServer } from '../support/kube-server.ts';
 
@@ -11,7 +11,7 @@ async function probed(
   answers: readonly KubeAnswer[],
   signal = new AbortController().signal,
 ): Promise<{
-  readonly answer: ProbeAnswer;
+  readonly answer: Awaited<ReturnType<typeof probe>>;
   readonly lines: readonly string[];
   readonly server: KubeServer;
   readonly waited: number;

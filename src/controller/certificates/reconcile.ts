@@ -25,13 +25,6 @@ import {
 import { Secrets, type FoundSecret } from './secrets.ts';
 import { messageOf } from '../../names/printable.ts';
 
-export interface CertificatesOutcome {
-  readonly found: Found;
-  readonly wrote: boolean;
-  /** When to look again, milliseconds from now. */
-  readonly nextMs: number;
-}
-
 interface State extends Found {
   readonly ca: FoundSecret | undefined;
 }
@@ -61,8 +54,8 @@ export class CertificateReconciler {
     this.#issued = countIssues(leading);
   }
 
-  /** @throws KubeError */
-  async reconcile(): Promise<CertificatesOutcome> {
+  /** @returns `nextMs`: when to look again, milliseconds from now. @throws KubeError */
+  async reconcile() {
     let wrote = false;
     for (let count = 0; count < maxRounds; count += 1) {
       const found = await this.#read();

@@ -11,15 +11,6 @@ import { paths } from '../api/paths.ts';
 import { startReflector, usualIdleMs } from '../watch/reflector.ts';
 import { recordOf, sameRecord, type LeaseRecord } from './lease-lock.ts';
 
-export interface Leadership {
-  /** Whether there is a leader, as far as this process sees. */
-  leads(): boolean;
-  /** The leader's identity; `undefined` if there is none. */
-  holder(): string | undefined;
-  ready(signal: AbortSignal): Promise<void>;
-  close(): void;
-}
-
 export interface WatchLeaderOptions {
   readonly client: KubeClient;
   readonly namespace: string;
@@ -32,7 +23,7 @@ export interface WatchLeaderOptions {
 /** A leader renews every few seconds: a watch that is silent for this long is dead, or there is no leader any more. */
 const renewedIdleMs = 30_000;
 
-export function watchLeader(options: WatchLeaderOptions): Leadership {
+export function watchLeader(options: WatchLeaderOptions) {
   const { client, namespace, name, clock, log, metrics } = options;
   let seen: { readonly record: LeaseRecord; readonly at: number } | undefined;
   let logged: string | undefined;
@@ -82,9 +73,10 @@ export function watchLeader(options: WatchLeaderOptions): Leadership {
   });
 
   return {
+    /** Whether there is a leader, as far as this process sees. */
     leads: () => holder() !== undefined,
     holder,
-    ready: (signal) => reflector.ready(signal),
+    ready: (signal: AbortSignal) => reflector.ready(signal),
     close: () => {
       cancelTimer();
       reflector.stop();

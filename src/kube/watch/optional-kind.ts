@@ -15,17 +15,12 @@ const lookAgainMs = 30_000;
 const anyVersion = '0';
 const emptyList = { metadata: { resourceVersion: anyVersion }, items: [] };
 
-export interface OptionalKindClient extends KubeClient {
-  /** Whether the collection counted as absent at the last request. */
-  isAbsent(path: string): boolean;
-}
-
 /** The same client for reading kinds that may not exist. */
 export function forOptionalKind({
   client,
   clock,
   log,
-}: Pick<Required<ReflectorOptions<never>>, 'client' | 'clock' | 'log'>): OptionalKindClient {
+}: Pick<Required<ReflectorOptions<never>>, 'client' | 'clock' | 'log'>) {
   const refused = new Set<string>();
   /** Paths that were answered. */
   const readable = new Set<string>();
@@ -49,7 +44,8 @@ export function forOptionalKind({
 
   return {
     ...client,
-    isAbsent: (path) => absent.has(path),
+    /** Whether the collection counted as absent at the last request. */
+    isAbsent: (path: string) => absent.has(path),
     get: async <T>(...[path, options]: Parameters<KubeClient['get']>): Promise<T> => {
       try {
         const answer = await client.get<T>(path, options);
@@ -61,7 +57,7 @@ export function forOptionalKind({
         return emptyList as T;
       }
     },
-    async *lines(path, options) {
+    async *lines(...[path, options]: Parameters<KubeClient['lines']>) {
       try {
         for await (const line of client.lines(path, options)) {
           answered(path);

@@ -6,16 +6,9 @@ import { own } from '../../names/architecture.ts';
 import { isLabelValue } from '../../names/labels.ts';
 import { printable } from '../../names/printable.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import type { Reason } from '../decision.ts';
 import { reason } from './rules.ts';
 
 type Labels = Readonly<Record<string, string>>;
-
-export interface NodeLabels {
-  readonly byArchitecture: Readonly<Record<string, Labels>>;
-  readonly matched: Labels;
-  readonly reasons: readonly Reason[];
-}
 
 const none: Labels = Object.freeze({});
 
@@ -23,7 +16,7 @@ export function nodeLabelsOf(
   policy: Policy,
   podLabels: Labels | null | undefined,
   required: readonly string[] | undefined,
-): NodeLabels {
+) {
   const byArchitecture = labelsByArchitecture(policy, required);
   const matched = matchedNodeLabels(policy, podLabels);
   const reasons = Object.entries(byArchitecture).map(([architecture, labels]) =>

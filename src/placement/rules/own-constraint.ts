@@ -18,12 +18,10 @@ import { draft, type Draft } from './rules.ts';
 import { constrainsItself, isEmptyTerm, permits, pinsNode } from '../pod/terms.ts';
 import { printable } from '../../names/printable.ts';
 
-export interface OwnConstraint {
-  /** The architectures that it allows, sorted; `undefined`: that of the pinned node. */
-  readonly architectures: readonly string[] | undefined;
-}
-
-export function ownConstraintOf(fields: OwnFields): OwnConstraint | undefined {
+/** @returns the architectures that it allows, sorted; none: that of the pinned node */
+export function ownConstraintOf(
+  fields: OwnFields,
+): { readonly architectures: readonly string[] | undefined } | undefined {
   const bySelector = selectedBy(fields);
   if (bySelector !== undefined) return { architectures: bySelector };
   if (fields.terms === undefined) return undefined;

@@ -16,11 +16,7 @@ import {
 } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import { printable } from '../../names/printable.ts';
-import type {
-  Policy,
-  Preference as PolicyPreference,
-  PreferenceMode,
-} from '../../policy/effective/policy.ts';
+import type { Policy, Preference as PolicyPreference } from '../../policy/effective/policy.ts';
 import type { Outcome, OwnFields, PlacementInput, Reason } from '../decision.ts';
 import { permits } from '../pod/terms.ts';
 import { reason, type Draft, type Rule } from './rules.ts';
@@ -29,15 +25,6 @@ export interface WeightedArchitecture {
   readonly architecture: string;
   /** 1–100, as in preferred node affinity. */
   readonly weight: number;
-}
-
-export interface PreferenceResult {
-  /** The architectures that the pod may have: under mode `hard` only the preferred one. */
-  readonly required: readonly string[] | undefined;
-  readonly preferred: readonly WeightedArchitecture[];
-  readonly mode: PreferenceMode;
-  readonly warnings: readonly string[];
-  readonly reasons: readonly Reason[];
 }
 
 interface Preference {
@@ -57,11 +44,12 @@ const maxWeightsLength = 1152;
 /** Outcomes with which nothing is preferred, whatever the policy. */
 const withoutPreference: ReadonlySet<Outcome> = new Set(['own-constraint', 'denied', 'pending']);
 
+/** @returns `required`: the architectures that the pod may have: under mode `hard` only the preferred one */
 export function preferredOf(
   { pod, policy, template }: Pick<PlacementInput, 'pod' | 'policy' | 'template'>,
   fields: OwnFields,
   { outcome, required }: Draft,
-): PreferenceResult {
+) {
   const isSettled = withoutPreference.has(outcome);
   const mode = isSettled ? 'soft' : policy.preferenceMode;
   const preferences = isSettled || template !== undefined ? [] : preferencesOf(pod.metadata, policy);

@@ -5,24 +5,19 @@
 import type { Toleration } from '../../kube/api/objects.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import { own } from '../../names/architecture.ts';
-import type { Outcome, OwnFields, Reason } from '../decision.ts';
+import type { Outcome, OwnFields } from '../decision.ts';
 import { anyArchitectureToleration, covers } from '../pod/expressions.ts';
 import { reason, type Draft } from './rules.ts';
 
 /** Outcomes with which a pod can run on any architecture if nothing is required. */
 const mayRunAnywhere = new Set<Outcome>(['unconstrained', 'allowed-unknown', 'fallback', 'own-constraint']);
 
-export interface AddedTolerations {
-  readonly added: readonly Toleration[];
-  readonly reasons: readonly Reason[];
-}
-
 export function addedTolerations(
   policy: Policy,
   draft: Pick<Draft, 'gate' | 'tolerated' | 'outcome'>,
   required: readonly string[] | undefined,
   { tolerations: { own: present } }: OwnFields,
-): AddedTolerations {
+) {
   const added: Toleration[] = [];
   for (const candidate of candidatesFor(policy, draft, required)) {
     const isCovered =

@@ -20,17 +20,10 @@ export interface LiveConfigurationOptions extends ConfigurationSources {
   readonly watch?: Pick<WatchOptions, 'pollMs' | 'debounceMs'>;
 }
 
-export interface LiveConfiguration {
-  /** The last good configuration; the same object until there is a new one. */
-  current(): Configuration;
-  /** Calls back after each change; not with the first configuration. */
-  onChange(listener: (configuration: Configuration) => void): void;
-  refresh(): Promise<void>;
-  close(): Promise<void>;
-}
+export type LiveConfiguration = Awaited<ReturnType<typeof liveConfiguration>>;
 
 /** @throws ConfigurationError if the first reading finds a problem */
-export async function liveConfiguration(options: LiveConfigurationOptions): Promise<LiveConfiguration> {
+export async function liveConfiguration(options: LiveConfigurationOptions) {
   const { file, log, metrics, clock = systemClock } = options;
   const counts = {
     loaded: metrics.counter(reloads, { outcome: 'loaded' }),
@@ -90,8 +83,10 @@ export async function liveConfiguration(options: LiveConfigurationOptions): Prom
   let inForce = first;
 
   return {
+    /** The last good configuration; the same object until there is a new one. */
     current: () => inForce,
-    onChange: (listener) => void listeners.push(listener),
+    /** Calls back after each change; not with the first configuration. */
+    onChange: (listener: (configuration: Configuration) => void): void => void listeners.push(listener),
     refresh: () => content.refresh(),
     close: () => content.close(),
   };

@@ -16,14 +16,7 @@ import { readClusterConfig, readPodConfig } from './read.ts';
 
 export type ObjectSource = Pick<Reflector<KubeObject>, 'values' | 'onEach'>;
 
-export interface ResourceCollection {
-  /** `undefined` if there is no valid one. */
-  cluster(): ClusterPlacement | undefined;
-  /** The valid ones of a namespace by precedence; `undefined` if there is none. */
-  podsIn(namespace: string): readonly PodPlacement[] | undefined;
-  /** Called when the cluster's object (`undefined`) or one of a namespace changes. */
-  onChange(listener: (namespace: string | undefined) => void): void;
-}
+export type ResourceCollection = ReturnType<typeof collectResources>;
 
 export interface ResourceSources {
   readonly clusterConfigs?: ObjectSource | undefined;
@@ -32,11 +25,7 @@ export interface ResourceSources {
 }
 
 /** Follows the sources. An invalid object counts as absent; its status and a metric report it. */
-export function collectResources({
-  clusterConfigs,
-  podConfigs,
-  metrics,
-}: ResourceSources): ResourceCollection {
+export function collectResources({ clusterConfigs, podConfigs, metrics }: ResourceSources) {
   const listeners: ((namespace: string | undefined) => void)[] = [];
   const clusters = new Map<string, ClusterPlacement | undefined>();
   const pods = new Map<string, Map<string, PodPlacement | undefined>>();
@@ -68,10 +57,13 @@ export function collectResources({
   }
 
   return {
-    cluster: () => clusters.get(clusterConfigName),
-    // The usual cluster has none, and then there is nothing to remember for its namespaces.
-    podsIn: (namespace) => (pods.has(namespace) ? (sorted.get(namespace) ?? sort(namespace)) : undefined),
-    onChange: (listener) => void listeners.push(listener),
+    /** `undefined` if there is no valid one. */
+    cluster: (): ClusterPlacement | undefined => clusters.get(clusterConfigName),
+    /** The valid ones of a namespace by precedence. The usual cluster has none, and nothing is remembered for it. */
+    podsIn: (namespace: string) =>
+      pods.has(namespace) ? (sorted.get(namespace) ?? sort(namespace)) : undefined,
+    /** Called when the cluster's object (`undefined`) or one of a namespace changes. */
+    onChange: (listener: (namespace: string | undefined) => void): void => void listeners.push(listener),
   };
 }
 

@@ -7,12 +7,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { canOverlap, type Selector } from '../effective/label-selector.ts';
 import { byPrecedence, type PodPlacement } from './placement.ts';
 
-export interface Conflicts {
-  /** The first conflicting name, by the name of the later one. */
-  readonly winners: ReadonlyMap<string, string>;
-  readonly unknown: ReadonlySet<string>;
-}
-
 export interface ConflictsOptions {
   /** Limit of all comparisons by `costOf`. Equal objects always reach it at the same place, so that no status flaps. */
   readonly most?: number;
@@ -28,8 +22,10 @@ const slice = 4096;
 export async function conflictsAmong(
   placements: readonly PodPlacement[],
   { turn, most = usualMost }: ConflictsOptions,
-): Promise<Conflicts> {
+) {
+  /** The first conflicting name, by the name of the later one. */
   const winners = new Map<string, string>();
+  /** Names that were not compared with all before them, because there are too many. */
   const unknown = new Set<string>();
   let spent = 0;
   let sliced = 0;

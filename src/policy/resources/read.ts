@@ -25,9 +25,9 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Reads a `ClusterPodPlacementConfig`. Never throws. */
 export function readClusterConfig(object: KubeObject): Reading<ClusterPlacement> {
   const problems: string[] = [];
-  const spec = section(object as Fields, 'spec', 'spec', problems);
-  const plugins = section(spec, 'plugins', 'spec.plugins', problems);
-  const monitor = section(plugins, 'execFormatErrorMonitor', 'spec.plugins.execFormatErrorMonitor', problems);
+  const spec = section(object as Fields, 'spec', problems);
+  const plugins = section(spec, 'spec.plugins', problems);
+  const monitor = section(plugins, 'spec.plugins.execFormatErrorMonitor', problems);
   if (object.metadata?.name !== clusterConfigName)
     problems.push(`metadata.name must be ${clusterConfigName}`);
   const preferred = architecture(spec, 'preferredArchitecture', problems);
@@ -37,7 +37,7 @@ export function readClusterConfig(object: KubeObject): Reading<ClusterPlacement>
   const namespaces = spec['namespaceSelector'];
   const placement: ClusterPlacement = {
     deleting: object.metadata?.deletionTimestamp !== undefined,
-    logVerbosity: oneOf(spec, 'logVerbosity', logVerbosities, problems),
+    logVerbosity: oneOf(spec, 'spec.logVerbosity', logVerbosities, problems),
     namespaceSelector: isUnset(namespaces)
       ? undefined
       : readSelector(namespaces, 'spec.namespaceSelector', problems),
@@ -52,8 +52,8 @@ export function readClusterConfig(object: KubeObject): Reading<ClusterPlacement>
 export function readPodConfig(object: KubeObject): Reading<PodPlacement> {
   const problems: string[] = [];
   const { name = '', namespace = '', creationTimestamp = '' } = object.metadata ?? {};
-  const spec = section(object as Fields, 'spec', 'spec', problems);
-  const plugins = section(spec, 'plugins', 'spec.plugins', problems);
+  const spec = section(object as Fields, 'spec', problems);
+  const plugins = section(spec, 'spec.plugins', problems);
   const selector = spec['labelSelector'];
   const placement: PodPlacement = {
     namespace,
@@ -64,32 +64,45 @@ export function readPodConfig(object: KubeObject): Reading<PodPlacement> {
     fallbackArchitecture: architecture(spec, 'fallbackArchitecture', problems),
     ...architectures(spec, problems),
     weights: scoring(plugins, problems),
-    onUnknownImage: oneOf(spec, 'onUnknownImage', onUnknownImageValues, problems),
-    onNoCommonArchitecture: oneOf(spec, 'onNoCommonArchitecture', onNoCommonArchitectureValues, problems),
+    onUnknownImage: oneOf(spec, 'spec.onUnknownImage', onUnknownImageValues, problems),
+    onNoCommonArchitecture: oneOf(
+      spec,
+      'spec.onNoCommonArchitecture',
+      onNoCommonArchitectureValues,
+      problems,
+    ),
   };
   return problems.length > 0 ? { problems } : { placement, problems: [] };
 }
 
+/** Reads a field. `undefined`: it is absent, or wrong, which is a problem. */
+function field<T>(
+  parent: Fields,
+  path: string,
+  is: (value: unknown) => value is T,
+  message: string,
+  problems: string[],
+): T | undefined {
+  const value = parent[path.slice(path.lastIndexOf('.') + 1)];
+  if (isUnset(value)) return undefined;
+  if (is(value)) return value;
+  problems.push(`${path} must be ${message}`);
+  return undefined;
+}
+
 /** An absent section equals an empty one. */
-function section(parent: Fields, key: string, path: string, problems: string[]): Fields {
-  const value = parent[key];
-  if (isUnset(value)) return {};
-  if (isRecord(value)) return value;
-  problems.push(`${path} must be an object`);
-  return {};
+function section(parent: Fields, path: string, problems: string[]): Fields {
+  return field(parent, path, isRecord, 'an object', problems) ?? {};
 }
 
 function oneOf<T extends string>(
   spec: Fields,
-  key: string,
+  path: string,
   values: readonly T[],
   problems: string[],
 ): T | undefined {
-  const value = spec[key];
-  if (isUnset(value)) return undefined;
-  const found = values.find((candidate) => candidate === value);
-  if (found === undefined) problems.push(`spec.${key} must be one of ${values.join(', ')}`);
-  return found;
+  const is = (value: unknown): value is T => values.some((candidate) => candidate === value);
+  return field(spec, path, is, `one of ${values.join(', ')}`, problems);
 }
 
 function architecture(spec: Fields, key: string, problems: string[]): string | undefined {
@@ -121,25 +134,19 @@ function architectures(spec: Fields, problems: string[]): { readonly architectur
 }
 
 function priorityOf(spec: Fields, problems: string[]): number {
-  const value = spec['priority'];
-  if (isUnset(value)) return 0;
-  if (isIntegerWithin(value, 0, maxPriority)) return value;
-  problems.push(`spec.priority must be a whole number from 0 to ${maxPriority}`);
-  return 0;
+  const is = (value: unknown): value is number => isIntegerWithin(value, 0, maxPriority);
+  return field(spec, 'spec.priority', is, `a whole number from 0 to ${maxPriority}`, problems) ?? 0;
 }
 
 function enabled(plugin: Fields, path: string, problems: string[]): boolean | undefined {
-  const value = plugin['enabled'];
-  if (isUnset(value)) return undefined;
-  if (typeof value === 'boolean') return value;
-  problems.push(`${path}.enabled must be true or false`);
-  return undefined;
+  const is = (value: unknown): value is boolean => typeof value === 'boolean';
+  return field(plugin, `${path}.enabled`, is, 'true or false', problems);
 }
 
 /** @returns `undefined` if the plugin is off */
 function scoring(plugins: Fields, problems: string[]): Readonly<Record<string, number>> | undefined {
   const path = 'spec.plugins.nodeAffinityScoring';
-  const plugin = section(plugins, 'nodeAffinityScoring', path, problems);
+  const plugin = section(plugins, path, problems);
   const isOn = enabled(plugin, path, problems) === true;
   const platforms = plugin['platforms'] ?? [];
   if (!Array.isArray(platforms) || platforms.length > maxPlatforms) {
