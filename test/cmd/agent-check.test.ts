@@ -17,13 +17,11 @@ interface Part {
 interface Checked {
   readonly code: number;
   readonly understood: boolean;
-  /** The parts of a source, as `state where`. */
   readonly states: (source: string) => string[];
   readonly part: (where: string) => Part | undefined;
   readonly out: string;
 }
 
-/** A directory with these files. */
 function node(t: Test, content: Readonly<Record<string, string>> = {}): string {
   return files(t, content).directory;
 }

@@ -21,7 +21,6 @@ interface World {
   readonly host: TestRegistry;
   readonly kube: KubeServer;
   readonly pki: Pki;
-  /** What agent and `inspect` are started with. */
   readonly flags: readonly string[];
   readonly stateDir: string;
   readonly image: string;
@@ -91,7 +90,7 @@ async function ask(agent: Agent, { image }: World, account?: string): Promise<Im
 const allowed = { credentialSource: 'service-account', error: undefined, platforms: { length: 2 } };
 const refused = { digest: undefined, platforms: { length: 0 }, error: { code: 'unauthorized' } };
 
-t.test('each account gets its own answer, whoever asked before it', async (t) => {
+t.test('each account gets its own answer, whatever account asked before', async (t) => {
   const place = await world(t);
   const agent = await start(t, place, '--service-account-tokens');
   const others = ['b', 'plain', 'default', undefined];

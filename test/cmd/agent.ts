@@ -14,7 +14,6 @@ import { childEnv } from './world.ts';
  */
 const startTimeoutMs = 150_000;
 
-/** A line of the log. */
 export interface Line {
   readonly msg: string;
   readonly api?: string;
@@ -23,9 +22,7 @@ export interface Line {
 }
 
 export interface Agent {
-  /** Sends `POST /v1/facts`. */
   post(body: Readonly<Record<string, unknown>>): Promise<Answer['results']>;
-  /** The answer to `GET /v1/facts`. */
   known(): Promise<string>;
   log(): string;
   lines(): readonly Line[];
@@ -33,7 +30,6 @@ export interface Agent {
   stop(): Promise<number | null>;
 }
 
-/** What starts an agent on free ports of loopback that ends at once when it is told to. */
 export function agentArgs(pki: Pki, stateDir: string): string[] {
   const args = ['agent', '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0', '--drain-time', '0s'];
   return [...args, '--tls-dir', pki.serverDir, '--state-dir', stateDir];
@@ -54,15 +50,12 @@ export async function startAgent(t: Test, pki: Pki, args: readonly string[]): Pr
   return followAgent(pki, { log: () => log, end, ended });
 }
 
-/** A process, or the program inside the test. */
 export interface Started {
   readonly log: () => string;
   readonly end: () => void;
-  /** The exit code. */
   readonly ended: Promise<number | null>;
 }
 
-/** An agent that was started elsewhere. */
 export async function followAgent(pki: Pki, { log, end, ended }: Started): Promise<Agent> {
   let hasEnded = false;
   void ended.then(() => (hasEnded = true));

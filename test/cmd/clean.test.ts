@@ -52,7 +52,7 @@ t.test('where it is cannot be told', async (t) => {
   t.match((await clean(['--dry-run'])).err, /namespace shop, dry run/);
 });
 
-t.test('what could not be read or removed is told at the end', async (t) => {
+t.test('what could not be read or removed is listed at the end', async (t) => {
   const { store, clean } = await cluster(t);
   store.fault('GET /api/v1/pods', { status: 403, message: 'no right to list pods' });
   const { code, out } = await clean(['--dry-run']);

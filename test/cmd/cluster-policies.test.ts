@@ -14,7 +14,6 @@ const shop = {
   labels: { app: 'web' },
 };
 
-/** Follows them until the end of the test. */
 async function follow(
   t: Test,
   settings: Partial<Configuration> = {},
@@ -102,6 +101,6 @@ t.test('without the definitions, or the right to read them, it is ready and quie
     });
     t.equal(policyOf().onUnknownImage, 'allow');
     const told = lines.filter((line) => line.includes('placementconfigs'));
-    t.equal(told.length, status === 403 ? 2 : 0, 'a missing right is told once for each kind');
+    t.equal(told.length, status === 403 ? 2 : 0, 'a missing right is logged once for each kind');
   }
 });

@@ -53,7 +53,7 @@ t.test('zsh and fish have every subcommand and flag, in quotes that hold', async
   t.match(fishScript(awkward), "-d 'isn\\'t \\\\ easy'");
 });
 
-t.test('kubectl is told the words, and that files may fit', async (t) => {
+t.test('kubectl gets the words, and files may fit', async (t) => {
   const { out } = await run(['completion', 'kubectl']);
   const file = join(t.testdir(), 'kubectl_complete-archwright');
   writeFileSync(file, out, { mode: 0o755 });

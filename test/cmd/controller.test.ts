@@ -17,7 +17,7 @@ async function cluster(t: Test) {
   };
 }
 
-t.test('leads, and ends when it is told to', async (t) => {
+t.test('leads, and ends on a stop signal', async (t) => {
   const { store, args, directory } = await cluster(t);
   const stop = new AbortController();
   const running = run([...args, '--namespace', 'archwright', '--agent-tls-dir', `${directory}/tls`], {

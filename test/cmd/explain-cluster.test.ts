@@ -49,7 +49,7 @@ t.test('pull secrets and namespace labels come from the cluster, by GET', async 
   t.ok(kube.requests.every(({ query }) => !query.has('watch')));
 });
 
-t.test("what decides and may not be read is told; what is archwright's own is not", async (t) => {
+t.test("objects that decide and may not be read get a warning; archwright's own do not", async (t) => {
   const open = await registry(t);
   open.push('app', '1', image('linux/arm64'));
   const kube = await cluster(t);

@@ -33,36 +33,33 @@ t.test('a running pod is explained as if it were created now', async (t) => {
   ]);
 });
 
-t.test(
-  'workloads by the words that kubectl takes, in the namespace that is named, beside files',
-  async (t) => {
-    const open = await registry(t, {});
-    open.push('db', '1', image('linux/s390x'));
-    const template = { spec: { containers: [{ name: 'db', image: `${open.host}/db:1` }] } };
-    const kube = await shopAndBank(t);
-    const paths: readonly (readonly [string, string, string])[] = [
-      ['deploy/db', '/apis/apps/v1/namespaces/bank/deployments/db', 'Deployment'],
-      ['Deployments/db', '/apis/apps/v1/namespaces/bank/deployments/db', 'Deployment'],
-      ['sts/db', '/apis/apps/v1/namespaces/bank/statefulsets/db', 'StatefulSet'],
-      ['daemonset/db', '/apis/apps/v1/namespaces/bank/daemonsets/db', 'DaemonSet'],
-      ['rs/db', '/apis/apps/v1/namespaces/bank/replicasets/db', 'ReplicaSet'],
-      ['jobs/db', '/apis/batch/v1/namespaces/bank/jobs/db', 'Job'],
-    ];
-    for (const [, path] of paths)
-      kube.script(path, json({ metadata: { name: 'db', namespace: 'bank' }, spec: { template } }));
-    const spec = { jobTemplate: { spec: { template } } };
-    const cron = { metadata: { name: 'db', namespace: 'bank' }, spec };
-    kube.script('/apis/batch/v1/namespaces/bank/cronjobs/db', json(cron));
-    const names = [...paths.map(([name]) => name), 'cj/db'];
-    const { code, results } = await explainIn(t, kube, [...names, '-n', 'bank']);
-    t.equal(code, 0);
-    t.strictSame(
-      results.map(({ kind }) => kind),
-      [...paths.map(([, , kind]) => kind), 'CronJob'],
-    );
-    for (const { images, kind } of results) t.match(images, [{ architectures: ['s390x'] }], kind);
-  },
-);
+t.test("workloads by kubectl's words, in the named namespace, beside files", async (t) => {
+  const open = await registry(t, {});
+  open.push('db', '1', image('linux/s390x'));
+  const template = { spec: { containers: [{ name: 'db', image: `${open.host}/db:1` }] } };
+  const kube = await shopAndBank(t);
+  const paths: readonly (readonly [string, string, string])[] = [
+    ['deploy/db', '/apis/apps/v1/namespaces/bank/deployments/db', 'Deployment'],
+    ['Deployments/db', '/apis/apps/v1/namespaces/bank/deployments/db', 'Deployment'],
+    ['sts/db', '/apis/apps/v1/namespaces/bank/statefulsets/db', 'StatefulSet'],
+    ['daemonset/db', '/apis/apps/v1/namespaces/bank/daemonsets/db', 'DaemonSet'],
+    ['rs/db', '/apis/apps/v1/namespaces/bank/replicasets/db', 'ReplicaSet'],
+    ['jobs/db', '/apis/batch/v1/namespaces/bank/jobs/db', 'Job'],
+  ];
+  for (const [, path] of paths)
+    kube.script(path, json({ metadata: { name: 'db', namespace: 'bank' }, spec: { template } }));
+  const spec = { jobTemplate: { spec: { template } } };
+  const cron = { metadata: { name: 'db', namespace: 'bank' }, spec };
+  kube.script('/apis/batch/v1/namespaces/bank/cronjobs/db', json(cron));
+  const names = [...paths.map(([name]) => name), 'cj/db'];
+  const { code, results } = await explainIn(t, kube, [...names, '-n', 'bank']);
+  t.equal(code, 0);
+  t.strictSame(
+    results.map(({ kind }) => kind),
+    [...paths.map(([, , kind]) => kind), 'CronJob'],
+  );
+  for (const { images, kind } of results) t.match(images, [{ architectures: ['s390x'] }], kind);
+});
 
 t.test('what cannot be read is said in one line', async (t) => {
   const kube = await shopAndBank(t);

@@ -64,7 +64,7 @@ t.test('for people', async (t) => {
   );
 });
 
-t.test('nobody can pull; nobody asked; a workload', async (t) => {
+t.test('no group can pull; no group was asked; a workload', async (t) => {
   const text = pod({ containers: containers(app) });
   const refused = await explain(t, ['unauthorized', 'forbidden'], text, ...wanted);
   t.notOk(rulesOf(refused.explained)?.some((name) => name.startsWith('pullable')));
@@ -80,7 +80,7 @@ t.test('nobody can pull; nobody asked; a workload', async (t) => {
   t.match(daemonSet.explained, { outcome: 'placed', excludedNodes: undefined });
 });
 
-t.test('without agents a person is told who knows', async (t) => {
+t.test('without agents, a warning names the missing flag', async (t) => {
   const local = pod({ containers: [{ name: 'a', image: app, imagePullPolicy: 'Never' }] });
   const { err } = await explain(t, [], local, '--require-pullable-nodes');
   t.match(err, /only agents know which nodes can pull; set --agents/);

@@ -19,14 +19,12 @@ export async function explain(
   return { ...result, results, file };
 }
 
-/** An API server that ends with the test. */
 export async function cluster(t: Test): Promise<KubeServer> {
   const server = await startKubeServer();
   t.teardown(() => server.close());
   return server;
 }
 
-/** The program with the kubeconfig of this API server, whose context is in the namespace `shop`. */
 export async function explainIn(
   t: Test,
   { access }: { readonly access: { readonly server: string } },
@@ -49,13 +47,10 @@ export async function shop(t: Test): Promise<TestRegistry> {
   return server;
 }
 
-/** A pod as JSON. */
 export const pod = (
   spec: Readonly<Record<string, unknown>>,
   metadata: Readonly<Record<string, unknown>> = {},
 ) => JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web', ...metadata }, spec });
-/** A container for each image. */
 export const containers = (...images: readonly string[]) =>
   images.map((image, index) => ({ name: `c${index}`, image }));
-/** The names of the rules that took part. */
 export const rulesOf = (explained: Explained | undefined) => explained?.rules.map(({ rule }) => rule);

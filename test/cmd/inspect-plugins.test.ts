@@ -10,7 +10,6 @@ import { files, registry, resultsIn } from './world.ts';
 const password = 'password-of-ann';
 const app = multiArch(['linux/amd64', 'linux/arm64']);
 
-/** A node's directories with one plugin, and the flags that name them. */
 function node(t: Test, host: string, script: string): readonly string[] {
   const { directory, config } = files(t, { config: configText({ name: 'plugin', matchImages: [host] }) });
   const bin = join(directory, 'bin');
@@ -33,7 +32,7 @@ t.test('a plugin’s credential is presented, and named', async (t) => {
   t.notMatch(verbose.out + verbose.err + json.out, /password-of-ann/);
 });
 
-t.test('a plugin that fails is told', async (t) => {
+t.test('a failed plugin is reported', async (t) => {
   const server = await registry(t, { auth: { kind: 'basic', users: { ann: password } } });
   const flags = node(
     t,

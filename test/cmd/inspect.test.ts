@@ -216,7 +216,7 @@ t.test('a registry that never answers', async (t) => {
     t.equal(resultsIn(out)[0]?.error?.code, 'timeout');
   });
 
-  await t.test('ends at once when the program is told to stop', async (t) => {
+  await t.test('ends at once on a stop signal', async (t) => {
     server.clearRequests();
     const inspecting = child(t, ['inspect', image]);
     await server.waitFor(() => true);

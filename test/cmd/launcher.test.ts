@@ -69,7 +69,7 @@ t.test('without a Node that can run it, it says what to do', async (t) => {
   });
 });
 
-t.test('an answer that nobody reads to its end is no failure', async (t) => {
+t.test('output that is not read to its end is no failure', async (t) => {
   const command = `"${installed}" cmd/archwright.ts config --help | head -n 1`;
   t.match(await start('bash', ['-o', 'pipefail', '-c', command]), { code: 0, stdout: /^Usage/, stderr: '' });
 });

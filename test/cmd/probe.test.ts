@@ -49,25 +49,22 @@ const decided = json({ metadata: { annotations: { 'arch.example/decision': '{"v"
 const status = (code: number, message: string): KubeAnswer =>
   json({ kind: 'Status', status: 'Failure', message, code }, code);
 
-t.test(
-  'a pod that comes back with a decision, or without what it was sent with, was seen by the webhook',
-  async (t) => {
-    const { answer, server } = await probed(t, [decided]);
-    t.match(answer, { isCalled: true, what: 'its decision: {"v":1}' });
-    const [request] = server.requests;
-    t.equal(request?.query.get('dryRun'), 'All');
-    t.match(JSON.parse(request?.body ?? ''), {
-      metadata: { generateName: 'archwright-probe-', annotations: { 'arch.example/decision': 'probe' } },
-      spec: { containers: [{ image: 'registry.example.com/x:1', securityContext: { runAsNonRoot: true } }] },
-    });
-    t.match((await probed(t, [json({ metadata: {} }, 201)])).answer, {
-      isCalled: true,
-      what: /nothing to add/,
-    });
-  },
-);
+t.test('a pod with a decision, or without the probe annotation, was seen by the webhook', async (t) => {
+  const { answer, server } = await probed(t, [decided]);
+  t.match(answer, { isCalled: true, what: 'its decision: {"v":1}' });
+  const [request] = server.requests;
+  t.equal(request?.query.get('dryRun'), 'All');
+  t.match(JSON.parse(request?.body ?? ''), {
+    metadata: { generateName: 'archwright-probe-', annotations: { 'arch.example/decision': 'probe' } },
+    spec: { containers: [{ image: 'registry.example.com/x:1', securityContext: { runAsNonRoot: true } }] },
+  });
+  t.match((await probed(t, [json({ metadata: {} }, 201)])).answer, {
+    isCalled: true,
+    what: /nothing to add/,
+  });
+});
 
-t.test('a refusal by our webhook is an answer, one by somebody else is not', async (t) => {
+t.test('a refusal by our webhook is an answer, one by another webhook is not', async (t) => {
   const ours = status(403, 'admission webhook "pods.arch.example" denied the request: no architecture');
   t.match((await probed(t, [ours])).answer, { isCalled: true, what: /no architecture/ });
   for (const text of [
@@ -81,7 +78,7 @@ t.test('a refusal by our webhook is an answer, one by somebody else is not', asy
   }
 });
 
-t.test('it is tried again until the time is over; each reason is told once', async (t) => {
+t.test('it is tried again until the time is over; each reason is printed once', async (t) => {
   const late = await probed(t, [asSent, asSent, status(500, 'connection refused'), decided]);
   t.equal(late.answer.isCalled, true);
   t.equal(late.waited, 6000);
@@ -93,6 +90,6 @@ t.test('it is tried again until the time is over; each reason is told once', asy
   t.equal(never.server.requests.length, 5);
 });
 
-t.test('it ends when it is told to stop', async (t) => {
+t.test('it ends on a stop signal', async (t) => {
   await t.rejects(probed(t, [asSent], AbortSignal.abort(new Error('told to'))), /told to/);
 });

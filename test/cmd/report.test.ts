@@ -58,7 +58,6 @@ function putPod(store: KubeStore, name: string, images: readonly string[], made:
   });
 }
 
-/** A ReplicaSet, Job or the like that belongs to something. */
 function putOwned(store: KubeStore, path: string, kind: string, owner: readonly [string, string]): void {
   const uid = uidOf(kind, path.slice(path.lastIndexOf('/') + 1));
   const [ownerKind, name] = owner;
@@ -212,63 +211,60 @@ t.test('pull secrets of pods and their service accounts are used', async (t) => 
   t.notMatch(out, /password-of-ann/);
 });
 
-t.test(
-  'what archwright added is not what the pod chose; what a DaemonSet chose is in its template',
-  async (t) => {
-    const open = await shop(t);
-    const both = `${open.host}/both:1`;
-    const store = await cluster(t);
-    const required = (...terms: object[]): object => ({
-      affinity: {
-        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
-      },
-    });
-    const amd64 = { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }] };
-    const onNode = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['a1'] }] };
-    const recorded = (added: object): { readonly annotations: Readonly<Record<string, string>> } => ({
-      annotations: {
-        'arch.example/decision': JSON.stringify({ v: 1, architectures: ['amd64'], imagesKey: 'x', added }),
-      },
-    });
-    const pool = { key: 'pool', operator: 'In', values: ['a'] };
-    const pair = ['kubernetes.io/arch', ['amd64']];
-    putPod(store, 'own', [both], { spec: required(amd64) });
-    putPod(store, 'ours', [both], { spec: required(amd64), ...recorded({ terms: [[pair]], made: true }) });
-    putPod(store, 'ours-labeled', [both], {
-      spec: required({ matchExpressions: [...amd64.matchExpressions, pool] }),
-      ...recorded({ terms: [[pair, ['pool', ['a']]]], made: true }),
-    });
-    putPod(store, 'ours-pinned', [both], {
-      spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
-      ...recorded({ pinned: 'amd64' }),
-    });
-    putPod(store, 'node', [both], { spec: required(onNode) });
-    const daemons: [name: string, template: object | undefined][] = [
-      ['free', { spec: { containers: [] } }],
-      ['choosing', { spec: { containers: [], ...required(amd64) } }],
-      ['unread', undefined],
-    ];
-    for (const [name, template] of daemons) {
-      if (template)
-        store.put(`/apis/apps/v1/namespaces/shop/daemonsets/${name}`, {
-          metadata: { uid: uidOf('DaemonSet', name) },
-          spec: { template },
-        });
-      putPod(store, `${name}-1`, [both], { owner: ['apps/v1', 'DaemonSet', name], spec: required(onNode) });
-    }
-    const { document } = await report(t, store);
-    t.same(rowsOf(document), [
-      'shop DaemonSet/free 1 yes',
-      'shop Pod/node 1 yes',
-      'shop Pod/ours 1 yes',
-      'shop Pod/ours-labeled 1 yes',
-      'shop Pod/ours-pinned 1 yes',
-      'shop DaemonSet/unread 1 yes',
-      'shop DaemonSet/choosing 1 pinned',
-      'shop Pod/own 1 pinned',
-    ]);
-  },
-);
+t.test('what archwright added is no choice of the pod; a DaemonSet chooses in its template', async (t) => {
+  const open = await shop(t);
+  const both = `${open.host}/both:1`;
+  const store = await cluster(t);
+  const required = (...terms: object[]): object => ({
+    affinity: {
+      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
+    },
+  });
+  const amd64 = { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }] };
+  const onNode = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['a1'] }] };
+  const recorded = (added: object): { readonly annotations: Readonly<Record<string, string>> } => ({
+    annotations: {
+      'arch.example/decision': JSON.stringify({ v: 1, architectures: ['amd64'], imagesKey: 'x', added }),
+    },
+  });
+  const pool = { key: 'pool', operator: 'In', values: ['a'] };
+  const pair = ['kubernetes.io/arch', ['amd64']];
+  putPod(store, 'own', [both], { spec: required(amd64) });
+  putPod(store, 'ours', [both], { spec: required(amd64), ...recorded({ terms: [[pair]], made: true }) });
+  putPod(store, 'ours-labeled', [both], {
+    spec: required({ matchExpressions: [...amd64.matchExpressions, pool] }),
+    ...recorded({ terms: [[pair, ['pool', ['a']]]], made: true }),
+  });
+  putPod(store, 'ours-pinned', [both], {
+    spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+    ...recorded({ pinned: 'amd64' }),
+  });
+  putPod(store, 'node', [both], { spec: required(onNode) });
+  const daemons: [name: string, template: object | undefined][] = [
+    ['free', { spec: { containers: [] } }],
+    ['choosing', { spec: { containers: [], ...required(amd64) } }],
+    ['unread', undefined],
+  ];
+  for (const [name, template] of daemons) {
+    if (template)
+      store.put(`/apis/apps/v1/namespaces/shop/daemonsets/${name}`, {
+        metadata: { uid: uidOf('DaemonSet', name) },
+        spec: { template },
+      });
+    putPod(store, `${name}-1`, [both], { owner: ['apps/v1', 'DaemonSet', name], spec: required(onNode) });
+  }
+  const { document } = await report(t, store);
+  t.same(rowsOf(document), [
+    'shop DaemonSet/free 1 yes',
+    'shop Pod/node 1 yes',
+    'shop Pod/ours 1 yes',
+    'shop Pod/ours-labeled 1 yes',
+    'shop Pod/ours-pinned 1 yes',
+    'shop DaemonSet/unread 1 yes',
+    'shop DaemonSet/choosing 1 pinned',
+    'shop Pod/own 1 pinned',
+  ]);
+});
 
 t.test('an image that ended with an exec format error lacks that architecture', async (t) => {
   const open = await shop(t);

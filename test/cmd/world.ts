@@ -22,17 +22,14 @@ process.on('exit', () => rmSync(home, { recursive: true, force: true }));
 
 export const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
 
-/** For children, without what tap adds to each process it starts. */
 export const childEnv = { PATH: process.env['PATH'] ?? '', HOME: home, ...compileCache };
 
-/** A registry that ends with the test. */
 export async function registry(t: Test, options: TestRegistryOptions = {}): Promise<TestRegistry> {
   const started = await startTestRegistry(options);
   t.teardown(() => started.close());
   return started;
 }
 
-/** A directory that ends with the test. */
 export function directory(t: Test): string {
   const made = mkdtempSync(join(tmpdir(), 'archwright-test-'));
   t.teardown(() => rmSync(made, { recursive: true, force: true }));
@@ -47,7 +44,6 @@ export function write(root: string, content: Readonly<Record<string, string>>): 
   }
 }
 
-/** Writes files below a directory of the test's own; gives back their paths by name. */
 export function files<Name extends string>(
   t: Test,
   content: Readonly<Record<Name, string>>,
@@ -64,7 +60,6 @@ export function dockerConfig(host: string, username: string, password: string): 
   return JSON.stringify({ auths: { [host]: { auth } } });
 }
 
-/** A pull secret as a manifest in JSON, which is YAML too. */
 export function pullSecret(
   config: string,
   metadata: Readonly<Record<string, string>> = { name: 'regcred' },
@@ -95,7 +90,6 @@ export function resultsIn(out: string): readonly ImageFacts[] {
   return (JSON.parse(out) as { results: ImageFacts[] }).results;
 }
 
-/** A result of `explain`, as `docs/use/explain.md` describes it, as far as the tests look. */
 export interface Explained {
   readonly preferred?: readonly { readonly architecture: string; readonly weight: number }[];
   readonly kind: string;

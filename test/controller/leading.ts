@@ -27,7 +27,6 @@ export interface TestLeadingOptions {
   readonly remembered?: readonly ImageFacts[];
   readonly fleet?: Leading['fleet'];
   readonly step?: Leading['step'];
-  /** Server time. Default: the clock's. */
   readonly now?: () => number;
   /** Default: the system's. */
   readonly clock?: Clock;
@@ -35,7 +34,6 @@ export interface TestLeadingOptions {
   readonly over?: KubeStore;
 }
 
-/** Starts a store and its caches; all ends with the test. */
 export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
   const { clock = systemClock, now = clock.now } = options;
   const store = options.over ?? (await startKubeStore({ now }));
@@ -92,13 +90,11 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
   return {
     leading,
     store,
-    /** Events recorded so far. */
     events,
     /** Lines of the log. */
     lines,
     /** Names of the steps that were passed. */
     steps,
-    /** The value of a series such as `name{label="value"}`; `undefined` if it does not exist. */
     series: async (name: string): Promise<number | undefined> => {
       const line = (await metrics.render()).split('\n').find((each) => each.startsWith(`${name} `));
       return line === undefined ? undefined : Number(line.split(' ').at(-1));
@@ -107,7 +103,6 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     configure: (changes: Partial<Configuration>): void => {
       configuration = { ...configuration, ...changes };
     },
-    /** Resolves when the caches have the nodes and running pods of the store. */
     settled: () => store.until(() => isSettled(store, caches), 'the caches'),
     /** Ends leadership. */
     depose: () => ending.abort(new Error('deposed')),

@@ -19,14 +19,12 @@ export interface TestAgent {
   readonly metric: (sample: string) => Promise<number>;
   /** Sends a request with the webhook's certificate. */
   readonly send: (method: string, path: string, more?: Sending) => Promise<Received>;
-  /** `POST /v1/facts`. */
   readonly post: (body: unknown, more?: Sending) => Promise<Received>;
 }
 
 export interface Sending extends Omit<RequestOptions, 'headers'> {
   readonly headers?: OutgoingHttpHeaders;
   readonly body?: string | Buffer;
-  /** Directory of another client certificate. */
   readonly tlsDir?: string;
 }
 
@@ -34,7 +32,6 @@ export interface Received {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The text as JSON. */
   readonly json: unknown;
 }
 
@@ -50,7 +47,6 @@ export async function clientTls(dir: string) {
   return { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) };
 }
 
-/** An inspector that answers only when it is released. */
 export function holding() {
   let release: (() => void) | undefined;
   const held = { lookups: 0, isHeld: () => release !== undefined, release: () => release?.() };
@@ -70,10 +66,8 @@ export const ask = (...images: string[]) => ({
   deadlineMs: 5000,
 });
 
-/** Knows every image at once. */
 export const knowsAll: ImageFactsSource = { lookup: ({ image }) => Promise.resolve(factsOf(image)) };
 
-/** Starts an agent that ends with the test. */
 export async function startTestAgent(
   t: Test,
   options: Partial<AgentOptions> & { readonly inspector?: ImageFactsSource; readonly pki?: Pki } = {},

@@ -6,7 +6,6 @@ import { createFakeClock } from '../support/fake-clock.ts';
 
 function start(t: Test, options: Partial<WorkQueueOptions> = {}, random = (): number => 1) {
   const time = createFakeClock(random);
-  /** Keys in the order in which work on them began. */
   const began: string[] = [];
   const lines: string[] = [];
   const running = new Map<string, PromiseWithResolvers<WorkResult>>();
@@ -36,7 +35,6 @@ function start(t: Test, options: Partial<WorkQueueOptions> = {}, random = (): nu
     began,
     lines,
     now: () => time.monotonic() - origin,
-    /** Ends the oldest work on a key. */
     end: async (key: string, result?: Error | WorkResult): Promise<void> => {
       const ending = running.get(key);
       running.delete(key);
@@ -198,7 +196,7 @@ void t.test('what the server asks for is waited for, within limits; jitter is su
   t.equal(began.length, 4, 'never longer than the longest pause');
 });
 
-void t.test('failures are told to people only when they go on', async (t) => {
+void t.test('failures are logged as warnings only if they repeat', async (t) => {
   const { queue, time, lines, end } = start(t);
   const levels = (): (string | undefined)[] => lines.map((line) => /"level":"(\w+)"/.exec(line)?.[1]);
   queue.add('a');
@@ -224,7 +222,7 @@ void t.test('work that throws before it waits is a failure like any other', asyn
   await queue.idle();
 });
 
-void t.test('stop: nothing new begins, and what runs is told and waited for', async (t) => {
+void t.test('stop: nothing new begins, running work is aborted and awaited', async (t) => {
   const aborted: string[] = [];
   const { queue, time } = start(t, {
     work: (key, signal) =>

@@ -6,7 +6,6 @@ import { startKubeStore, type KubeStore, type KubeStoreOptions } from '../suppor
 
 export const live = new AbortController().signal;
 
-/** A client that is closed with the test. */
 export function connect(
   t: Test,
   options: Pick<KubeClientOptions, 'access'> & Partial<KubeClientOptions>,
@@ -16,7 +15,6 @@ export function connect(
   return client;
 }
 
-/** A store and a client, which are closed with the test. */
 export async function connectedStore(
   t: Test,
   { now, ...options }: Partial<KubeClientOptions> & KubeStoreOptions = {},

@@ -15,7 +15,6 @@ const cases: readonly (readonly [text: string, max: number, printed: string])[] 
   ['😀😀😀', 11, '😀😀...'],
 ];
 
-// One test for all: tap ends a file silently at a test whose name holds a line separator.
 test('printable', async (t) => {
   for (const [text, max, printed] of cases) t.equal(printable(text, max), printed);
 });

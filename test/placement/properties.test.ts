@@ -209,7 +209,6 @@ test('additions are replaced: an edit in between gives the same result as withou
   fc.assert(property, runs);
 });
 
-/** What the scheduler sees, regardless of the order of tolerations and preferences, and of empty containers for lists. */
 function scheduling(pod: Pod): unknown {
   const affinity = pod.spec.affinity?.nodeAffinity;
   return {

@@ -23,7 +23,6 @@ const cases: {
   readonly limits?: Partial<ServerLimits>;
   /** Written at once. */
   readonly text?: string;
-  /** Written every 10 ms for as long as the connection lasts. */
   readonly drip?: string;
   readonly status?: string;
 }[] = [

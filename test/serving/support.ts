@@ -16,7 +16,6 @@ export interface Answer {
   readonly body: string;
 }
 
-/** Sends one request and reads the whole answer. */
 export function send(
   url: string,
   options: RequestOptions & { body?: string | Buffer } = {},
@@ -41,7 +40,6 @@ export function send(
   });
 }
 
-/** A keep-alive agent for either protocol, destroyed after the test. */
 export function keepAlive(t: Test, url: string, options: { ca?: string; maxSockets?: number } = {}): Agent {
   const agent = url.startsWith('https:')
     ? new Agent({ keepAlive: true, ...options })
@@ -61,7 +59,6 @@ export async function rawConnection(t: Test, port: number): Promise<Socket & { r
   return Object.assign(socket, { received: () => text });
 }
 
-/** Waits until a condition holds; fails after `boundMs`. */
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,

@@ -121,7 +121,6 @@ export function outcomeOf({ outcome, required }: PlacementDecision): string {
   return [outcome, ...(required?.length === 0 ? ['none'] : (required ?? []))].join(' ');
 }
 
-/** Decides, patches and applies; the patch is held against what an admission may do on this very object. */
 export function place(input: PlacementInput): Placed {
   const decision = decide(input);
   const patch = patchPod(input.pod, decision);

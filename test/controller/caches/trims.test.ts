@@ -195,7 +195,7 @@ void t.test('a running pod that says little, and one that says too much', async 
   t.match(containerOf('m'), { ...unknown, reason: undefined, exitCode: undefined });
 });
 
-void t.test('pods of one workload share what they have in common, and nobody can change it', async (t) => {
+void t.test('pods of one workload share equal values, which are frozen', async (t) => {
   const share = createSharing();
   const one = trimRunningPod(pod({ nodeName: 'n1' }, { labels: { app: 'web' } }), share);
   const two = trimRunningPod(pod({ nodeName: 'n2' }, { name: 'web-2', labels: { app: 'web' } }), share);

@@ -125,7 +125,6 @@ t.test('a leader is killed after each single step of a rotation', async (t) => {
   for (let victim = 0; victim < total; victim += 1) {
     const world = await createWorld(t);
     const history = createHistory(world);
-    // The new cluster too: the steps of its start are among those that are interrupted.
     const first = await lead(world, minute, { look: history.look, kill: (step) => step === victim });
     world.advance(rotation - minute);
     const rest = await lead(world, settled, {

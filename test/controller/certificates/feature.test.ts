@@ -30,7 +30,7 @@ function start(t: Test, world: World, configuration: Partial<Configuration> = {}
 const isWhole = (world: World, what: string): Promise<void> =>
   world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', what);
 
-t.test('it issues, heals what it sees, and stops when it is told to', async (t) => {
+t.test('it issues, repairs what it sees, and stops on request', async (t) => {
   const world = await createWorld(t);
   const { end, value, expiry } = start(t, world);
   await isWhole(world, 'all is there');

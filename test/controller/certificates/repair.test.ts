@@ -22,7 +22,7 @@ const pairTexts = ({ certificate, key }: Pair) => ({ 'tls.crt': certificate.pem,
 const garbage = 'this is not it';
 const brokenPem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
 
-t.test('a leaf that somebody changed', async (t) => {
+t.test('a leaf that another writer changed', async (t) => {
   const world = await settled(t);
   const stranger = await issueAuthority(life(world, hour));
   const own = { commonName: 'archwright-agent', names: ['archwright-agent'], usage: 'server' } as const;
@@ -106,7 +106,6 @@ t.test('the Secret of the CA is lost: what it signed goes on being trusted', asy
     t.same(world.issued(), [issued], what);
     t.equal(picture(world), 'AB announcing: A/AB A/AB A/AB A/AB', `${what}: nobody is cut off`);
 
-    // What breaks now can be signed by the new authority alone.
     world.remove('agent');
     await lead();
     t.equal(picture(world), 'AB announcing: A/AB B/AB A/AB A/AB', what);
@@ -180,7 +179,7 @@ t.test('clocks that jump together', async (t) => {
   }
 });
 
-t.test('one clock that jumps cuts nobody off whose clock is right', async (t) => {
+t.test('one clock that jumps breaks no connection between right clocks', async (t) => {
   for (const [what, ms] of jumps) {
     for (const whose of ['jump', 'jumpOwn'] as const) {
       const world = await settled(t);

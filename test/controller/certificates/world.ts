@@ -105,7 +105,6 @@ export async function createWorld(t: Test) {
     },
     now: () => wall,
     monotonic: () => monotonic,
-    /** Texts of a Secret; `undefined`: it does not exist. */
     texts: (name: Name): Texts | undefined => {
       const found = store.get(path(name)) as { data?: Texts } | undefined;
       return found && recoded(found.data ?? {}, 'base64', 'utf8');
@@ -116,7 +115,6 @@ export async function createWorld(t: Test) {
       store.put(path(name), { apiVersion: 'v1', kind: 'Secret', type: 'Opaque', data });
     },
     remove: (name: Name): void => store.remove(path(name)),
-    /** A new leader, which remembers nothing. */
     leader: (options: LeaderOptions = {}) => {
       const { webhookConfiguration } = options;
       const leads = leading({ ...options, configuration: { webhookConfiguration } });

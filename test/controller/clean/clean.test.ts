@@ -124,7 +124,7 @@ t.test('a dry run changes nothing', async (t) => {
   t.match(lines.join('\n'), /held by leader-1/);
 });
 
-t.test('what is forbidden is told, and does not keep the rest from being removed', async (t) => {
+t.test('what is forbidden is reported, and the rest is removed', async (t) => {
   const { store, clean } = await world(t);
   store.put(leasePath, heldBy('leader-1'));
   store.put(webhooksPath, ours);

@@ -31,7 +31,7 @@ t.test('a Lease that a leader released is held for longer than the second that i
   t.match(seen, { holderIdentity: /^archwright-clean\//, leaseDurationSeconds: 15 });
 });
 
-t.test('somebody else changed the Lease without taking it', async (t) => {
+t.test('another writer changed the Lease without taking it', async (t) => {
   const { store, clean } = await world(t);
   store.put(leasePath, heldBy('leader-1'));
   let renewals = 0;

@@ -60,9 +60,7 @@ export async function world(t: Test) {
     clock,
     lines,
     options: defaults,
-    /** Milliseconds since the start. */
     elapsed: (): number => clock.now() - start,
-    /** Runs it to its end. */
     clean: async (
       options: Partial<CleanOptions> = {},
       configuration: Partial<Configuration> = {},
@@ -86,7 +84,6 @@ export async function world(t: Test) {
 export const podPath = (name: string, namespace = 'shop'): string =>
   `/api/v1/namespaces/${namespace}/pods/${name}`;
 
-/** A pod that waits behind gates. */
 export function gated(...others: string[]): object {
   return { spec: { containers: [], schedulingGates: [...others, keys.gate].map((name) => ({ name })) } };
 }
@@ -116,7 +113,6 @@ export function stepIn(report: CleanReport, name: string): CleanReport['steps'][
   return report.steps.find(({ step }) => step === name);
 }
 
-/** What was done in each step where something was. */
 export function done(report: CleanReport): Record<string, number> {
   return Object.fromEntries(
     report.steps.filter(({ done }) => done > 0).map(({ step, done }) => [step, done]),

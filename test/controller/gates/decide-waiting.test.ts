@@ -37,7 +37,7 @@ void t.test('nodes that cannot pull', async (t) => {
   t.equal(looks, 1, 'by the pull secrets that all of the leader share');
 });
 
-void t.test('agents that never answer do not hold pods whose time is over', async (t) => {
+void t.test('agents that never answer do not hold expired pods', async (t) => {
   const fleet: Pick<Fleet, 'pullable'> = {
     pullable: () => ({ able: [], unable: [], pending: new Promise(() => undefined) }),
   };

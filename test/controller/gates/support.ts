@@ -96,7 +96,6 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
       return new Promise((resolve) => {
         const entry = { wanted, resolve };
         waiting.push(entry);
-        // As the real one: when the time is over, with what is known.
         time.timer(wanted.budgetMs, () => {
           waiting = waiting.filter((other) => other !== entry);
           resolve(factsOf(wanted));
@@ -140,7 +139,6 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
     pod: podNow,
     isGated: (name: string): boolean =>
       podNow(name).spec.schedulingGates?.some(({ name: each }) => each === gate.name) ?? false,
-    /** Resolves when so many gates were removed since the start, and counted. */
     opened: async (count: number): Promise<void> => {
       const passed = (): number => test.steps.filter((step) => step === 'gates/opened').length;
       await store.until(() => passed() >= count, `${count} opened gates`);

@@ -162,34 +162,31 @@ void t.test('being deleted: waits for gates, counts them, then lets go', async (
   t.ok(steps.includes('resources/before-release'));
 });
 
-void t.test(
-  'being deleted: pods that are not listed yet, or not seen now, are not known to be gone',
-  async (t) => {
-    for (const health of [
-      { synced: false, watching: false },
-      { synced: true, watching: false },
-    ]) {
-      const test = await startLeading(t, { now: () => afterDeletion });
-      test.store.put(clusterPath, deleted(ourFinalizer));
-      const { caches } = test.leading;
-      let isSeen = false;
-      const waitingPods = {
-        ...caches.waitingPods,
-        health: () => (isSeen ? caches.waitingPods.health() : health),
-        values: () => [],
-      };
-      const leading = { ...test.leading, caches: { ...caches, waitingPods } };
-      const { waiting, fire } = await run(t, { ...test, leading });
-      await until(t, 'it is looked at again', () => waiting().includes(1000));
-      t.ok(test.store.get(clusterPath));
-      isSeen = true;
-      await until(t, 'it may go', () => {
-        fire();
-        return test.store.get(clusterPath) === undefined;
-      });
-    }
-  },
-);
+void t.test('while it is deleted, pods that are not listed or not watched count as present', async (t) => {
+  for (const health of [
+    { synced: false, watching: false },
+    { synced: true, watching: false },
+  ]) {
+    const test = await startLeading(t, { now: () => afterDeletion });
+    test.store.put(clusterPath, deleted(ourFinalizer));
+    const { caches } = test.leading;
+    let isSeen = false;
+    const waitingPods = {
+      ...caches.waitingPods,
+      health: () => (isSeen ? caches.waitingPods.health() : health),
+      values: () => [],
+    };
+    const leading = { ...test.leading, caches: { ...caches, waitingPods } };
+    const { waiting, fire } = await run(t, { ...test, leading });
+    await until(t, 'it is looked at again', () => waiting().includes(1000));
+    t.ok(test.store.get(clusterPath));
+    isSeen = true;
+    await until(t, 'it may go', () => {
+      fire();
+      return test.store.get(clusterPath) === undefined;
+    });
+  }
+});
 
 void t.test('being deleted: a gated pod that is being deleted too is not waited for', async (t) => {
   const test = await startLeading(t, { now: () => afterDeletion });
@@ -204,7 +201,7 @@ void t.test('being deleted: a gated pod that is being deleted too is not waited 
   t.ok(test.store.get(podOf('going')), 'nobody touched the pod');
 });
 
-void t.test('being deleted without our finalizer: left alone', async (t) => {
+void t.test('being deleted without our finalizer: unchanged', async (t) => {
   const { store, leading } = await begin(t);
   store.put(clusterPath, deleted('x.example/y'));
   store.put(podPath('x'), podConfig({}, 'x'));

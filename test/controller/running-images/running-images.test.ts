@@ -19,7 +19,6 @@ const remembered = [
   known('odd', 'plan9/z80/turbo'),
 ];
 
-/** What the agents know. */
 const fleet = {
   shared: async function* () {
     yield known('told', 's390x');

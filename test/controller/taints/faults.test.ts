@@ -114,7 +114,7 @@ void t.test('a pod that is refused again and again is tried less and less; its e
   t.same(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
-void t.test('a pod that is refused where nodes have their taint is told of', async (t) => {
+void t.test('a refused pod gets an event if nodes have their taint', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
   putNode(store, 'arm-1', 'arm64', { taints: [taintOf('arm64')] });

@@ -207,7 +207,7 @@ for (const apiVersion of ['apps.kruise.io/v1alpha1', 'apps/v1']) {
   });
 }
 
-void t.test('a pod that is left alone keeps one node open', async (t) => {
+void t.test('a skipped pod keeps one node open', async (t) => {
   const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
   const { store } = world;
   putNode(store, 'amd-1', 'amd64');
@@ -233,7 +233,7 @@ void t.test('a pod that is left alone keeps one node open', async (t) => {
   t.same(world.taints('amd-1'), []);
 });
 
-void t.test('a pod that is left alone and needs no other node', async (t) => {
+void t.test('a skipped pod that needs no other node', async (t) => {
   const unready = { namespace: 'kube-system', ready: false };
   const tolerant = { namespace: 'kube-system', tolerations: [{ operator: 'Exists' }] };
   for (const options of [unready, tolerant]) {
@@ -293,7 +293,7 @@ const choices: readonly { name: string; spec: object; namespace?: string; holds:
   },
 ];
 for (const { name, spec, namespace = 'kube-system', holds } of choices) {
-  void t.test(`a pod that is left alone and chooses ${name}`, async (t) => {
+  void t.test(`a skipped pod that chooses ${name}`, async (t) => {
     const world = await startWorld(t);
     const { store } = world;
     putNode(store, 'arm-1', 'arm64', { labels: { 'node-role.kubernetes.io/control-plane': 'true' } });
@@ -310,7 +310,7 @@ for (const { name, spec, namespace = 'kube-system', holds } of choices) {
   });
 }
 
-void t.test('pods for which the webhook is not called are left alone', async (t) => {
+void t.test('pods for which the webhook is not called are skipped', async (t) => {
   const webhooks = [
     {
       name: 'pods.arch.example',
@@ -371,7 +371,7 @@ void t.test('taken off on demand; another key replaces the old one at one stroke
   t.equal(world.steps.at(-1), 'taints/cleared');
 });
 
-void t.test('a key whose taint others set already takes the place of ours', async (t) => {
+void t.test('a key with a taint of others replaces ours', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
   const theirs = taintOf('arm64', 'kubernetes.io/arch');

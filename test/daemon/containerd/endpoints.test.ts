@@ -378,8 +378,6 @@ t.test('one log line for each problem', async (t) => {
   t.match(lines[0], /containerd’s configuration has a problem/);
 });
 
-// The settings of a host stay with that host: each test is an attack that fails.
-
 t.test('headers of _default do not reach the default host of a namespace', async (t) => {
   const hosts =
     '[header]\nAuthorization = "Basic topsecret"\nX-Key = "topsecret"\n[host."https://m.example".header]\nX-Key = "m"';

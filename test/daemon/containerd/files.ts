@@ -11,7 +11,6 @@ import { reveal } from '../../../src/telemetry/secret.ts';
 
 export type Files = Readonly<Record<string, string>>;
 
-/** Looks at files only when it is told to. */
 export const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 
 /** Writes files below a root; paths begin with a slash. */

@@ -17,20 +17,16 @@ export const execV1 = 'credentialprovider.kubelet.k8s.io/v1';
 /** Files are read only on `refresh`. */
 export const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 
-/** Writes an executable script. Default interpreter: the Node of the test, unless the body names one. */
 export function writePlugin(path: string, body: string, interpreter = process.execPath): void {
   writeFileSync(path, body.startsWith('#!') ? body : `#!${interpreter}\n${body}\n`);
   chmodSync(path, 0o755);
 }
 
-/** The body of a shell script. */
 export const sh = (body: string): string => `#!/bin/sh\n${body}\n`;
 
-/** JavaScript that appends to a file. */
 export const marking = (file: string): string =>
   `process.getBuiltinModule('node:fs').appendFileSync(${JSON.stringify(file)}, '.');`;
 
-/** JavaScript that waits for a file. */
 export const waitingFor = (file: string): string =>
   `while (!process.getBuiltinModule('node:fs').existsSync(${JSON.stringify(file)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);`;
 
@@ -41,7 +37,6 @@ export const tokenAttributes = {
   requireServiceAccount: true,
 };
 
-/** The body of a plugin with this response. `before` runs first. */
 export function answering(response: object, before = ''): string {
   const text = JSON.stringify({
     kind: 'CredentialProviderResponse',
@@ -71,7 +66,6 @@ process.stdin.on('end', () => {
 });`;
 }
 
-/** Members of a response with one credential. */
 export const creds = (key: string, username: string) => ({ auth: { [key]: { username, password: 'pass' } } });
 
 export interface ProviderFields {
@@ -117,14 +111,12 @@ export async function openNode(
 
 export interface OpenSource {
   readonly source: LiveCredentialSource;
-  /** `user:password (origin, key)` for a repository. */
   readonly found: (repository: string, signal?: AbortSignal) => Promise<string[]>;
   readonly problems: () => string[];
   /** Lines of the log. */
   readonly lines: string[];
 }
 
-/** Opens the source of a directory. The host root is `/`, so scripts find their interpreter. */
 export async function openSource(
   t: Test,
   options: Partial<CredentialProviderSourceOptions> & { readonly config: string; readonly binDir: string },

@@ -143,7 +143,7 @@ void t.test('an object that is created comes back as the server made it', async 
   t.equal(server.connections(), 1);
 });
 
-void t.test('what cannot be created is told by code, without what was sent', async (t) => {
+void t.test('a failed creation has a code and does not quote the object', async (t) => {
   const { server, client } = await start(t);
   const create = (path: string): Promise<KubeError> =>
     failure(client.create(path, { spec: 'what-was-sent' }, { signal: live }));

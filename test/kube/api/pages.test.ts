@@ -2,7 +2,6 @@ import t from 'tap';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { PageSize } from '../../../src/kube/api/pages.ts';
 
-/** A list whose objects have so many bytes each; says what it was asked for. */
 function listOf(bytes: number, asked: number[]) {
   return (limit: number, maxBytes: number): Promise<string> => {
     asked.push(limit);

@@ -62,7 +62,6 @@ void t.test('errors and refused requests keep their connection', async (t) => {
   t.equal(store.connections(), 1);
 });
 
-/** Access whose token is another one after `renew`. */
 function renewing({ access }: KubeStore) {
   const state: { renewed: number; broken?: Error } = { renewed: 0 };
   return {
@@ -121,7 +120,7 @@ void t.test('access that has nothing to renew: 401 is an error after one request
   t.equal((await failure(get())).code, 'unauthorized');
 });
 
-void t.test('idle connections that the server dropped cost nobody an error', async (t) => {
+void t.test('idle connections that the server dropped cause no error', async (t) => {
   const { store, get } = await start(t);
   for (let i = 0; i < 20; i++) {
     await times(4, () => get());

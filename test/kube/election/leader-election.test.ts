@@ -124,7 +124,7 @@ void t.test('a lease that is not renewed is taken after its duration by our cloc
   t.match(store.get(path)?.spec, { leaseTransitions: 4 });
 });
 
-void t.test('a lease renewed by a clock of the past is left alone; labels are no renewal', async (t) => {
+void t.test('a lease renewed by a clock of the past counts as renewed; labels are no renewal', async (t) => {
   const { store, candidate, pass } = await start(t);
   const a = candidate('a');
   await a.end();
@@ -198,7 +198,7 @@ void t.test('a renewal whose answer is lost, or that meets a change, is a renewa
   t.equal(a.terms.length, 1);
 });
 
-void t.test('whoever finds another holder in its place stops at once', async (t) => {
+void t.test('a leader that finds another holder stops at once', async (t) => {
   const { store, leader, pass } = await start(t);
   const a = await leader();
   store.put(path, held('thief', '2026-11-01T00:00:00.000000Z'));
@@ -271,7 +271,7 @@ void t.test('the deadline counts from when a renewal was sent, not from when it 
   t.equal(time.monotonic() - sentAt, 10_000);
 });
 
-void t.test('a lease that somebody else holds is not given back', async (t) => {
+void t.test('a lease of another holder is not released', async (t) => {
   const { store, leader, spec } = await start(t);
   const a = await leader();
   store.put(path, held('b', '2026-11-01T00:00:00.000000Z'));
@@ -305,7 +305,7 @@ void t.test('stopped in the middle of taking it: what was carried out is given b
   t.equal(a.terms.length, 0);
 });
 
-void t.test('stopped after a take whose answer was lost: what was carried out is given back', async (t) => {
+void t.test('stopped after a take with a lost answer: the lease is released', async (t) => {
   const { store, candidate, spec } = await start(t);
   store.fault(`POST ${leases}`, { lost: true, times: 1 });
   const a = candidate('a');

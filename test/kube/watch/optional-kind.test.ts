@@ -50,7 +50,7 @@ void t.test('a kind that is not there is an empty collection until it comes', as
   );
 });
 
-void t.test('a missing right is told once', async (t) => {
+void t.test('a missing right is logged once', async (t) => {
   const { lines, reflector, sleeps, until } = await watching(t, forbidden);
   await reflector.ready(AbortSignal.timeout(10_000));
   await until(() => sleeps.length >= 5);

@@ -206,7 +206,7 @@ void t.test('an object that cannot be trimmed is left out, and the watch goes on
   t.equal(store.asked(/^WATCH/).length, 1);
 });
 
-void t.test('stop ends it wherever it is: nothing more is asked, nobody hears anything', async (t) => {
+void t.test('stop ends it at any point: no further request, no listener is called', async (t) => {
   const moments: [string, (store: KubeStore) => void, (store: KubeStore) => boolean][] = [
     ['list', (store) => void store.fault(/^GET/, { hang: true }), (store) => store.requests.length === 1],
     [

@@ -252,19 +252,16 @@ void t.test('a pod that constrains its architecture keeps that', async (t) => {
   t.same(changes, []);
 });
 
-void t.test(
-  'the record is believed though the policy has changed, because nothing can be taken out',
-  async (t) => {
-    const architectures = { arm64: withLabels({ pool: 'p' }) };
-    const admitted = place(inputOf(podOf(['many', 'later']), known, { architectures })).pod;
-    const { decision, pod } = decided({
-      ...admitted,
-      metadata: { ...admitted.metadata, resourceVersion: '1' },
-    });
-    t.equal(decision.outcome, 'fallback', 'it is not taken for a constraint of its own');
-    t.same(termsOf(pod)?.[1], termOf(archIn('arm64'), isIn('pool', 'p'), archIn('amd64', 'arm64', 's390x')));
-  },
-);
+void t.test('a record counts after a change of the policy: nothing can be removed', async (t) => {
+  const architectures = { arm64: withLabels({ pool: 'p' }) };
+  const admitted = place(inputOf(podOf(['many', 'later']), known, { architectures })).pod;
+  const { decision, pod } = decided({
+    ...admitted,
+    metadata: { ...admitted.metadata, resourceVersion: '1' },
+  });
+  t.equal(decision.outcome, 'fallback', 'it is not taken for a constraint of its own');
+  t.same(termsOf(pod)?.[1], termOf(archIn('arm64'), isIn('pool', 'p'), archIn('amd64', 'arm64', 's390x')));
+});
 
 void t.test('nodes that cannot pull are excluded when the gate is removed, and only once', async (t) => {
   const gated = gatedPod(['arm'], { affinity: required(termOf(isIn('zone', 'a'))) ?? {} });

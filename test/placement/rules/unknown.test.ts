@@ -29,7 +29,6 @@ const fallbackTo = (fallbackArchitecture: string): Partial<Policy> => ({
 interface Case {
   readonly images?: string;
   readonly policy?: Partial<Policy>;
-  /** As `outcomeOf` writes it. */
   readonly decided: string;
   readonly warned?: RegExp;
 }

@@ -72,7 +72,7 @@ test('a registry that fails does not change a DaemonSet that was placed', async 
   );
 });
 
-test('nor one whose template was written anew, without what was added to it', async (t) => {
+test('nor one with a new template, without the additions', async (t) => {
   const anew = podOf(['a', 'b']);
   const { template } = daemonSet(anew);
   const update = (pod: Pod, before: Pod, facts: Known) => {

@@ -33,7 +33,6 @@ const seventeen = Array.from({ length: 17 }, (_, index) => ({ architecture: `a${
 const long = 'a'.repeat(64);
 const notOfNodes = /no node has this architecture; use lower case/;
 
-/** `refused` and `isReadable` as in `ObjectCase`. */
 type Row = readonly [about: string, spec: unknown, refused?: RegExp, isReadable?: true];
 
 const clusterRows: readonly Row[] = [
@@ -90,7 +89,6 @@ const clusterRows: readonly Row[] = [
   ['an empty selector', { namespaceSelector: {} }],
 ];
 
-/** Selectors stand in both kinds. */
 const selectors: readonly Row[] = [
   ['selector: a text', 'app=web', /must be of type object/],
   ['selector: labels as a list', { matchLabels: [] }, /must be of type object/],
@@ -255,7 +253,6 @@ const cases = (rows: readonly Row[], make: (spec: unknown) => ObjectCase['object
     ...(isReadable && { isReadable }),
   }));
 
-/** Every case, by kind. */
 export const objectCases: readonly ObjectCase[] = [
   { about: 'another name', object: clusterConfig({}, 'default'), refused: /its name is cluster/ },
   ...cases([...clusterRows, ...preferences], (spec) => clusterConfig(spec)),

@@ -37,25 +37,22 @@ t.test('the log level follows cluster and configuration', async (t) => {
   t.equal(log.level, 'error');
 });
 
-t.test(
-  'what the cluster says stands over the configuration, which is the same object while nothing changes',
-  async (t) => {
-    const clusterConfigs = createSource();
-    let from = defaultConfiguration();
-    const configuration = overlaid(() => from, collectResources({ clusterConfigs }));
-    t.equal(configuration(), from);
-    clusterConfigs.put(clusterConfig({ plugins: { execFormatErrorMonitor: { enabled: false } } }));
-    const over = configuration();
-    t.same(over, { ...from, execFormatErrorMonitor: false });
-    t.equal(configuration(), over);
-    from = { ...from, evictionsPerMinute: 1 };
-    t.same(configuration(), { ...from, execFormatErrorMonitor: false });
-    from = { ...from, execFormatErrorMonitor: false };
-    clusterConfigs.put(
-      clusterConfig({ logVerbosity: 'Debug', plugins: { execFormatErrorMonitor: { enabled: true } } }),
-    );
-    t.same(configuration(), { ...from, execFormatErrorMonitor: true, logLevel: 'debug' });
-    clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64' }));
-    t.equal(configuration(), from, 'placement is not its business');
-  },
-);
+t.test('the custom resource overrides the configuration; without a change the same object', async (t) => {
+  const clusterConfigs = createSource();
+  let from = defaultConfiguration();
+  const configuration = overlaid(() => from, collectResources({ clusterConfigs }));
+  t.equal(configuration(), from);
+  clusterConfigs.put(clusterConfig({ plugins: { execFormatErrorMonitor: { enabled: false } } }));
+  const over = configuration();
+  t.same(over, { ...from, execFormatErrorMonitor: false });
+  t.equal(configuration(), over);
+  from = { ...from, evictionsPerMinute: 1 };
+  t.same(configuration(), { ...from, execFormatErrorMonitor: false });
+  from = { ...from, execFormatErrorMonitor: false };
+  clusterConfigs.put(
+    clusterConfig({ logVerbosity: 'Debug', plugins: { execFormatErrorMonitor: { enabled: true } } }),
+  );
+  t.same(configuration(), { ...from, execFormatErrorMonitor: true, logLevel: 'debug' });
+  clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64' }));
+  t.equal(configuration(), from, 'placement is not its business');
+});

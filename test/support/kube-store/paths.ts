@@ -17,7 +17,6 @@ export function parsePath(path: string): Target | undefined {
   const [, version, rest] = /^\/(api\/v1|apis\/[^/]+\/[^/]+)\/(.+)$/.exec(path) ?? [];
   if (version === undefined || rest === undefined) return undefined;
   const parts = rest.split('/').map((part) => decodeURIComponent(part));
-  // `status` and `finalize` are subresources of a Namespace itself.
   const isOfNamespace = parts[0] === 'namespaces' && !/^(?:status|finalize)?$/.test(parts[2] ?? '');
   const [resource = '', name = '', ...more] = isOfNamespace ? parts.slice(2) : parts;
   return {
@@ -38,7 +37,6 @@ export function isBuiltIn({ apiVersion }: Target): boolean {
 
 export type Selector = (object: StoredObject) => boolean;
 
-/** Fields that can be selected by, besides name and namespace; a real server refuses all others. */
 const fields: Readonly<Record<string, string>> = {
   pods: 'spec.nodeName status.phase spec.serviceAccountName spec.schedulerName spec.restartPolicy',
   events: 'involvedObject.kind involvedObject.name involvedObject.namespace involvedObject.uid reason type',

@@ -173,7 +173,6 @@ const knownPatches: ReadonlySet<string> = new Set([
   'application/strategic-merge-patch+json',
 ]);
 
-/** Notes who applies, as `metadata.managedFields` does, without the fields. */
 function withManager(object: StoredObject, manager: string): StoredObject {
   const metadata = object.metadata as StoredObject['metadata'] & { managedFields?: { manager: string }[] };
   const others = (metadata.managedFields ?? []).filter((each) => each.manager !== manager);

@@ -44,7 +44,6 @@ export type Fault =
   | { readonly kind: 'drip-headers'; readonly everyMs: number }
   | { readonly kind: 'redirect'; readonly to: string; readonly status?: number }
   | { readonly kind: 'gzip' }
-  /** A header block of about so many bytes. */
   | { readonly kind: 'huge-headers'; readonly bytes: number };
 
 export interface FaultRule {

@@ -14,7 +14,6 @@ export interface RecordedRequest {
   readonly body: string;
   /** Number of the connection, counted from 1: equal numbers mean a kept-alive connection. */
   readonly connection: number;
-  /** Status of the answer; what a fault then makes of it does not show here. */
   readonly status: number;
   /** Settles when it is over: `aborted` where the client went before it had the whole answer. */
   readonly ended: Promise<'answered' | 'aborted'>;

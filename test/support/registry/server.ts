@@ -177,7 +177,6 @@ export async function startTestRegistry(options: TestRegistryOptions = {}) {
     };
   }
 
-  /** Object storage: serves by digest alone, and refuses an Authorization header as S3 does. */
   function answerStorage(request: ReceivedRequest, digest: string): Answer {
     if (request.headers.authorization !== undefined) return failure(400, 'InvalidArgument');
     const found = [...store.values()].find((content) => content.digest === digest);

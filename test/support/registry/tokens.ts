@@ -40,7 +40,6 @@ export function createIssuer(options: IssuerOptions = {}) {
   const name = `issuer${++issuers}`;
   let issued = 0;
 
-  /** The user, `undefined` for nobody, or `refused` where a name came with a wrong password. */
   function whoAsks(request: TokenRequest): { user?: string } | 'refused' {
     let user = request.basic?.user;
     let password = request.basic?.password;

@@ -136,7 +136,6 @@ t.test('property: JSON reads the same as YAML', async (t) => {
       const text = JSON.stringify(value);
       const expected = plain(parseJsonTree(text));
       t.same(expected, JSON.parse(text));
-      // Keys that are not plain texts in YAML stay so when quoted.
       t.same(read(text), expected);
     }),
     { numRuns: 200 },

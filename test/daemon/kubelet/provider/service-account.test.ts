@@ -127,27 +127,24 @@ t.test('without tokens, the reason is tokenReason', async (t) => {
   t.match(await made.provide('r.example/a', pod()), { auth: new Map(), reason: tokenReason });
 });
 
-t.test(
-  'a refusal of the API server is backed off for its account, reported once, and cleared by a success',
-  async (t) => {
-    const { provide, made, tokenRequests, failures, clock, refuse } = world();
-    refuse('forbidden by RBAC');
-    for (let i = 0; i < 3; i += 1) {
-      const reason = 'Error getting service account token ns/account: forbidden by RBAC';
-      t.match(await provide(pod()), { auth: new Map(), reason });
-    }
-    t.equal(tokenRequests.length, 1);
-    t.match(failures, [{ image: 'r.example/a', error: { code: 'no-token', temporary: true } }]);
-    t.match(made.lastFailure(), { error: { message: /forbidden by RBAC/ } });
-    t.match(await provide(pod('pod', 'other')), { reason: /ns\/other: forbidden by RBAC/ });
-    t.equal(tokenRequests.length, 2, 'another account is not backed off');
-    refuse(undefined);
-    await clock.advance(10_000);
-    t.equal((await provide(pod())).auth.size, 1);
-    t.equal((await provide(pod('pod', 'other'))).auth.size, 1);
-    t.equal(made.lastFailure(), undefined);
-  },
-);
+t.test('a refused token is backed off for its account, reported once, cleared by a success', async (t) => {
+  const { provide, made, tokenRequests, failures, clock, refuse } = world();
+  refuse('forbidden by RBAC');
+  for (let i = 0; i < 3; i += 1) {
+    const reason = 'Error getting service account token ns/account: forbidden by RBAC';
+    t.match(await provide(pod()), { auth: new Map(), reason });
+  }
+  t.equal(tokenRequests.length, 1);
+  t.match(failures, [{ image: 'r.example/a', error: { code: 'no-token', temporary: true } }]);
+  t.match(made.lastFailure(), { error: { message: /forbidden by RBAC/ } });
+  t.match(await provide(pod('pod', 'other')), { reason: /ns\/other: forbidden by RBAC/ });
+  t.equal(tokenRequests.length, 2, 'another account is not backed off');
+  refuse(undefined);
+  await clock.advance(10_000);
+  t.equal((await provide(pod())).auth.size, 1);
+  t.equal((await provide(pod('pod', 'other'))).auth.size, 1);
+  t.equal(made.lastFailure(), undefined);
+});
 
 t.test('an aborted caller does not wait for the API server', async (t) => {
   const { made, hold } = world();
@@ -205,8 +202,6 @@ t.test('annotations that are too long for a key give a reason', async (t) => {
   t.match(await provide(pod()), { auth: new Map(), reason: /longer than 65535 bytes/ });
   t.equal(requests.length, 0);
 });
-
-// Tokens from an API server on a socket.
 
 const account = '/api/v1/namespaces/team/serviceaccounts/builder';
 const builder = { namespace: 'team', serviceAccountName: 'builder' };

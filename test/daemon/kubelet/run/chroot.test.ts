@@ -21,7 +21,6 @@ function hostRoot(t: Test, body: string): string {
   }
   chmodSync(join(root, 'opt/bin'), 0o755);
   writePlugin(join(root, 'opt/bin/real'), body, shell);
-  // Absolute links in the node's own root.
   mkdirSync(join(root, 'usr/libexec'), { recursive: true });
   symlinkSync('/opt/bin', join(root, 'usr/libexec/plugins'));
   symlinkSync('/opt/bin/real', join(root, 'opt/bin/plugin'));

@@ -19,7 +19,6 @@ interface Process {
   readonly uid?: number;
 }
 
-/** A `/proc` as files. */
 function writeProcesses(root: string, processes: Readonly<Record<number, Process>>): void {
   for (const [pid, { name, namespace = 'mnt:[1]', environ = '', uid = 0 }] of Object.entries(processes)) {
     const dir = join(root, 'proc', pid);
