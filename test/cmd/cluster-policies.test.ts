@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { followPolicies } from '../../cmd/wiring/cluster-policies.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
-import { createLog } from '../../src/telemetry/log.ts';
+import { captureLog } from '../support/captured.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { clusterConfig, podConfig } from '../policy/resources/objects.ts';
 import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
@@ -22,8 +22,7 @@ async function follow(
   const store = await startKubeStore();
   prepare(store);
   const client = createKubeClient({ access: store.access, userAgent: 'test' });
-  const lines: string[] = [];
-  const log = createLog({ level: 'info', destination: { write: (line) => void lines.push(line) } });
+  const { log, lines } = captureLog();
   const configuration = { ...defaultConfiguration(), namespace: 'archwright', ...settings };
   const followed = followPolicies({
     configuration: {

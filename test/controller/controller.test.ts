@@ -2,11 +2,11 @@ import t, { type Test } from 'tap';
 import { runController } from '../../src/controller/controller.ts';
 import type { Feature, Leading } from '../../src/controller/leadership/leading.ts';
 import type { FactsMemory } from '../../src/images/memory/memory.ts';
-import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { startKubeStore } from '../support/kube-store.ts';
+import { connectedStore } from '../kube/support.ts';
 import { noTimers } from '../support/fake-clock.ts';
 
 const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
@@ -15,8 +15,7 @@ const retryPeriodMs = 2000;
 
 /** A controller whose time passes only in the pauses between two looks at the Lease. */
 async function controller(t: Test, features: Readonly<Record<string, Feature>>) {
-  const store = await startKubeStore();
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  const { store, client } = await connectedStore(t);
   const stop = new AbortController();
   const metrics = createMetrics();
   const logged: string[] = [];
@@ -66,11 +65,7 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
           }),
       },
     });
-  t.teardown(async () => {
-    stop.abort();
-    client.close();
-    await store.close();
-  });
+  t.teardown(() => stop.abort());
   return {
     store,
     run,

@@ -7,13 +7,13 @@ import { startCaches, type Caches } from '../../src/controller/caches/caches.ts'
 import type { Leading } from '../../src/controller/leadership/leading.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
-import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts';
+import { createKubeClient } from '../../src/kube/api/client.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import type { EventText, ObjectReference } from '../../src/kube/events/event.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { policyFor } from '../../src/policy/effective/effective.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
-import { createLog } from '../../src/telemetry/log.ts';
+import { captureLog, seriesOf } from '../support/captured.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
 
@@ -38,8 +38,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
   const { clock = systemClock, now = clock.now } = options;
   const store = options.over ?? (await startKubeStore({ now }));
   if (!options.over) t.teardown(() => store.close());
-  const lines: string[] = [];
-  const log = createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
+  const { log, lines } = captureLog('debug');
   const metrics = createMetrics();
   const client = createKubeClient({ access: store.access, userAgent: 'test' });
   const caches = startCaches({ client, log, metrics, clock: systemClock });
@@ -95,10 +94,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     lines,
     /** Names of the steps that were passed. */
     steps,
-    series: async (name: string): Promise<number | undefined> => {
-      const line = (await metrics.render()).split('\n').find((each) => each.startsWith(`${name} `));
-      return line === undefined ? undefined : Number(line.split(' ').at(-1));
-    },
+    series: (name: string) => seriesOf(metrics, name),
     /** Puts another configuration in force. */
     configure: (changes: Partial<Configuration>): void => {
       configuration = { ...configuration, ...changes };
@@ -160,17 +156,4 @@ function isSettled(store: KubeStore, { nodes, runningPods }: Caches): boolean {
           cache.get(namespace, name)?.resourceVersion === resourceVersion,
       ),
   );
-}
-
-/** A store and its client, for what needs no leader. */
-export async function startStore(
-  t: Test,
-): Promise<{ readonly store: KubeStore; readonly client: KubeClient }> {
-  const store = await startKubeStore();
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
-  t.teardown(async () => {
-    client.close();
-    await store.close();
-  });
-  return { store, client };
 }

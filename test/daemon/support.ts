@@ -9,6 +9,7 @@ import { startAgent, type AgentOptions, type RunningAgent } from '../../daemon/a
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { seriesOf } from '../support/captured.ts';
 import { createPki, factsOf, readableLog, silentLog, type Pki } from '../fleet/support.ts';
 
 export interface TestAgent {
@@ -109,10 +110,7 @@ export async function startTestAgent(
           body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
         }),
       ),
-    metric: async (sample) => {
-      const line = (await metrics.render()).split('\n').find((text) => text.startsWith(`${sample} `));
-      return Number(line?.split(' ').at(-1));
-    },
+    metric: async (sample) => Number(await seriesOf(metrics, sample)),
   };
 }
 

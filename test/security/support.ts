@@ -8,7 +8,8 @@ import { parseReference } from '../../src/images/references/reference.ts';
 import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { patience } from '../support/registry/client.ts';
 import { write } from '../cmd/world.ts';
-import { captureLog, configText } from '../daemon/kubelet/support.ts';
+import { configText } from '../daemon/kubelet/support.ts';
+import { captureLog } from '../support/captured.ts';
 
 /** The configuration of one plugin. */
 export const pluginConfig = (matchImages: readonly string[]): string =>

@@ -10,23 +10,19 @@ import {
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { keepClientCertificate } from '../../../src/controller/certificates/client-certificate.ts';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
+import { connect } from '../../kube/support.ts';
 import { openTlsFiles } from '../../../src/serving/tls-files.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
+import { captureLog } from '../../support/captured.ts';
 import { createWorld, namespace, secretNames, settled, type World } from './world.ts';
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 const secretName = secretNames['controller-client'];
 
 function keep(t: Test, world: World, dir: string) {
-  const lines: string[] = [];
-  const log = createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
-  const client = createKubeClient({ access: world.store.access, userAgent: 'test' });
+  const { log, lines } = captureLog('debug');
+  const client = connect(t, { access: world.store.access });
   const kept = keepClientCertificate({ client, namespace, secretName, dir, log });
-  t.teardown(async () => {
-    await kept.close();
-    client.close();
-  });
+  t.teardown(() => kept.close());
   return { kept, lines };
 }
 
@@ -53,8 +49,7 @@ t.test('a reader never has half of a change', async (t) => {
   const dir = t.testdir();
   const { kept } = keep(t, world, dir);
   await kept.ready(soon());
-  const seen: string[] = [];
-  const log = createLog({ level: 'warn', destination: { write: (line) => void seen.push(line) } });
+  const { log } = captureLog('warn');
   const files = await openTlsFiles({ dir, use: 'client', ca: true, log, pollMs: 20 });
   t.teardown(() => files.close());
   for (let count = 0; count < 5; count += 1) {

@@ -8,6 +8,7 @@ import { ownLabels, ownSecrets } from '../../../src/controller/own-objects.ts';
 import { wait } from '../../../src/async/wait.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import type { Configuration } from '../../../src/policy/settings/all.ts';
+import { seriesOf } from '../../support/captured.ts';
 import { createWorld, minute, namespace, picture, times, type World } from './world.ts';
 
 function start(t: Test, world: World, configuration: Partial<Configuration> = {}) {
@@ -20,10 +21,7 @@ function start(t: Test, world: World, configuration: Partial<Configuration> = {}
   };
   t.teardown(end);
   const expiry = () => value('archwright_certificate_expires_in_seconds{certificate="ca"}');
-  const value = async (series: string): Promise<number> => {
-    const line = (await leading.metrics.render()).split('\n').find((each) => each.startsWith(`${series} `));
-    return Number(line?.split(' ')[1]);
-  };
+  const value = async (series: string) => Number(await seriesOf(leading.metrics, series));
   return { end, value, expiry };
 }
 

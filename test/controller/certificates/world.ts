@@ -7,12 +7,11 @@ import type { Times } from '../../../src/controller/certificates/clock-agreement
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { wait } from '../../../src/async/wait.ts';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import type { Configuration } from '../../../src/policy/settings/all.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
+import { captureLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { startKubeStore } from '../../support/kube-store.ts';
+import { connectedStore } from '../../kube/support.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 export const minute = 60_000;
@@ -50,14 +49,8 @@ export async function createWorld(t: Test) {
   let wall = Date.parse('2026-11-01T00:00:00Z');
   let own = wall;
   let monotonic = 7_000_000;
-  const store = await startKubeStore({ now: () => wall });
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
-  t.teardown(async () => {
-    client.close();
-    await store.close();
-  });
-  const lines: string[] = [];
-  const log = createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
+  const { store, client } = await connectedStore(t, { now: () => wall });
+  const { log, lines } = captureLog('debug');
   const path = (name: Name): string => paths.secrets(namespace, secretNames[name]);
   let told = 0;
   const never = new AbortController().signal;

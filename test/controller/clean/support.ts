@@ -3,11 +3,12 @@ import type { Test } from 'tap';
 import { clean } from '../../../src/controller/clean/clean.ts';
 import type { CleanReport } from '../../../src/controller/clean/report.ts';
 import type { CleanOptions } from '../../../src/controller/clean/run.ts';
-import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
-import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import { connectedStore } from '../../kube/support.ts';
+import type { KubeStore } from '../../support/kube-store.ts';
 
 export const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 export const webhooksPath = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
@@ -19,12 +20,7 @@ export async function world(t: Test) {
   const start = clock.now();
   let inFlight = 0;
   const lines: string[] = [];
-  const store = await startKubeStore({ now: clock.now });
-  const real = createKubeClient({ access: store.access, userAgent: 'test' });
-  t.teardown(async () => {
-    real.close();
-    await store.close();
-  });
+  const { store, client: real } = await connectedStore(t, { now: clock.now });
 
   async function counted<T>(call: Promise<T>): Promise<T> {
     inFlight += 1;

@@ -8,7 +8,7 @@ import {
   type BrokenImage,
 } from '../../../src/images/sources/broken-images.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
-import { startStore } from '../leading.ts';
+import { connectedStore } from '../../kube/support.ts';
 
 const signal = AbortSignal.timeout(60_000);
 const path = '/api/v1/namespaces/archwright/configmaps/notes';
@@ -16,7 +16,7 @@ const until = Date.parse('2027-01-01T00:00:00Z');
 const seen = { digest: `sha256:${'a'.repeat(64)}`, architecture: 'arm64', image: 'shop/web:1', until };
 
 async function start(t: Test): Promise<{ store: KubeStore; notes: BrokenNotes }> {
-  const { store, client } = await startStore(t);
+  const { store, client } = await connectedStore(t);
   return { store, notes: new BrokenNotes({ client, namespace: 'archwright', name: 'notes' }) };
 }
 

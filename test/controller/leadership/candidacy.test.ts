@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap';
 import { runCandidacy } from '../../../src/controller/leadership/candidacy.ts';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
-import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import { connectedStore } from '../../kube/support.ts';
+import type { KubeStore } from '../../support/kube-store.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
 const path = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
@@ -13,8 +13,7 @@ function hold(store: KubeStore, holderIdentity: string, renewTime = '2026-01-01T
 
 /** A candidate whose time goes on with each of its waits. */
 async function candidate(t: Test) {
-  const store = await startKubeStore();
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  const { store, client } = await connectedStore(t);
   const stop = new AbortController();
   const logged: string[] = [];
   const terms: AbortSignal[] = [];
@@ -52,11 +51,7 @@ async function candidate(t: Test) {
           }),
       },
     });
-  t.teardown(async () => {
-    stop.abort();
-    client.close();
-    await store.close();
-  });
+  t.teardown(() => stop.abort());
   return {
     store,
     run,

@@ -2,14 +2,14 @@
 import t, { type Test } from 'tap';
 import { Causes, type Cause } from '../../../src/controller/misplaced/causes.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
-import { startStore } from '../leading.ts';
+import { connectedStore } from '../../kube/support.ts';
 import { digest, notesPath, serverStart } from './setup.ts';
 
 const signal = AbortSignal.timeout(60_000);
 const cause: Cause = { uid: 'u', digests: [digest('a'), digest('b')], architecture: 'arm64' };
 
 async function start(t: Test): Promise<{ store: KubeStore; next: () => Causes }> {
-  const { store, client } = await startStore(t);
+  const { store, client } = await connectedStore(t);
   return {
     store,
     next: () => new Causes({ client, namespace: 'archwright', name: 'archwright-moved-pods' }),

@@ -1,12 +1,11 @@
 import t from 'tap';
 import type { Reflector, Change } from '../../../src/kube/watch/reflector.ts';
 import { systemClock } from '../../../src/async/clock.ts';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { startCaches, watchNames } from '../../../src/controller/caches/caches.ts';
 import type { Feature, Leading } from '../../../src/controller/leadership/leading.ts';
 import { supervise } from '../../../src/controller/reconcile/supervise.ts';
 import { noTimers } from '../../support/fake-clock.ts';
-import { startKubeStore } from '../../support/kube-store.ts';
+import { connectedStore } from '../../kube/support.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { until } from '../../serving/support.ts';
@@ -141,10 +140,7 @@ t.test('what a failed run left behind hears nothing and ends', async (t) => {
 
 t.test('the caches of a run are those of the leader', async (t) => {
   const { run, end, leading } = world();
-  const store = await startKubeStore();
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
-  t.teardown(() => client.close());
-  t.teardown(() => store.close());
+  const { store, client } = await connectedStore(t);
   const { log, metrics } = leading;
   const caches = startCaches({ client, log, metrics, clock: systemClock });
   t.teardown(() => caches.stop());

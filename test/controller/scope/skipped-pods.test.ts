@@ -5,7 +5,7 @@ import t from 'tap';
 import { createWebhookScope, scopeOf } from '../../../src/controller/scope/skipped-pods.ts';
 import type { Webhook } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
+import { captureLog } from '../../support/captured.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
 const pods = { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] };
@@ -55,8 +55,7 @@ void t.test('the pods that the webhook is called for', async (t) => {
 void t.test('the file: looked at again after a while; a broken one changes nothing', async (t) => {
   const webhooksFile = join(t.testdir({}), 'webhooks.yaml');
   let now = 0;
-  const lines: string[] = [];
-  const log = createLog({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
+  const { log, lines } = captureLog('warn');
   const clock = { ...noTimers, now: () => now, monotonic: () => now };
   const configuration = { ...defaultConfiguration(), webhooksFile };
   const scopeNow = createWebhookScope({ configuration: () => configuration, clock, log });

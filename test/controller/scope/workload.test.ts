@@ -1,8 +1,7 @@
 /** From a pod's owner to what a person applied, and how many pods the owner wants. */
 import t, { type Test } from 'tap';
 import { workloadOf } from '../../../src/controller/scope/workload.ts';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
-import { startKubeStore } from '../../support/kube-store.ts';
+import { connectedStore } from '../../kube/support.ts';
 
 const paths: Readonly<Record<string, string>> = {
   ReplicaSet: '/apis/apps/v1/namespaces/shop/replicasets/x',
@@ -12,12 +11,7 @@ const paths: Readonly<Record<string, string>> = {
 };
 
 async function setup(t: Test) {
-  const store = await startKubeStore();
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
-  t.teardown(async () => {
-    client.close();
-    await store.close();
-  });
+  const { store, client } = await connectedStore(t);
   const find = (apiVersion: string, kind: string) => {
     const owner = { apiVersion, kind, name: 'x', uid: 'x', controller: true };
     return workloadOf('shop', owner, { client, signal: AbortSignal.timeout(10_000) });

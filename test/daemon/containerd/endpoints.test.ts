@@ -2,7 +2,7 @@ import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createContainerdEndpoints } from '../../../daemon/containerd/endpoints.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
+import { captureLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { createCa } from '../../support/certificates.ts';
@@ -368,8 +368,7 @@ t.test('the metric of broken sources', async (t) => {
 });
 
 t.test('one log line for each problem', async (t) => {
-  const lines: string[] = [];
-  const log = createLog({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
+  const { log, lines } = captureLog('warn');
   const { containerd } = await nodeWithHosts(t, '[', { log });
   await containerd.refresh();
   await containerd.endpoints('gcr.io');

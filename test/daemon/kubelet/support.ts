@@ -2,14 +2,13 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Writable } from 'node:stream';
 import type { Test } from 'tap';
 import type { LiveCredentialSource } from '../../../src/credentials/sources/file-source.ts';
 import {
   createCredentialProviderSource,
   type CredentialProviderSourceOptions,
 } from '../../../daemon/kubelet/source.ts';
-import { createLog, type Log } from '../../../src/telemetry/log.ts';
+import { captureLog } from '../../support/captured.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 
 export const execV1 = 'credentialprovider.kubelet.k8s.io/v1';
@@ -136,17 +135,6 @@ export async function openSource(
       );
     },
   };
-}
-
-export function captureLog(): { log: Log; lines: string[] } {
-  const lines: string[] = [];
-  const destination = new Writable({
-    write(chunk, _, done) {
-      lines.push(String(chunk));
-      done();
-    },
-  });
-  return { log: createLog({ destination }), lines };
 }
 
 /** Waits for a condition, for some seconds at most. */

@@ -1,7 +1,7 @@
 /** The reflector against a server in trouble: after each storm the cache is what the server has, and nothing was asked in a circle. */
 import t, { type Test } from 'tap';
 import { startReflector, type Reflector, type ReflectorOptions } from '../../../src/kube/watch/reflector.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
+import { captureLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createHastyClock } from '../../support/fake-clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
@@ -13,8 +13,7 @@ const pathOf = (name: string): string => `/api/v1/namespaces/team/pods/${name}`;
 async function start(t: Test, timeoutMs = 5_000) {
   const { store, client } = await connectedStore(t, { timeoutMs });
   const clock = createHastyClock();
-  const lines: string[] = [];
-  const log = createLog({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
+  const { log, lines } = captureLog('warn');
   return {
     store,
     /** Pauses that reflectors made; none takes time. */

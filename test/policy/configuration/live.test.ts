@@ -5,6 +5,7 @@ import type { Configuration } from '../../../src/policy/configuration/configurat
 import { liveConfiguration } from '../../../src/policy/configuration/live.ts';
 import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
+import { captureLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
@@ -132,8 +133,7 @@ t.test('a listener that fails does not keep others from the change', async (t) =
 
 t.test('a configuration that is broken from the start is thrown, not logged', async (t) => {
   const file = join(t.testdir({ 'archwright.toml': 'a = 1\nb = 2\n' }), 'archwright.toml');
-  const lines: string[] = [];
-  const log = createLog({ destination: { write: (line: string) => void lines.push(line) } });
+  const { log, lines } = captureLog();
   await t.rejects(liveConfiguration({ ...quiet(), file, log }), {
     name: 'ConfigurationError',
     problems: [{ line: 1 }, { line: 2 }],
