@@ -67,10 +67,7 @@ export interface ProbeOptions {
   readonly progress: (line: string) => void;
 }
 
-/**
- * Tries until the webhook is called or the time is up.
- * @throws the signal's reason when it aborts
- */
+/** Tries until the webhook is called or the time is up. @throws the signal's reason when it aborts */
 export async function probe(options: ProbeOptions) {
   const { clock, timeoutMs, signal, progress } = options;
   const end = clock.monotonic() + timeoutMs;

@@ -95,10 +95,7 @@ function message(text: string): string {
 
 const schedulingFields = ['schedulingGates', 'nodeSelector', 'affinity', 'tolerations'] as const;
 
-/**
- * The scheduling fields of a pod or pod template.
- * @param basePath JSON pointer to the pod in the object
- */
+/** The scheduling fields of a pod or pod template. @param basePath JSON pointer to the pod in the object */
 function schedulingOf(object: JsonObject, basePath: string): JsonObject {
   const spec = jsonPatch.getValueByPointer(object, `${basePath}/spec`) as JsonObject;
   return Object.fromEntries(

@@ -40,10 +40,7 @@ export interface Input {
   readonly unclear: readonly string[];
 }
 
-/**
- * Sorts objects by what they are for.
- * @param namespace default namespace
- */
+/** Sorts objects by what they are for. @param namespace default namespace */
 export function sortObjects(found: readonly FoundObject[], namespace: string): Input {
   const subjects: Subject[] = [];
   const secrets = new Map<string, Secret>();

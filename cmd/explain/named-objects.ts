@@ -32,10 +32,7 @@ interface NamedObject {
   readonly name: string;
 }
 
-/**
- * Parses `KIND/NAME`.
- * @throws UsageError for anything else
- */
+/** Parses `KIND/NAME`. @throws UsageError for anything else */
 export function parseNamedObject(text: string): NamedObject {
   const [word = '', name = '', ...more] = text.split('/');
   if (name === '' || more.length > 0) {

@@ -20,10 +20,7 @@ const mediaKinds: ReadonlyMap<string, string> = new Map([
 /** Enough to tell digests apart, as `docker images` shows them. */
 const digestLength = 12;
 
-/**
- * A table of the results, and below it the errors.
- * @param results in the order of the arguments
- */
+/** A table of the results, and below it the errors. @param results in the order of the arguments */
 export function describeResults(results: readonly ImageFacts[]): string {
   const header = ['IMAGE', 'KIND', 'DIGEST', 'SOURCE', 'CREDENTIAL', 'ENDPOINT', 'PLATFORMS'];
   const failures = results.flatMap(({ image, error }) =>

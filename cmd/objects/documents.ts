@@ -29,10 +29,7 @@ export interface NamedText {
   readonly text: string;
 }
 
-/**
- * Reads a file, or standard input for `-`.
- * @throws UsageError
- */
+/** Reads a file, or standard input for `-`. @throws UsageError */
 export async function readText(path: string, stdin: NodeJS.ReadableStream): Promise<NamedText> {
   const maxBytes = maxDocumentBytes;
   const file = path === '-' ? standardInput : path;

@@ -32,10 +32,7 @@ export interface OpenFleetOptions {
   readonly certificates?: Configuration['certificates'];
 }
 
-/**
- * Connects to the agents.
- * @returns undefined if no agents are configured
- */
+/** Connects to the agents. @returns undefined if no agents are configured */
 export async function openFleet(options: OpenFleetOptions) {
   const { agents, agentTlsDir, freshness, log, metrics } = options;
   if (agents.length === 0) return undefined;

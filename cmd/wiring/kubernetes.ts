@@ -42,10 +42,7 @@ export async function openKubernetes(
   return { access, client: another(), another, podNamespace: inCluster?.namespace };
 }
 
-/**
- * Connects to the cluster of a person's kubeconfig.
- * @throws UsageError if there is none
- */
+/** Connects to the cluster of a person's kubeconfig. @throws UsageError if there is none */
 export async function requireCluster(
   configuration: Configuration,
   { io }: Pick<Invocation, 'io'>,

@@ -32,10 +32,7 @@ export interface Metrics {
   counter(spec: MetricSpec, labels?: LabelValues): Counter;
   gauge(spec: MetricSpec, labels?: LabelValues): Gauge;
   histogram(spec: MetricSpec, labels?: LabelValues): Histogram;
-  /**
-   * Runs before each scrape, to set gauges.
-   * @returns cancels it
-   */
+  /** Runs before each scrape, to set gauges. @returns cancels it */
   beforeScrape(update: () => void): () => void;
   render(): Promise<string>;
   readonly contentType: string;

@@ -49,10 +49,7 @@ export interface FoundVersion {
 
 export type VersionFinder = (programs: readonly string[]) => Promise<FoundVersion>;
 
-/**
- * A program runs once, and again after it was replaced.
- * @param stop kills a running program
- */
+/** A program runs once, and again after it was replaced. @param stop kills a running program */
 export function createVersionFinder(hostRoot: string, stop: AbortSignal): VersionFinder {
   let last: { readonly identity: string; readonly found: FoundVersion } | undefined;
   return async (programs) => {

@@ -95,10 +95,7 @@ export function isCode(error: unknown, ...codes: readonly KubeErrorCode[]): erro
   return error instanceof KubeError && codes.includes(error.code);
 }
 
-/**
- * The answer to a request, or `undefined` if it fails with one of these codes.
- * @throws every other error
- */
+/** The answer to a request, or `undefined` if it fails with one of these codes. @throws every other error */
 export async function ignoring<T>(
   codes: KubeErrorCode | readonly KubeErrorCode[],
   request: Promise<T>,

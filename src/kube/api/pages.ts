@@ -33,10 +33,7 @@ export async function* pagesOf<T>(
   } while (token !== '');
 }
 
-/**
- * Every object of a collection.
- * @throws as `pagesOf`
- */
+/** Every object of a collection. @throws as `pagesOf` */
 export async function* objectsOf<T>(...collection: Parameters<typeof pagesOf>): AsyncGenerator<T, void> {
   for await (const { items } of pagesOf<T>(...collection)) yield* items ?? [];
 }
