@@ -57,8 +57,6 @@ export interface OpenSource {
   readonly place: string;
 }
 
-export type Inspection = Awaited<ReturnType<typeof openInspection>>;
-
 /** Opens the sources and creates the inspector. Close it at the end. */
 export async function openInspection(options: InspectionOptions) {
   const { configuration, log } = options;

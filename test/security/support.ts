@@ -2,7 +2,7 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { openInspection, type Inspection } from '../../cmd/wiring/inspection.ts';
+import { openInspection } from '../../cmd/wiring/inspection.ts';
 import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
@@ -28,7 +28,7 @@ export function writePlugin(dir: string, auth: Readonly<Record<string, object>>)
 }
 
 export interface AttackedNode {
-  readonly inspection: Inspection;
+  readonly inspection: Awaited<ReturnType<typeof openInspection>>;
   /** Lines of the log. */
   readonly lines: string[];
   readonly inspect: (image: string, more?: Partial<ImageRequest>) => Promise<ImageFacts>;
