@@ -16,7 +16,8 @@ webhook's log at \`debug\` show the rules that applied.
    They are ANDed into every required term, because an additional term would loosen the pod's own terms. The operating system is
    \`spec.os\`, else \`kubernetes.io/os\` in the nodeSelector or in every required term, else \`linux\`.
 4. **Unknown images** follow \`onUnknownImage\` (default: the [gate](gates.md), while a controller leads). The known images still
-   count. \`not-an-image\` never gates a pod.
+   count. \`not-an-image\`, and an image that \`allowedRegistries\`, \`deniedRegistries\` or \`allowLoopbackRegistries\` refuses, never
+   gate a pod.
 5. **No common architecture** follows \`onNoCommonArchitecture\` (default: the pod is refused). Before that, tags that were answered
    from memory are looked up once more, in case they were pushed again.
 6. **Preference**: the first of the pod's label ${code(keys.preferred)}, its annotation ${code(keys.preferredWeights)}
