@@ -59,17 +59,25 @@ export function authSchemeOf(
 /** Image references choose endpoints and repositories, so there could be any number. About 0.5 KiB each. */
 const maxSchemes = 4096;
 
+interface General {
+  readonly scheme: AuthScheme;
+  /** The repository whose challenge it was. */
+  readonly repository: string;
+}
+
 /**
  * Schemes by endpoint and repository. One path of a registry may belong to an attacker and name any realm. So a scheme serves
  * another repository only if no credential can reach that realm: for anonymous requests, or if the realm is the registry itself.
+ * The first such scheme stays until it fails for another repository, so that an attacker cannot replace one that works.
  */
 export class ChallengeCache {
-  readonly #schemes = new BoundedMap<string, AuthScheme>(maxSchemes);
+  readonly #exact = new BoundedMap<string, AuthScheme>(maxSchemes);
+  readonly #general = new BoundedMap<string, General>(maxSchemes);
 
   recall(request: ChallengedRequest): AuthScheme | undefined {
-    const exact = this.#schemes.get(exactKey(request));
+    const exact = this.#exact.get(exactKey(request));
     if (exact) return exact;
-    const general = this.#schemes.get(baseOf(request));
+    const general = this.#general.get(baseOf(request))?.scheme;
     if (general?.scheme !== 'bearer') return general;
     if (request.credential && !isSameServer(request.url, general.realm)) return undefined;
     // Some registries require another scope than the path's; that scope holds for one repository only.
@@ -77,12 +85,21 @@ export class ChallengeCache {
   }
 
   learn(request: ChallengedRequest, scheme: AuthScheme): void {
-    this.#schemes.set(baseOf(request), scheme);
-    this.#schemes.set(exactKey(request), scheme);
+    this.#exact.set(exactKey(request), scheme);
+    const base = baseOf(request);
+    const { repository } = request;
+    const teacher = this.#general.peek(base)?.repository ?? repository;
+    if (teacher === repository) this.#general.set(base, { scheme, repository });
+  }
+
+  /** The recalled scheme led to no access. One that was learned from another repository is forgotten. */
+  failed(request: ChallengedRequest): void {
+    if (!this.#exact.has(exactKey(request))) this.#general.delete(baseOf(request));
   }
 
   clear(): void {
-    this.#schemes.clear();
+    this.#exact.clear();
+    this.#general.clear();
   }
 }
 

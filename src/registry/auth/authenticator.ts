@@ -45,10 +45,11 @@ export class Authenticator {
    */
   async send(request: EndpointRequest, signal: AbortSignal): Promise<AuthenticatedResponse> {
     const known = this.#challenges.recall(request);
-    const first = known ? await this.#authorize(request, known, signal) : none;
+    const first = known ? await this.#authorizeFirst(request, known, signal) : none;
     const response = await this.#sendWith(request, first, signal);
     if (response.status !== 401 || response.moved) return response;
     this.#tokens.forget(first.granted);
+    if (known) this.#challenges.failed(request);
     const scheme = authSchemeOf(request, response.headers['www-authenticate'] ?? [], response.remoteAddress);
     if (!scheme) return response;
     this.#challenges.learn(request, scheme);
@@ -58,6 +59,20 @@ export class Authenticator {
     const last = await this.#sendWith(request, second, signal);
     if (last.status === 401) this.#tokens.forget(second.granted);
     return last;
+  }
+
+  /** By the scheme of an earlier response. A token server that fails must not keep other repositories waiting again. */
+  async #authorizeFirst(
+    request: EndpointRequest,
+    known: AuthScheme,
+    signal: AbortSignal,
+  ): Promise<Authorization> {
+    try {
+      return await this.#authorize(request, known, signal);
+    } catch (error) {
+      this.#challenges.failed(request);
+      throw error;
+    }
   }
 
   /** Forgets tokens and the schemes of endpoints. */

@@ -114,9 +114,16 @@ function refused({ status, headers }: TokenServerResponse): TokenRefused {
   return new TokenRefused(status, headers['retry-after']?.[0]);
 }
 
+/** Token responses have fewer than ten members. */
+const maxTokenValues = 1000;
+
+function refuseManyValues(values: number): void {
+  if (values > maxTokenValues) throw new InvalidDocument(`it has more than ${maxTokenValues} values`);
+}
+
 function read(response: TokenServerResponse, now: () => number): BearerToken {
   try {
-    return readTokenResponse(parseObject(response.body), now());
+    return readTokenResponse(parseObject(response.body, refuseManyValues), now());
   } catch (error) {
     throw error instanceof InvalidDocument ? new InvalidTokenResponse(error.message) : error;
   }
