@@ -95,7 +95,7 @@ export interface FleetOptions {
 const defaultLookupTimeoutMs = 14_000;
 
 /** Agents that must agree before a pod is evicted. */
-const opinions = 2;
+export const opinions = 2;
 
 /** Codes after which another node may have access. */
 const askElsewhere: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'unavailable']);

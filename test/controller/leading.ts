@@ -26,6 +26,8 @@ export interface TestLeadingOptions {
   /** What memory knows at the start. */
   readonly remembered?: readonly ImageFacts[];
   readonly fleet?: Leading['fleet'];
+  /** Default: from `facts`. */
+  readonly factsOfPod?: FactsOfPod;
   readonly step?: Leading['step'];
   readonly now?: () => number;
   /** Default: the system's. */
@@ -55,7 +57,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     log,
   });
   for (const facts of options.remembered ?? []) memory.learn(facts);
-  const factsOfPod: FactsOfPod = ({ uses }) => factsByImage(uses, (image) => options.facts?.[image]);
+  const scripted: FactsOfPod = ({ uses }) => factsByImage(uses, (image) => options.facts?.[image]);
   t.teardown(async () => {
     ending.abort(new Error('the test has ended'));
     caches.stop();
@@ -73,7 +75,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     caches,
     fleet: options.fleet,
     memory,
-    factsOfPod,
+    factsOfPod: options.factsOfPod ?? scripted,
     pullSecrets: { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) },
     policies: { policyOf: () => policyFor(configuration) },
     configuration: () => configuration,

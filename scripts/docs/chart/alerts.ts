@@ -197,7 +197,7 @@ export const alerts: readonly Alert[] = [
     meaning: 'They are not ready, and archwright cannot help: a PodDisruptionBudget blocks the eviction, no other node accepts them, their workload was evicted before, a DaemonSet recreates them, or `misplacedPods` is `event`.',
     steps: [
       '`kubectl get events -A | grep MisplacedPod` names each pod with its images and the reason; see [misplaced pods](../misplaced-pods.md#events) for the way out.',
-      '`sum by (outcome) (increase(archwright_misplaced_pods_total[1h]))` shows the reasons: `held`, `no-node`, `no-architecture`, `again`, `last-try`, `unplaced`, `told`, `failed`.',
+      '`sum by (outcome) (increase(archwright_misplaced_pods_total[1h]))` shows the reasons: `held`, `no-node`, `no-architecture`, `again`, `last-try`, `unconfirmed`, `unplaced`, `told`, `failed`.',
       `${logs('controller')} has the same.`,
     ],
   },

@@ -14,6 +14,7 @@ const outcomes = [
   'no-node',
   'no-architecture',
   'last-try',
+  'unconfirmed',
   'unplaced',
   'failed',
 ] as const;
@@ -25,7 +26,8 @@ const misplacedPodsHandled: MetricSpec = {
   help:
     'What was done about misplaced pods: evicted; told, if misplacedPods is event; held, if the eviction was refused, for example by ' +
     'a PodDisruptionBudget; again, if the successor of an evicted pod is misplaced too; no-node and no-architecture, if ' +
-    'eviction would not help; last-try, if a Job would fail by it; unplaced, if a DaemonSet has to be applied again; failed.',
+    'eviction would not help; last-try, if a Job would fail by it; unconfirmed, if only one agent says so; unplaced, if a DaemonSet has to be ' +
+    'applied again; failed.',
   labels: { outcome: outcomes },
 };
 

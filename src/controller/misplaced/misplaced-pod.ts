@@ -52,7 +52,7 @@ export async function misplacedPodOf(leading: Leading, pod: RunningPod): Promise
   return images.length === 0 ? undefined : { pod, architecture, images, facts };
 }
 
-function factsOf(
+export function factsOf(
   { factsOfPod }: Leading,
   { namespace, pullSecrets, serviceAccountName }: RunningPod,
   uses: readonly ImageUse[],
@@ -127,11 +127,11 @@ function isMissingInPulled(
 }
 
 /** A reference by digest, for a lookup of facts. */
-function useOf(reference: string): ImageUse {
+export function useOf(reference: string): ImageUse {
   return { image: reference, usedBy: [], pullPolicy: 'IfNotPresent', volumeOnly: false };
 }
 
-function isCertain({ error, stale }: ImageFacts): boolean {
+export function isCertain({ error, stale }: ImageFacts): boolean {
   return error === undefined && !stale;
 }
 
@@ -144,11 +144,24 @@ function runs({ ready, running, reason, imageID }: RunningContainer): boolean {
   return ready || running || reason === 'Completed' || (reason === undefined && imageID !== '');
 }
 
+/** References by digest to what the containers with an image pulled. */
+export function pulledReferences(pod: RunningPod, image: string): readonly string[] {
+  const references = pod.containers
+    .filter((container) => uses(pod, container, image))
+    .map(({ imageID }) => withoutScheme(imageID));
+  return [...new Set(references.filter((reference) => byDigest.test(reference)))];
+}
+
 const byDigest = /@sha256:[0-9a-f]{64}$/u;
 
 /** An image ID without a digest was imported: no registry has facts about it. */
 function pulledInstead(imageID: string, { digest }: ImageFacts): readonly string[] {
   if (imageID === '' || digest === undefined) return [];
-  const reference = imageID.replace(/^[a-z-]+:\/\//u, '');
+  const reference = withoutScheme(imageID);
   return byDigest.test(reference) && reference.endsWith(`@${digest}`) ? [] : [reference];
+}
+
+/** Some runtimes write `docker-pullable://` in front. */
+function withoutScheme(imageID: string): string {
+  return imageID.replace(/^[a-z-]+:\/\//u, '');
 }

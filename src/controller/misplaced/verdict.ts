@@ -4,6 +4,7 @@ import type { Leading } from '../leadership/leading.ts';
 import { hasChosenNode } from '../scope/chosen-nodes.ts';
 import { daemonTemplateOf, isDaemon, workloadOf, type Workload } from '../scope/workload.ts';
 import type { Cause, Causes } from './causes.ts';
+import { isConfirmed } from './confirm.ts';
 import type { Report } from './events.ts';
 import type { Evictions } from './evictions.ts';
 import { lossesLeft } from './job.ts';
@@ -83,5 +84,6 @@ export async function verdictOf(
   const since = await causes.since(cause, signal);
   if (since !== undefined && pod.createdAt >= since) return { kind: 'report', report: 'again', workload };
   if (!evictions.hasRoom(pod, workload, since)) return { kind: 'later', ms: waitForOthersMs };
+  if (!(await isConfirmed(leading, misplaced))) return { kind: 'report', report: 'unconfirmed', workload };
   return { kind: 'evict', pod: now, workload, cause, since };
 }

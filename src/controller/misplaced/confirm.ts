@@ -1,0 +1,75 @@
+/**
+ * Confirms that images lack the architecture of a node, before a pod is evicted: the agent of a compromised node must not decide that
+ * alone. Facts of a digest are proven by their documents, so the digests that the kubelet has pulled decide. Where nothing was pulled,
+ * the agents of two nodes must agree.
+ */
+import { serviceAccountOf } from '../../credentials/credential.ts';
+import { opinions } from '../../fleet/fleet.ts';
+import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
+import { parseReference } from '../../images/references/reference.ts';
+import { verdictsOf } from '../../placement/rules/required.ts';
+import type { Leading } from '../leadership/leading.ts';
+import {
+  factsOf,
+  isCertain,
+  pulledReferences,
+  useOf,
+  type ImageWithoutArchitecture,
+  type MisplacedPod,
+} from './misplaced-pod.ts';
+
+/** As long as a lookup of the fleet may take. */
+const opinionsMs = 15_000;
+
+/** Whether every image is confirmed. Without agents, all facts are from registries. */
+export async function isConfirmed(leading: Leading, misplaced: MisplacedPod): Promise<boolean> {
+  if (leading.fleet === undefined) return true;
+  for (const image of misplaced.images)
+    if (!(await isImageConfirmed(leading, misplaced, image))) return false;
+  return true;
+}
+
+async function isImageConfirmed(
+  leading: Leading,
+  { pod, architecture }: MisplacedPod,
+  { image }: ImageWithoutArchitecture,
+): Promise<boolean> {
+  const byDigest = image.includes('@') ? [image] : pulledReferences(pod, image);
+  const isMissing = (reference: string, facts: ImageFacts | undefined): boolean => {
+    if (facts === undefined || !isCertain(facts)) return false;
+    const [verdict] = verdictsOf([useOf(reference)], pod.os, () => facts);
+    return verdict?.architectures !== undefined && !verdict.architectures.includes(architecture);
+  };
+  if (byDigest.length > 0) {
+    const facts = await factsOf(leading, pod, byDigest.map(useOf));
+    return byDigest.every((reference) => isMissing(reference, facts.get(reference)));
+  }
+  const found = await askAgents(leading, pod, image);
+  return found.length >= opinions && found.every((facts) => isMissing(image, facts));
+}
+
+/** @returns no facts if the pull secrets cannot be read */
+async function askAgents(
+  { fleet, pullSecrets, signal, log }: Leading,
+  { namespace, pullSecrets: names, serviceAccountName }: MisplacedPod['pod'],
+  image: string,
+): Promise<readonly ImageFacts[]> {
+  try {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(opinionsMs)]);
+    const reference = parseReference(image);
+    const source = await pullSecrets.source(namespace, { names }, limit);
+    const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
+    const request: ImageRequest = {
+      image,
+      reference,
+      pullPolicy: 'IfNotPresent',
+      pullCredentials: await source.lookup(reference.repository),
+      ...(serviceAccount && { serviceAccount }),
+    };
+    return (await fleet?.opinions(request, limit)) ?? [];
+  } catch (error) {
+    signal.throwIfAborted();
+    log.warn({ err: error, namespace, image }, 'a misplaced pod cannot be confirmed by a second agent');
+    return [];
+  }
+}

@@ -1,0 +1,99 @@
+/** A rogue agent says that an image cannot run where its pods are: none is evicted on its word. Agents and fleet are real. */
+import t, { type Test } from 'tap';
+import { systemClock } from '../../../src/async/clock.ts';
+import { createFactsOfPod } from '../../../src/cluster/facts-of-pod.ts';
+import { noPullSecrets } from '../../../src/cluster/pull-secrets.ts';
+import { bindFactsCounters } from '../../../src/controller/leadership/metrics.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import { FactsMemory } from '../../../src/images/memory/memory.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { image, setup, type Answer } from '../../fleet/fleet-setup.ts';
+import { factsOf, silentLog } from '../../fleet/support.ts';
+import { multiArch, type Content } from '../../support/registry/content.ts';
+import { evictions, putPod, startWorld } from './setup.ts';
+
+const repository = 'registry.example/team/app';
+const both = multiArch(['linux/amd64', 'linux/arm64']);
+const amd = multiArch(['linux/amd64']);
+
+function answers(content: Content, architectures: readonly string[], lie: Partial<ImageFacts> = {}): Answer {
+  const platforms = architectures.map((architecture) => ({ os: 'linux', architecture }));
+  const documents = [content.bytes.toString('base64')];
+  return (asked) => ({
+    results: asked.images.map(({ image: text }) =>
+      factsOf(text, { digest: content.digest, platforms, ...(text.includes('@') && { documents }), ...lie }),
+    ),
+  });
+}
+
+/** The owner of the image answers by the first of these. The pod is not ready on an arm64 node. */
+async function start(t: Test, facts: readonly Answer[], imageID: string) {
+  const { fleet, asked } = await setup(
+    t,
+    facts.map((each) => ({ facts: each })),
+  );
+  const memory = new FactsMemory({ source: fleet, log: silentLog, tagsAnswerForDigests: false });
+  t.teardown(() => memory.close());
+  const factsOfPod = createFactsOfPod({
+    memory,
+    pullSecrets: { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) },
+    counters: bindFactsCounters(createMetrics()),
+    clock: systemClock,
+    log: silentLog,
+  });
+  const world = await startWorld(t, { fleet, factsOfPod });
+  putPod(world.store, 'web-a', { image, imageID });
+  await world.afterGrace();
+  const outcome = (name: string) => world.series(`archwright_misplaced_pods_total{outcome="${name}"}`);
+  return {
+    world,
+    asked,
+    evicted: world.store.asked(evictions).length,
+    unconfirmed: await outcome('unconfirmed'),
+  };
+}
+
+const honest = answers(both, ['amd64', 'arm64']);
+const truth = answers(amd, ['amd64']);
+const lies: Readonly<Record<string, Answer>> = {
+  'the true digest': answers(both, ['amd64']),
+  'the true digest, and no documents': answers(both, ['amd64'], { documents: [] }),
+};
+
+for (const [name, lie] of Object.entries(lies)) {
+  t.test(`the owner lies about a tag with ${name}: pulled pods stay`, async (t) => {
+    const { world, evicted, unconfirmed } = await start(
+      t,
+      [lie, honest, honest],
+      `${repository}@${both.digest}`,
+    );
+    t.equal(evicted, 0);
+    t.equal(unconfirmed, 1);
+    t.match(world.events[0], { reason: 'MisplacedPod', message: /agents of two nodes confirm/ });
+  });
+
+  t.test(`the owner lies about a tag with ${name}: pods that were not pulled stay`, async (t) => {
+    const { evicted, unconfirmed, asked } = await start(t, [lie, honest, honest], '');
+    t.equal(evicted, 0);
+    t.equal(unconfirmed, 1);
+    t.strictSame(asked().slice(0, 2), [2, 1], 'a second agent was asked');
+  });
+}
+
+t.test('a single agent evicts nothing that was not pulled', async (t) => {
+  const { evicted, unconfirmed } = await start(t, [truth], '');
+  t.equal(evicted, 0);
+  t.equal(unconfirmed, 1);
+});
+
+t.test('a misplaced pod is evicted if the pulled digest or two agents confirm it', async (t) => {
+  for (const imageID of [
+    `${repository}@${amd.digest}`,
+    `docker-pullable://${repository}@${amd.digest}`,
+    '',
+  ]) {
+    const { evicted, world } = await start(t, [truth, truth], imageID);
+    t.equal(evicted, 1, imageID);
+    t.match(world.events[0], { reason: 'MisplacedPodEvicted' });
+  }
+});
