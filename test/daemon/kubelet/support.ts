@@ -1,5 +1,6 @@
 /** Nodes with plugins that are real programs, in a directory of each test. */
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
@@ -88,9 +89,14 @@ export function configText(...providers: readonly ProviderFields[]): string {
   });
 }
 
-/** A directory with `config.json` and an empty `bin`. */
+/**
+ * A directory with `config.json` and an empty `bin`. Not below the repository: plugins only run if no directory above them is writable by
+ * others, and a checkout may be by its group.
+ */
 export function nodeDir(t: Test, config: string): { dir: string; bin: string; config: string } {
-  const dir = t.testdir({ 'config.json': config });
+  const dir = mkdtempSync(join(tmpdir(), 'archwright-plugins-'));
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+  writeFileSync(join(dir, 'config.json'), config);
   const bin = join(dir, 'bin');
   mkdirSync(bin, { mode: 0o755 });
   return { dir, bin, config: join(dir, 'config.json') };
