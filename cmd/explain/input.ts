@@ -8,7 +8,7 @@ import { clusterConfigKind, podConfigKind, resourceVersion } from '../../src/pol
 import type { AdmissionKind } from '../../src/webhook/metrics.ts';
 import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import { kindOf } from '../../src/webhook/workloads.ts';
-import { isSecret, storedSecret, type FoundObject } from '../objects/documents.ts';
+import { isSecret, storedSecret, texts, type FoundObject } from '../objects/documents.ts';
 
 export interface Subject {
   readonly kind: Exclude<AdmissionKind, 'other'>;
@@ -101,11 +101,7 @@ function metadataText({ metadata }: JsonObject, field: string): string | undefin
 }
 
 function labelsOf({ metadata }: JsonObject): Readonly<Record<string, string>> {
-  const labels = isObject(metadata) ? metadata['labels'] : undefined;
-  if (!isObject(labels)) return {};
-  return Object.fromEntries(
-    Object.entries(labels).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
-  );
+  return texts(isObject(metadata) ? metadata['labels'] : undefined);
 }
 
 function pullSecretsOf({ imagePullSecrets }: JsonObject): readonly string[] {

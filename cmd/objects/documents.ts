@@ -172,7 +172,8 @@ export function storedSecret(written: JsonObject): Secret {
   };
 }
 
-function texts(value: unknown): Record<string, string> {
+/** The members of an object that are texts. */
+export function texts(value: unknown): Record<string, string> {
   if (!isObject(value)) return {};
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, entry]) => (typeof entry === 'string' ? [[key, entry]] : [])),

@@ -1,15 +1,14 @@
 /** Metrics of the runs of credential provider plugins. */
-import type { Metrics, MetricSpec } from '../../src/telemetry/metrics.ts';
+import { counter, type Metrics, type MetricSpec } from '../../src/telemetry/metrics.ts';
 import { outcomeOf, type PluginErrorCode } from './run/plugin-error.ts';
 
 const runOutcomes = ['ok', 'failed', 'timeout', 'refused'];
 
-const runs: MetricSpec = {
-  name: 'archwright_plugin_runs_total',
-  type: 'counter',
-  help: 'Runs of credential provider plugins by outcome; `refused`: the program is missing, or others can write it. Runs stopped by the end of the agent are not counted.',
-  labels: { outcome: runOutcomes },
-};
+const runs = counter(
+  'archwright_plugin_runs_total',
+  'Runs of credential provider plugins by outcome; `refused`: the program is missing, or others can write it. Runs stopped by the end of the agent are not counted.',
+  { outcome: runOutcomes },
+);
 
 const runSeconds: MetricSpec = {
   name: 'archwright_plugin_run_duration_seconds',

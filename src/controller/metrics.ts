@@ -1,5 +1,5 @@
 /** Metrics of the controller. A feature with metrics of its own has its part here. */
-import type { MetricSpec } from '../telemetry/metrics.ts';
+import { counter, gauge, type MetricSpec } from '../telemetry/metrics.ts';
 import { agentCertificatesTotal } from './agent-certificates/metrics.ts';
 import { agentNodeMetrics } from './agent-nodes/metrics.ts';
 import { cachedObjects } from './caches/caches.ts';
@@ -10,18 +10,16 @@ import { architectures, runningImagesMetrics } from './running-images/metrics.ts
 import { taintMetrics } from './taints/metrics.ts';
 import { webhookConfigurationMetrics } from './webhook-configuration/metrics.ts';
 
-export const execFormatErrors: MetricSpec = {
-  name: 'archwright_exec_format_errors_total',
-  type: 'counter',
-  help: 'Containers that ended with an exec format error, by architecture of their node.',
-  labels: { architecture: architectures },
-};
+export const execFormatErrors = counter(
+  'archwright_exec_format_errors_total',
+  'Containers that ended with an exec format error, by architecture of their node.',
+  { architecture: architectures },
+);
 
-export const brokenImages: MetricSpec = {
-  name: 'archwright_broken_images',
-  type: 'gauge',
-  help: 'Images that are avoided on an architecture since an exec format error was seen there; one for each architecture.',
-};
+export const brokenImages = gauge(
+  'archwright_broken_images',
+  'Images that are avoided on an architecture since an exec format error was seen there; one for each architecture.',
+);
 
 export const controllerMetrics: readonly MetricSpec[] = [
   ...gateMetrics,

@@ -1,5 +1,5 @@
 /** Metrics of requests to the API server, of watches and of events. */
-import type { Metrics, MetricSpec } from '../telemetry/metrics.ts';
+import { counter, gauge, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
 import { KubeError } from './api/errors.ts';
 
 /** Label values of watched resources. */
@@ -17,33 +17,29 @@ const watchStates = ['starting', 'open', 'broken', 'absent'] as const;
 export type WatchState = (typeof watchStates)[number];
 
 const specs = {
-  requests: {
-    name: 'archwright_kube_requests_total',
-    type: 'counter',
-    help: 'Requests to the API server, by the class of its answer; `none`: no answer came.',
-    labels: {
+  requests: counter(
+    'archwright_kube_requests_total',
+    'Requests to the API server, by the class of its answer; `none`: no answer came.',
+    {
       verb: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
       code: ['2xx', '3xx', '401', '403', '404', '409', '410', '422', '429', '4xx', '5xx', 'none'],
     },
-  },
-  watchRestarts: {
-    name: 'archwright_kube_watch_restarts_total',
-    type: 'counter',
-    help: 'Watches that were opened again, by why the one before ended; `ended`: by the server, as every few minutes.',
-    labels: { resource: resources, reason: ['ended', 'gone', 'refused', 'timeout', 'unavailable', 'other'] },
-  },
-  watches: {
-    name: 'archwright_kube_watches',
-    type: 'gauge',
-    help: 'Watches by their state: `starting` without a first list, `open`, `broken` and being opened again, or `absent`: the kind is not installed.',
-    labels: { resource: resources, state: watchStates },
-  },
-  events: {
-    name: 'archwright_events_total',
-    type: 'counter',
-    help: 'Kubernetes events: written, counted up on an existing one, or lost: too many for the object (limited), queue full (dropped), refused by the API server (failed).',
-    labels: { outcome: ['written', 'counted', 'limited', 'dropped', 'failed'] },
-  },
+  ),
+  watchRestarts: counter(
+    'archwright_kube_watch_restarts_total',
+    'Watches that were opened again, by why the one before ended; `ended`: by the server, as every few minutes.',
+    { resource: resources, reason: ['ended', 'gone', 'refused', 'timeout', 'unavailable', 'other'] },
+  ),
+  watches: gauge(
+    'archwright_kube_watches',
+    'Watches by their state: `starting` without a first list, `open`, `broken` and being opened again, or `absent`: the kind is not installed.',
+    { resource: resources, state: watchStates },
+  ),
+  events: counter(
+    'archwright_events_total',
+    'Kubernetes events: written, counted up on an existing one, or lost: too many for the object (limited), queue full (dropped), refused by the API server (failed).',
+    { outcome: ['written', 'counted', 'limited', 'dropped', 'failed'] },
+  ),
 } satisfies Record<string, MetricSpec>;
 
 export const kubeMetrics: readonly MetricSpec[] = Object.values(specs);

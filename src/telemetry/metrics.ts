@@ -15,6 +15,16 @@ export interface MetricSpec {
   buckets?: readonly number[];
 }
 
+type Labels = NonNullable<MetricSpec['labels']>;
+
+export function counter(name: string, help: string, labels?: Labels): MetricSpec {
+  return { name, type: 'counter', help, ...(labels && { labels }) };
+}
+
+export function gauge(name: string, help: string, labels?: Labels): MetricSpec {
+  return { name, type: 'gauge', help, ...(labels && { labels }) };
+}
+
 export interface Counter {
   inc(by?: number): void;
 }

@@ -1,45 +1,27 @@
 /** Metrics of the process, with the standard names of Prometheus client libraries. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { Metrics, MetricSpec } from './metrics.ts';
+import { counter, gauge, type Metrics, type MetricSpec } from './metrics.ts';
 
 const specs = {
-  cpu: {
-    name: 'process_cpu_seconds_total',
-    type: 'counter',
-    help: 'CPU time of the process, user and system.',
-  },
-  resident: {
-    name: 'process_resident_memory_bytes',
-    type: 'gauge',
-    help: 'Resident memory of the process.',
-  },
-  heap: {
-    name: 'nodejs_heap_size_used_bytes',
-    type: 'gauge',
-    help: 'Memory of JavaScript objects.',
-  },
-  start: {
-    name: 'process_start_time_seconds',
-    type: 'gauge',
-    help: 'Start of the process, in seconds since 1970.',
-  },
-  delay: {
-    name: 'nodejs_eventloop_lag_p99_seconds',
-    type: 'gauge',
-    help: 'Delay of timers since the last scrape, 99th percentile. It rises if work blocks the process.',
-  },
+  cpu: counter('process_cpu_seconds_total', 'CPU time of the process, user and system.'),
+  resident: gauge('process_resident_memory_bytes', 'Resident memory of the process.'),
+  heap: gauge('nodejs_heap_size_used_bytes', 'Memory of JavaScript objects.'),
+  start: gauge('process_start_time_seconds', 'Start of the process, in seconds since 1970.'),
+  delay: gauge(
+    'nodejs_eventloop_lag_p99_seconds',
+    'Delay of timers since the last scrape, 99th percentile. It rises if work blocks the process.',
+  ),
 } satisfies Record<string, MetricSpec>;
 
 export const processMetrics: readonly MetricSpec[] = Object.values(specs);
 
 /** Version and commit are label values, so the specification depends on them. */
 function buildInfo(version: string, commit: string): MetricSpec {
-  return {
-    name: 'archwright_build_info',
-    type: 'gauge',
-    help: 'Always 1. The labels have the version, the commit and the version of Node.',
-    labels: { version: [version], commit: [commit], node: [process.versions.node] },
-  };
+  return gauge(
+    'archwright_build_info',
+    'Always 1. The labels have the version, the commit and the version of Node.',
+    { version: [version], commit: [commit], node: [process.versions.node] },
+  );
 }
 
 /** Sampling interval of the event loop's delay. A shorter one would wake an idle agent more often. */

@@ -8,12 +8,12 @@ import { FileError, readBounded } from '../../../src/files/read.ts';
 import { cleanPath } from '../../go.ts';
 import { glob } from './glob.ts';
 import type { ContainerdRules } from './rules.ts';
+import { isTable } from '../../../src/policy/value-kinds/plain.ts';
 import {
   ConfigFileError,
   configFileError,
   fieldsOf,
   InvalidConfig,
-  isTable,
   parseTable,
   tablesOf,
   tomlText,

@@ -3,6 +3,7 @@
  * files, lines and settings but never quote a value, because these files hold secrets.
  */
 import { parse } from 'toml';
+import { isTable } from '../../../src/policy/value-kinds/plain.ts';
 import { decodeUtf8, FileError } from '../../../src/files/read.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 
@@ -69,10 +70,6 @@ export function tomlText(bytes: Uint8Array): string {
     if (error instanceof FileError) throw new InvalidConfig('syntax', 'it is not UTF-8 text');
     throw error;
   }
-}
-
-export function isTable(value: unknown): value is Table {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
 /** Reads the members of a table, which are tables too; throws InvalidConfig `type` for another value. */

@@ -6,16 +6,9 @@ import { isAbsolute, join } from 'node:path';
 import { tableHeaders } from '../../../src/policy/configuration/toml-positions.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { goDurationError, parseGoDuration, goType, goValue, cleanPath, parseGoUrl } from '../../go.ts';
-import {
-  fieldsOf,
-  InvalidConfig,
-  isTable,
-  isText,
-  parseTable,
-  tablesOf,
-  type Table,
-} from '../config/toml.ts';
+import { fieldsOf, InvalidConfig, isText, parseTable, tablesOf, type Table } from '../config/toml.ts';
 import type { ContainerdRules } from '../config/rules.ts';
+import { isTable } from '../../../src/policy/value-kinds/plain.ts';
 
 /** In containerd's order. */
 export const capabilityNames = ['pull', 'resolve', 'push', 'referrers'] as const;

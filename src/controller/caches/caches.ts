@@ -11,7 +11,7 @@ import { forOptionalKind } from '../../kube/watch/optional-kind.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../policy/resources/placement.ts';
 import type { Log } from '../../telemetry/log.ts';
-import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import { gauge, type Metrics } from '../../telemetry/metrics.ts';
 import {
   trimNamespace,
   trimNode,
@@ -44,12 +44,11 @@ export const watchNames = [
   'podConfigs',
 ] as const;
 
-export const cachedObjects: MetricSpec = {
-  name: 'archwright_controller_cached_objects',
-  type: 'gauge',
-  help: 'Objects in the caches of the leader, by watch.',
-  labels: { watch: watchNames },
-};
+export const cachedObjects = gauge(
+  'archwright_controller_cached_objects',
+  'Objects in the caches of the leader, by watch.',
+  { watch: watchNames },
+);
 
 export interface CachesOptions {
   /** Only read from. */

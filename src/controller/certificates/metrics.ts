@@ -1,24 +1,22 @@
 /** Metrics of the certificates. */
-import type { MetricSpec } from '../../telemetry/metrics.ts';
+import { counter, gauge, type MetricSpec } from '../../telemetry/metrics.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { issueReasons, leafNames, type IssueReason, type LeafName } from './leaves.ts';
 import type { Found } from './rotation-plan.ts';
 
 const certificateNames = ['ca', ...leafNames] as const;
 
-const certificateExpiresIn: MetricSpec = {
-  name: 'archwright_certificate_expires_in_seconds',
-  type: 'gauge',
-  help: 'Time until a built-in certificate expires, as the leader sees it; NaN if there is none, or another replica leads.',
-  labels: { certificate: certificateNames },
-};
+const certificateExpiresIn = gauge(
+  'archwright_certificate_expires_in_seconds',
+  'Time until a built-in certificate expires, as the leader sees it; NaN if there is none, or another replica leads.',
+  { certificate: certificateNames },
+);
 
-const certificatesIssued: MetricSpec = {
-  name: 'archwright_certificates_issued_total',
-  type: 'counter',
-  help: 'Built-in certificates that were issued: because two thirds of their life were over (due), for a new CA (authority), or to repair what was found.',
-  labels: { certificate: certificateNames, reason: issueReasons },
-};
+const certificatesIssued = counter(
+  'archwright_certificates_issued_total',
+  'Built-in certificates that were issued: because two thirds of their life were over (due), for a new CA (authority), or to repair what was found.',
+  { certificate: certificateNames, reason: issueReasons },
+);
 
 export const certificateMetrics: readonly MetricSpec[] = [certificateExpiresIn, certificatesIssued];
 

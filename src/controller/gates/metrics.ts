@@ -1,6 +1,6 @@
 import { factsErrorCodes } from '../../images/facts/facts.ts';
 import { outcomes } from '../../placement/decision.ts';
-import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
 /** `new`: no lookup yet. `asking`: a lookup is open. Otherwise why the first unknown image is unknown. */
 const waitingReasons = ['new', 'asking', 'unknown', ...factsErrorCodes] as const;
@@ -10,22 +10,20 @@ export type WaitingReason = (typeof waitingReasons)[number];
 export const ageBuckets = { '10s': 10_000, '1m': 60_000, '5m': 300_000, older: Infinity } as const;
 export type AgeBucket = keyof typeof ageBuckets;
 
-const gatedPods: MetricSpec = {
-  name: 'archwright_gated_pods',
-  type: 'gauge',
-  help: 'Pods behind the scheduling gate, by age (below the bound) and by what they wait for.',
-  labels: { age: Object.keys(ageBuckets), reason: waitingReasons },
-};
+const gatedPods = gauge(
+  'archwright_gated_pods',
+  'Pods behind the scheduling gate, by age (below the bound) and by what they wait for.',
+  { age: Object.keys(ageBuckets), reason: waitingReasons },
+);
 
 /** `gate-only`: the gate was removed without a placement, because that was refused. */
 const gateOutcomes = [...outcomes, 'gate-only'] as const;
 
-const gateDecisions: MetricSpec = {
-  name: 'archwright_gate_decisions_total',
-  type: 'counter',
-  help: 'Gated pods that were decided, by outcome; a denial counts as `pending`, since the pod exists.',
-  labels: { outcome: gateOutcomes },
-};
+const gateDecisions = counter(
+  'archwright_gate_decisions_total',
+  'Gated pods that were decided, by outcome; a denial counts as `pending`, since the pod exists.',
+  { outcome: gateOutcomes },
+);
 
 const gatedSeconds: MetricSpec = {
   name: 'archwright_gated_duration_seconds',
@@ -37,12 +35,11 @@ const gatedSeconds: MetricSpec = {
 
 const gateFailureReasons = ['conflict', 'refused', 'unavailable', 'fault'] as const;
 
-const gateFailures: MetricSpec = {
-  name: 'archwright_gate_failures_total',
-  type: 'counter',
-  help: 'Failed attempts to remove a gate: the pod had changed, the API server failed or refused, or a defect of archwright.',
-  labels: { reason: gateFailureReasons },
-};
+const gateFailures = counter(
+  'archwright_gate_failures_total',
+  'Failed attempts to remove a gate: the pod had changed, the API server failed or refused, or a defect of archwright.',
+  { reason: gateFailureReasons },
+);
 
 export const gateMetrics: readonly MetricSpec[] = [gatedPods, gateDecisions, gatedSeconds, gateFailures];
 

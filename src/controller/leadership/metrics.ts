@@ -1,21 +1,19 @@
 /** Metrics of leadership, and of features that fail. */
 import type { FactsCounters } from '../../cluster/metrics.ts';
-import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
-export const leadingLevel: MetricSpec = {
-  name: 'archwright_controller_leading',
-  type: 'gauge',
-  help: 'Whether this replica leads (1) or is a candidate (0).',
-};
+export const leadingLevel = gauge(
+  'archwright_controller_leading',
+  'Whether this replica leads (1) or is a candidate (0).',
+);
 
 /** @param features names of all that run */
 export function featureFailures(features: readonly string[]): MetricSpec {
-  return {
-    name: 'archwright_controller_feature_failures_total',
-    type: 'counter',
-    help: 'Parts of the controller that failed because of a defect and were started again; the log has the error.',
-    labels: { feature: features },
-  };
+  return counter(
+    'archwright_controller_feature_failures_total',
+    'Parts of the controller that failed because of a defect and were started again; the log has the error.',
+    { feature: features },
+  );
 }
 
 const reconcileOutcomes = ['success', 'error'] as const;
@@ -23,26 +21,23 @@ export type ReconcileOutcome = (typeof reconcileOutcomes)[number];
 
 /** @param features names of all that run */
 export function featureReconciles(features: readonly string[]): MetricSpec {
-  return {
-    name: 'archwright_controller_reconciles_total',
-    type: 'counter',
-    help: 'Reconciles of the controller, by feature and result. After an `error` the same key is tried again.',
-    labels: { feature: features, result: reconcileOutcomes },
-  };
+  return counter(
+    'archwright_controller_reconciles_total',
+    'Reconciles of the controller, by feature and result. After an `error` the same key is tried again.',
+    { feature: features, result: reconcileOutcomes },
+  );
 }
 
-export const factsWaits: MetricSpec = {
-  name: 'archwright_controller_facts_waits_total',
-  type: 'counter',
-  help: "Waits of the controller for the facts of a pod's images, by whether all had an answer in time.",
-  labels: { outcome: ['answered', 'expired'] },
-};
+export const factsWaits = counter(
+  'archwright_controller_facts_waits_total',
+  "Waits of the controller for the facts of a pod's images, by whether all had an answer in time.",
+  { outcome: ['answered', 'expired'] },
+);
 
-export const inquiryFailures: MetricSpec = {
-  name: 'archwright_controller_inquiry_failures_total',
-  type: 'counter',
-  help: 'Inspections of an image for the controller that ended by an unexpected error; the log has it.',
-};
+export const inquiryFailures = counter(
+  'archwright_controller_inquiry_failures_total',
+  'Inspections of an image for the controller that ended by an unexpected error; the log has it.',
+);
 
 /** @param features names of all that run */
 export const leadingMetrics = (features: readonly string[]): readonly MetricSpec[] => [

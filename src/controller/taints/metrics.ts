@@ -1,28 +1,24 @@
-import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import { gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
-const taintNodes: MetricSpec = {
-  name: 'archwright_taint_nodes',
-  type: 'gauge',
-  help: 'Nodes of the architectures in taintArchitectures: those that have their taint, and those that wait for it.',
-  labels: { state: ['tainted', 'waiting'] },
-};
+const taintNodes = gauge(
+  'archwright_taint_nodes',
+  'Nodes of the architectures in taintArchitectures: those that have their taint, and those that wait for it.',
+  { state: ['tainted', 'waiting'] },
+);
 
-const taintPodsWaiting: MetricSpec = {
-  name: 'archwright_taint_pods_waiting',
-  type: 'gauge',
-  help: 'Running pods on nodes of the architectures in taintArchitectures that have no toleration of the taint yet.',
-};
+const taintPodsWaiting = gauge(
+  'archwright_taint_pods_waiting',
+  'Running pods on nodes of the architectures in taintArchitectures that have no toleration of the taint yet.',
+);
 
 const blockerReasons = ['pods', 'daemonsets', 'no-other-node'] as const;
 
-const taintBlockers: MetricSpec = {
-  name: 'archwright_taint_blockers',
-  type: 'gauge',
-  help:
-    'What keeps nodes from getting their taint, by reason: pods that could not be given their toleration, DaemonSets that ' +
+const taintBlockers = gauge(
+  'archwright_taint_blockers',
+  'What keeps nodes from getting their taint, by reason: pods that could not be given their toleration, DaemonSets that ' +
     'do not tolerate it, pods that would find no other node.',
-  labels: { reason: blockerReasons },
-};
+  { reason: blockerReasons },
+);
 
 export const taintMetrics: readonly MetricSpec[] = [taintNodes, taintPodsWaiting, taintBlockers];
 

@@ -14,7 +14,14 @@
 import type { NodeSelectorTerm } from '../../kube/api/objects.ts';
 import { isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
 import type { Added, PlacementDecision } from '../decision.ts';
-import { constrainsItself, isEmptyTerm, permits, sameExpression, type Expressions } from '../pod/terms.ts';
+import {
+  constrainsItself,
+  isEmptyTerm,
+  itemsBeyond,
+  permits,
+  sameExpression,
+  type Expressions,
+} from '../pod/terms.ts';
 import { extendedTermsOf, type ExtendedTerm } from '../record/own-fields.ts';
 
 export interface NarrowedTerms {
@@ -124,9 +131,8 @@ function distinct(choices: readonly (Choice | undefined)[]): readonly Choice[] {
   return [...found.values()].sort((a, b) => a.before - b.before || a.group - b.group);
 }
 
-function beyond(wanted: Expressions, present: Expressions | undefined): Expressions {
-  if (present === undefined || present.length === 0) return wanted;
-  return wanted.filter((expression) => !present.some((other) => sameExpression(other, expression)));
+function beyond(wanted: Expressions, present: Expressions = []): Expressions {
+  return itemsBeyond(present, wanted, sameExpression);
 }
 
 function usedArchitectures(

@@ -18,7 +18,7 @@ import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts';
 import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';
-import { sameExpression, sameList, type Expressions } from '../pod/terms.ts';
+import { itemsBeyond, sameExpression, sameList, type Expressions } from '../pod/terms.ts';
 import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
 import { recordThatFits } from '../record/write.ts';
 import { additionsOf, addsNothing, extendTerms, nothingAdded, type TermsChange } from './additions.ts';
@@ -107,15 +107,6 @@ function changeOf<Item>(
   const isStale = added.some((item) => !wanted.some((other) => same(item, other)));
   if (isStale) return { kind: 'set', items: [...theirs, ...wanted] };
   return { kind: 'append', items: itemsBeyond(added, wanted, same) };
-}
-
-function itemsBeyond<Item>(
-  present: readonly Item[],
-  wanted: readonly Item[],
-  same: (a: Item, b: Item) => boolean,
-): readonly Item[] {
-  if (present.length === 0) return wanted;
-  return wanted.filter((item) => !present.some((other) => same(item, other)));
 }
 
 /**

@@ -72,3 +72,13 @@ export function sameList<Item>(
 ): boolean {
   return a === b || (a.length === b.length && a.every((item, index) => same(item, b[index] as Item)));
 }
+
+/** The wanted items that are not present. */
+export function itemsBeyond<Item>(
+  present: readonly Item[],
+  wanted: readonly Item[],
+  same: (a: Item, b: Item) => boolean,
+): readonly Item[] {
+  if (present.length === 0) return wanted;
+  return wanted.filter((item) => !present.some((other) => same(item, other)));
+}
