@@ -1,7 +1,10 @@
 /**
  * Looks up image facts for many pods at once: pods with the same images, pull secrets and service account share one lookup,
- * and no worker waits for it. The number of open lookups is limited; more keys wait for their turn.
+ * and no worker waits for it. The number of open lookups is limited, and no namespace can use it up; more keys wait for their
+ * turn, round robin over the namespaces.
  */
+import { FairQueue } from '../../async/fair-queue.ts';
+import { FairSemaphore, type Leave } from '../../async/fair-semaphore.ts';
 import type { FactsByImage, FactsWanted } from '../../cluster/facts-of-pod.ts';
 import type { Leading } from '../leadership/leading.ts';
 
@@ -12,8 +15,8 @@ export interface LookupListener {
   readonly onTurn: (key: string) => void;
 }
 
-/** Each lookup may be a request to an agent. Hanging ones must not block the others. */
-const defaultMaxOpen = 512;
+/** Each lookup may be a request to an agent. One namespace with hanging ones has half of them. */
+const defaultMaxOpen = 1024;
 /** Facts come within their time limit; a defect there must not hold pods. */
 const graceMs = 2000;
 
@@ -22,14 +25,16 @@ const noFacts: FactsByImage = new Map();
 interface Lookup {
   readonly images: string;
   readonly keys: Set<string>;
+  /** Absent for an urgent one, which needs no place. */
+  readonly leave: Leave | undefined;
 }
 
 export class GateLookups {
   readonly #leading: Pick<Leading, 'factsOfPod' | 'clock' | 'log'>;
   readonly #listener: LookupListener;
-  readonly #maxOpen: number;
+  readonly #places: FairSemaphore;
   readonly #open = new Map<string, Lookup>();
-  readonly #parked = new Set<string>();
+  readonly #parked = new FairQueue<string>();
   #isStopped = false;
 
   constructor(
@@ -39,7 +44,7 @@ export class GateLookups {
   ) {
     this.#leading = leading;
     this.#listener = listener;
-    this.#maxOpen = maxOpen;
+    this.#places = new FairSemaphore({ places: maxOpen });
   }
 
   /**
@@ -55,13 +60,17 @@ export class GateLookups {
       open.keys.add(key);
       return undefined;
     }
-    if (this.#open.size >= this.#maxOpen && !isUrgent) {
-      this.#parked.add(key);
+    const leave = this.#places.tryEnter(wanted.namespace);
+    if (!leave && !isUrgent) {
+      this.#parked.add(wanted.namespace, key);
       return undefined;
     }
     const found = this.#leading.factsOfPod(wanted);
-    if (!(found instanceof Promise)) return found;
-    this.#open.set(id, { images, keys: new Set([key]) });
+    if (!(found instanceof Promise)) {
+      leave?.();
+      return found;
+    }
+    this.#open.set(id, { images, keys: new Set([key]), leave });
     void this.#follow(id, found, wanted.budgetMs);
     return undefined;
   }
@@ -89,13 +98,18 @@ export class GateLookups {
     const lookup = this.#open.get(id);
     if (lookup === undefined || this.#isStopped) return;
     this.#open.delete(id);
+    lookup.leave?.();
     for (const key of lookup.keys) this.#listener.onFacts(key, facts, lookup.images);
     // Every free place is offered: a parked pod may be gone meanwhile and not take its turn.
-    const free = Math.max(0, this.#maxOpen - this.#open.size);
-    for (const key of [...this.#parked].slice(0, free)) {
-      this.#parked.delete(key);
+    const offered: Leave[] = [];
+    const mayGo = (namespace: string): boolean => {
+      const leave = this.#places.tryEnter(namespace);
+      if (leave) offered.push(leave);
+      return leave !== undefined;
+    };
+    for (let key = this.#parked.take(mayGo); key !== undefined; key = this.#parked.take(mayGo))
       this.#listener.onTurn(key);
-    }
+    for (const leave of offered) leave();
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import { concurrently } from '../../async/concurrently.ts';
+import { FairSemaphore } from '../../async/fair-semaphore.ts';
 import { SingleFlight } from '../../async/single-flight.ts';
 import type { ImageRequest } from '../../images/facts/facts.ts';
 import { FleetLookup, type FleetLookupContext } from '../lookup/lookup.ts';
@@ -11,8 +12,11 @@ import type { Members } from './groups.ts';
 import { keyOf, pullResultOf, type Pullability } from './pullability.ts';
 import { rank } from './rendezvous.ts';
 
-/** A burst of new repositories is spread over later admissions; each starts a survey of what is missing. */
-const maxSurveys = 64;
+/**
+ * A burst of new repositories is spread over later admissions; each starts a survey of what is missing. One namespace gets at
+ * most half of these places.
+ */
+const maxSurveys = 128;
 /** Groups asked in one survey; the next one asks further groups. */
 const maxGroups = 32;
 /** Groups asked at the same time. */
@@ -22,6 +26,7 @@ export class Survey {
   readonly #context: FleetLookupContext;
   readonly #pullability: Pullability;
   readonly #surveys = new SingleFlight<void>();
+  readonly #places = new FairSemaphore({ places: maxSurveys });
   readonly #stopping = new AbortController();
 
   constructor(context: FleetLookupContext, pullability: Pullability) {
@@ -36,13 +41,15 @@ export class Survey {
    */
   async ask(request: ImageRequest, groups: readonly Members[]): Promise<void> {
     const key = keyOf(request);
-    const isFull = this.#surveys.size >= maxSurveys && !this.#surveys.has(key);
-    if (isFull || this.#stopping.signal.aborted) return;
+    const leave = this.#surveys.has(key) ? () => undefined : this.#places.tryEnter(request.namespace ?? '');
+    if (!leave || this.#stopping.signal.aborted) return leave?.();
     try {
       // The agent may answer from memory, whatever the pull policy of the pod.
       await this.#surveys.run(key, () => this.#askAll({ ...request, pullPolicy: 'IfNotPresent' }, groups));
     } catch (error) {
       this.#context.log.error({ err: error }, 'asking credential groups ended unexpectedly');
+    } finally {
+      leave();
     }
   }
 

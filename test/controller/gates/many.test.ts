@@ -96,20 +96,36 @@ void t.test('the same images and credentials share a lookup; other credentials d
 });
 
 void t.test('more questions than may be open wait for their turn, but for the urgent', async (t) => {
-  const { it, asked, turns } = asking(2);
-  for (const image of ['a', 'b', 'c', 'd']) it.find(image, wanted(image));
-  t.equal(asked.length, 2);
-  it.find('e', wanted('e'), true);
+  const { it, asked, turns } = asking(4);
+  for (const image of ['a', 'b', 'c', 'd', 'e']) it.find(image, wanted(image));
+  t.equal(asked.length, 2, 'half of all for one namespace');
+  it.find('f', wanted('f'), true);
   t.equal(asked.length, 3);
   asked[0]?.resolve(new Map());
   await settled();
-  t.same(turns, [], 'the urgent one still has its place');
+  t.same(turns, ['c']);
   asked[1]?.resolve(new Map());
   await settled();
-  t.same(turns, ['c']);
-  asked[2]?.resolve(new Map());
+  t.same(turns, ['c', 'd', 'e'], 'a turn that nobody took does not hold up the next');
+});
+
+void t.test('one namespace does not keep the pods of others waiting', async (t) => {
+  const { it, asked, turns } = asking(4);
+  const of = (namespace: string, image: string): void =>
+    void it.find(`${namespace}/${image}`, wanted(image, { namespace }));
+  for (const image of ['a', 'b', 'c', 'd']) of('busy', image);
+  of('shop', 'a');
+  t.same(
+    asked.map(({ wanted: { namespace } }) => namespace),
+    ['busy', 'busy', 'shop'],
+  );
+  for (const image of ['b', 'c']) of('shop', image);
+  asked[0]?.resolve(new Map());
   await settled();
-  t.same(turns, ['c', 'd'], 'a turn that nobody took does not hold up the next');
+  t.same(turns, ['busy/c']);
+  asked[1]?.resolve(new Map());
+  await settled();
+  t.same(turns, ['busy/c', 'shop/b', 'busy/d'], 'round robin');
 });
 
 void t.test('an answer that never comes is none; one that comes after that is too late', async (t) => {
