@@ -10,6 +10,7 @@ import { benchBurst } from './burst.ts';
 import { benchDecision } from './decision.ts';
 import { benchFactsMemory } from './facts-memory.ts';
 import { benchFleet } from './fleet.ts';
+import { benchHostile } from './hostile.ts';
 import { benchInspection } from './inspection.ts';
 import { describeMachine } from './support/machine.ts';
 import { budgetTable, formatSection, type Section } from './support/section.ts';
@@ -23,6 +24,7 @@ const benches: readonly (() => Section | Promise<Section>)[] = [
   benchDecision,
   benchInspection,
   benchFleet,
+  benchHostile,
   benchFactsMemory,
   benchAgent,
   benchBurst,

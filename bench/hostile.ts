@@ -1,0 +1,141 @@
+/**
+ * The load that archwright withstands: attacks by a tenant who may create pods, beside a well-behaved tenant who creates pods
+ * with new images. The webhook and the agents are processes of their own; the attacker's registries read each request and never
+ * answer. `npm run bench:hostile`.
+ */
+import { readFile } from 'node:fs/promises';
+import { parse } from 'yaml';
+import { startHostileWorld, type Decided, type HostileWorld } from '../test/support/hostile.ts';
+import { percentile } from './support/load.ts';
+import { printSection, type Section } from './support/section.ts';
+import { table } from './support/table.ts';
+
+const agents = 3;
+/** As many images as are looked up for one pod. */
+const imagesPerPod = 256;
+/** How often the attacker creates pods. */
+const attackEveryMs = 12_000;
+/** Two waves of attacks. */
+const durationMs = 20_000;
+const podEveryMs = 100;
+/** What counts as placed. */
+const withinMs = 1000;
+const goal = 0.99;
+const MiB = 1024 * 1024;
+
+/** Creates the pods of one wave. */
+type Attack = (world: HostileWorld) => Promise<unknown>[];
+
+const pod = (world: HostileWorld, hosts: number, namespace = 'attacker'): Promise<unknown> =>
+  world.create(namespace, world.tarpit.images(imagesPerPod, hosts));
+const times = (count: number, make: (index: number) => Promise<unknown>): Promise<unknown>[] =>
+  Array.from({ length: count }, (_, index) => make(index));
+
+const attacks: Readonly<Record<string, Attack>> = {
+  none: () => [],
+  'one pod, 256 images of one registry': (world) => [pod(world, 1)],
+  'one pod, 256 images of 256 registries': (world) => [pod(world, imagesPerPod)],
+  '20 such pods at once': (world) => times(20, () => pod(world, imagesPerPod)),
+  'such a pod in each of 8 namespaces': (world) =>
+    times(8, (index) => pod(world, imagesPerPod, `attacker-${index}`)),
+};
+
+interface Measured {
+  readonly attack: string;
+  readonly decided: readonly Decided[];
+  readonly webhookBytes: number;
+  readonly agentBytes: number;
+}
+
+/** Takes about two minutes. */
+export async function benchHostile(): Promise<Section> {
+  const measured: Measured[] = [];
+  for (const [attack, wave] of Object.entries(attacks)) measured.push(await measure(attack, wave));
+  const [webhook = 0, agent = 0] = await memoryLimits();
+  const worst = Math.min(...measured.map(({ decided }) => shareOf(decided)));
+  const most = (bytes: (one: Measured) => number): number => Math.max(...measured.map(bytes)) / MiB;
+  return {
+    script: 'bench:hostile',
+    title: 'A hostile tenant',
+    text: [
+      `A tenant creates a pod with a new image every ${podEveryMs} ms, for ${durationMs / 1000} s, and another one attacks every ` +
+        `${attackEveryMs / 1000} s with images of registries that never answer. One webhook and ${agents} agents, from source; memory is the ` +
+        'most that a process ever had.',
+      '',
+      table(
+        ['attack', `placed within ${withinMs / 1000} s`, 'p50 ms', 'p99 ms', 'webhook MiB', 'agent MiB'],
+        measured.map((one) => rowOf(one)),
+      ),
+    ].join('\n'),
+    budgets: [
+      {
+        what: 'pods of the good tenant not placed within 1 s',
+        value: (1 - worst) * 100,
+        limit: (1 - goal) * 100,
+        unit: '%',
+        digits: 1,
+      },
+      {
+        what: 'memory of a webhook',
+        value: most((one) => one.webhookBytes),
+        limit: webhook,
+        unit: 'MiB',
+        digits: 0,
+      },
+      {
+        what: 'memory of an agent',
+        value: most((one) => one.agentBytes),
+        limit: agent,
+        unit: 'MiB',
+        digits: 0,
+      },
+    ],
+  };
+}
+
+async function measure(attack: string, wave: Attack): Promise<Measured> {
+  const world = await startHostileWorld({ agents, inlineBudget: '1s' });
+  try {
+    // The first pods wait for code that is compiled, and for connections.
+    for (let count = 0; count < 20; count += 1) await world.create('shop', [world.goodImage()]);
+    const ended = performance.now() + durationMs;
+    const pods: Promise<Decided>[] = [];
+    const attacking: Promise<unknown>[] = [];
+    for (let count = 0; performance.now() < ended; count += 1) {
+      if ((count * podEveryMs) % attackEveryMs === 0) attacking.push(...wave(world));
+      pods.push(world.create('shop', [world.goodImage()]));
+      await new Promise((resolve) => setTimeout(resolve, podEveryMs));
+    }
+    const decided = await Promise.all(pods);
+    await Promise.all(attacking);
+    return {
+      attack,
+      decided,
+      webhookBytes: world.webhook.peakBytes(),
+      agentBytes: Math.max(...world.agents.map((agent) => agent.peakBytes())),
+    };
+  } finally {
+    await world.close();
+  }
+}
+
+function shareOf(decided: readonly Decided[]): number {
+  return decided.filter(({ isPlaced, tookMs }) => isPlaced && tookMs <= withinMs).length / decided.length;
+}
+
+function rowOf({ attack, decided, webhookBytes, agentBytes }: Measured): string[] {
+  const latencies = decided.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
+  const ms = [0.5, 0.99].map((share) => percentile(latencies, share).toFixed(0));
+  const memory = [webhookBytes, agentBytes].map((bytes) => (bytes / MiB).toFixed(0));
+  return [attack, `${(shareOf(decided) * 100).toFixed(1)} %`, ...ms, ...memory];
+}
+
+/** Of webhook and agent in the chart, MiB. */
+async function memoryLimits(): Promise<readonly number[]> {
+  const values = parse(
+    await readFile(new URL('../charts/archwright/values.yaml', import.meta.url), 'utf8'),
+  ) as Record<'webhook' | 'agent', { resources: { limits: { memory: string } } }>;
+  return [values.webhook, values.agent].map(({ resources }) => Number.parseInt(resources.limits.memory, 10));
+}
+
+if (import.meta.main) printSection(await benchHostile());
