@@ -87,7 +87,7 @@ export async function webhooksInForce(cluster: Cluster): Promise<void> {
   const { isCalled, what } = await probe({
     client: cluster.client,
     namespace: 'default',
-    image: '127.0.0.1:1/probe:1',
+    image: 'registry.invalid/probe:1',
     timeoutMs: patienceMs,
     clock: systemClock,
     signal: AbortSignal.timeout(patienceMs),
