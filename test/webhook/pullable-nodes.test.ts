@@ -58,8 +58,8 @@ test('what is found out behind the answer counts for the next pod', async (t) =>
   let release: (() => void) | undefined;
   const late: Answer = (asked, response) => {
     release = () => {
-      const results = asked.images.map((each) => failureOf(each.image, 'forbidden'));
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ results }));
+      const lines = asked.images.map((each) => `${JSON.stringify(failureOf(each.image, 'forbidden'))}\n`);
+      response.writeHead(200, { 'content-type': 'application/x-ndjson' }).end(lines.join(''));
     };
   };
   const { lands, fleetMetric } = await setup(t, [able, { ...poor, facts: late }], { budgetMs: 500 });
