@@ -32,6 +32,8 @@ export interface FactsWanted {
   readonly serviceAccount: ServiceAccountName | undefined;
   /** Longest wait, milliseconds. */
   readonly budgetMs: number;
+  /** Without any request: neither for images nor for pull secrets. */
+  readonly memoryOnly?: boolean;
 }
 
 export function factsWanted(
@@ -90,8 +92,10 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
         found.set(use.image, failed(use.image, { code: 'invalid-reference', message: request.message }));
         continue;
       }
-      const facts = memory.recall(request);
-      if (facts && (facts.error === undefined || facts.source === 'override' || !mayHaveSecrets))
+      const facts = wanted.memoryOnly ? memory.lastKnown(request) : memory.recall(request);
+      if (wanted.memoryOnly) {
+        if (facts) found.set(use.image, facts);
+      } else if (facts && (facts.error === undefined || facts.source === 'override' || !mayHaveSecrets))
         found.set(use.image, facts);
       else missing.push({ request, failure: facts });
     }

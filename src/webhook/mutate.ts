@@ -130,7 +130,8 @@ export class Mutator {
       return this.#responses.decided(request, placing, input, decideBy(input, new Map()));
     const { factsOfPod, clock } = this.#options;
     const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
-    const wanted = { uses, namespace, pullSecrets, serviceAccount, budgetMs };
+    const memoryOnly = isDryRun(request);
+    const wanted = { uses, namespace, pullSecrets, serviceAccount, budgetMs, memoryOnly };
     const review = { request, placing, input, wanted, deadline: clock.monotonic() + budgetMs };
     return after(factsOfPod(wanted), (facts) => this.#withNodes(review, facts));
   }
@@ -138,7 +139,7 @@ export class Mutator {
   #withNodes(review: Review, facts: FactsByImage): Answer {
     const { placing, input, wanted, deadline } = review;
     const { pullableNodes, clock } = this.#options;
-    if (placing.kind !== 'Pod' || !pullableNodes || !input.policy.requirePullableNodes)
+    if (wanted.memoryOnly || placing.kind !== 'Pod' || !pullableNodes || !input.policy.requirePullableNodes)
       return this.#decide(review, facts);
     const nodes = pullableNodes({ ...wanted, facts, budgetMs: deadline - clock.monotonic() });
     return after(nodes, (byImage) =>
@@ -152,7 +153,7 @@ export class Mutator {
     const decision = decideBy(input, facts);
     const answer = (decided: PlacementDecision): AdmissionResponse =>
       this.#responses.decided(request, placing, input, decided);
-    if (decision.required?.length !== 0) return answer(decision);
+    if (decision.required?.length !== 0 || wanted.memoryOnly) return answer(decision);
     const budgetMs = Math.max(1, deadline - this.#options.clock.monotonic());
     const confirmed = this.#confirm({ ...wanted, budgetMs }, facts);
     return confirmed ? confirmed.then((newer) => answer(decideBy(input, newer))) : answer(decision);
@@ -168,7 +169,8 @@ export class Mutator {
     const optOut = optOutOf({ pod, namespace, ...this.#policyOf(namespace, pod) });
     const uses = nodeArchitecture === undefined || optOut ? [] : newImagesOf(pod, oldPod);
     if (uses.length === 0) return this.#responses.ignored(request, 'Pod');
-    return after(factsOfPod(factsWanted(pod, namespace, uses, budgetMs)), (found) => {
+    const wanted = { ...factsWanted(pod, namespace, uses, budgetMs), memoryOnly: isDryRun(request) };
+    return after(factsOfPod(wanted), (found) => {
       const facts = (image: string): ImageFacts | undefined => found.get(image);
       const warnings = runningPodWarnings({ pod, oldPod, nodeArchitecture, facts });
       return this.#responses.ignored(request, 'Pod', warnings);
@@ -181,6 +183,11 @@ export class Mutator {
     const policy = policies.policyOf({ namespace, namespaceLabels, labels: metadata?.labels });
     return { namespaceLabels, policy };
   }
+}
+
+/** A dry run passes before quotas and validation, and leaves no trace. So it must not cause requests: memory answers it. */
+function isDryRun({ dryRun }: AdmissionRequest): boolean {
+  return dryRun === true;
 }
 
 function decideBy(input: Review['input'], facts: FactsByImage): PlacementDecision {

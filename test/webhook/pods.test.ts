@@ -94,8 +94,9 @@ test('images that are never pulled are not asked for', async (t) => {
   );
 });
 
-test('a dry run is answered like any other', async (t) => {
-  const { admit } = await serve(t, { inspector });
+test('a dry run is answered like any other, from memory', async (t) => {
+  const { admit, admitPod } = await serve(t, { inspector });
+  await admitPod(['legacy:1']);
   t.strictSame((await admit({ object: podOf(['legacy:1']), dryRun: true })).required, ['amd64']);
 });
 

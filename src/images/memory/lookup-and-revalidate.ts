@@ -192,7 +192,10 @@ export class Lookups {
   async #ask(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
     const { source, log } = this.#options;
     try {
-      return await unlessAborted(source.lookup(request, options), options.signal);
+      const facts = await unlessAborted(source.lookup(request, options), options.signal);
+      // People who create pods are told less.
+      if (facts.error) log.info({ image: request.image, ...facts.error }, 'an image could not be inspected');
+      return facts;
     } catch (error) {
       if (error instanceof RunTimeout) return this.#failed(request, 'timeout', error.message);
       if (this.#closed) return this.#failed(request, 'unavailable', 'the program is ending');

@@ -16,7 +16,7 @@ const preferredKey = 'preferredDuringSchedulingIgnoredDuringExecution';
 /**
  * Writes a plan as operations, in the order to apply.
  * @param basePath path of the pod in the patched object, such as `/spec/template` for a DaemonSet
- * @param isReplacing true if the pod's record was read: only such a record may be removed
+ * @param isReplacing whether the pod's record may be removed
  */
 export function operationsOf(
   pod: Pod | PodTemplate,

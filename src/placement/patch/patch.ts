@@ -13,12 +13,13 @@ export function patchPod(
   decision: PlacementDecision,
   { basePath = '' }: { readonly basePath?: string } = {},
 ): Operation[] {
-  const { outcome, template, own, replaces } = decision;
+  const { outcome, template, own } = decision;
   if (outcome === 'denied' || template === 'workload') return [];
   // A skipped pod must not keep the gate, because nothing would remove it later.
   if (own === undefined) return gateOperations(pod, false, `${basePath}/spec`);
   const plan = admissionPlan(pod, decision, own);
-  return operationsOf(pod, plan, own, basePath, replaces !== undefined);
+  // A record of others must not stay either: it would be taken for archwright's.
+  return operationsOf(pod, plan, own, basePath, true);
 }
 
 /**

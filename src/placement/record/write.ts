@@ -9,6 +9,7 @@ import type { NodeSelectorRequirement, Pod, PodTemplate } from '../../kube/api/o
 import { keys } from '../../names/keys.ts';
 import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { Added, ImageVerdict, PlacementDecision } from '../decision.ts';
+import { publicCode } from '../rules/unknown.ts';
 import { imagesKeyOf } from './hash.ts';
 import { version, withSeal, type RecordedExpression } from './read.ts';
 
@@ -105,7 +106,9 @@ function imageDetail(images: readonly ImageVerdict[]): readonly (readonly [strin
   let room = maxImagesLength;
   for (const { image, architectures, unknown } of images) {
     const name = printable(image, maxImageBytes);
-    const detail = unknown ?? (architectures ? printable(architectures.join(','), maxImageBytes) : '*');
+    const detail =
+      (unknown && publicCode(unknown)) ??
+      (architectures ? printable(architectures.join(','), maxImageBytes) : '*');
     room -= name.length + detail.length;
     if (room < 0) return [...shown, images.length - shown.length];
     shown.push([name, detail]);

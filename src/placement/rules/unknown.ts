@@ -19,19 +19,53 @@ import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 
 const maxMessageBytes = 2048;
 
-/** `image: unauthorized: …` for each unknown image, bounded. */
+/** `image: unauthorized: …` for each unknown image, bounded, for people who create pods. */
 export function describeUnknown(images: readonly ImageVerdict[]): string {
   return listed(images.filter(isUnknown), describe, maxMessageBytes);
+}
+
+/**
+ * What people who create pods are told. The message of a failed lookup is for the log and `explain`: it can tell an open port from a closed
+ * one, and name files of a node, proxies and agents.
+ */
+const publicTexts: ReadonlyMap<string, string> = new Map([
+  ['not-found', 'the registry has no such image; check the name and the tag'],
+  ['unauthorized', 'the registry wants a valid credential; check the pull secrets'],
+  ['forbidden', 'access is not allowed; ask for access to the image or to the registry'],
+  ['rate-limited', 'too many requests; archwright tries again'],
+  ['unavailable', 'the registry cannot be reached or used now; archwright tries again'],
+  ['not-an-image', 'it is no container image'],
+  ['too-large', 'its manifest or config is too large'],
+]);
+
+/** A closed port is unavailable, and a port behind a firewall times out: both have one name. */
+export function publicCode(code: string): string {
+  return code === 'timeout' ? 'unavailable' : code;
+}
+
+/** Overrides and references are the user's own texts. */
+function publicText({ unknown, facts }: ImageVerdict): string {
+  const { code, message } = facts?.error ?? { code: unknown ?? 'unknown', message: '' };
+  const isHarmless = facts?.source === 'override' || code === 'invalid-reference';
+  return isHarmless ? message : (publicTexts.get(publicCode(code)) ?? 'its manifest cannot be used');
 }
 
 function isUnknown({ unknown }: ImageVerdict): boolean {
   return unknown !== undefined;
 }
 
-function describe({ image, unknown, facts }: ImageVerdict): string {
+function describe(image: ImageVerdict): string {
+  return describeBy(image, publicText(image));
+}
+
+function describeDetail(image: ImageVerdict): string {
+  return describeBy(image, image.facts?.error?.message ?? '');
+}
+
+function describeBy({ image, unknown, facts }: ImageVerdict, text: string): string {
   const name = printable(image, maxImageBytes);
   if (facts?.error === undefined) return `${name}: not inspected yet`;
-  return `${name}: ${unknown ?? facts.error.code}: ${printable(facts.error.message, 160)}`;
+  return `${name}: ${publicCode(unknown ?? facts.error.code)}: ${printable(text, 160)}`;
 }
 
 /**
@@ -52,10 +86,10 @@ export function unknownImage(
     return draft('placed', before, 'unknown-image-recorded', text);
   }
   const { policy } = input;
-  const why = describeUnknown(images);
+  const why = listed(images.filter(isUnknown), describeDetail, maxMessageBytes);
   if (policy.onUnknownImage === 'deny') {
-    const message = `images could not be inspected: ${why}`;
-    return draft('denied', bound, 'unknown-image-deny', message, { message });
+    const message = `images could not be inspected: ${describeUnknown(images)}`;
+    return draft('denied', bound, 'unknown-image-deny', `images could not be inspected: ${why}`, { message });
   }
   const warnings = failures(images);
   const gates = policy.onUnknownImage === 'gate' && input.template === undefined;

@@ -94,9 +94,11 @@ for (const [name, text] of unreadable) {
   });
 }
 
-test('an annotation that is no record stays if nothing is added', async (t) => {
+test('an annotation that is no record goes, and nothing else with it', async (t) => {
   const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
-  t.strictSame(place(inputOf(withRecord('something else', spec), known)).patch, []);
+  t.strictSame(place(inputOf(withRecord('something else', spec), known)).patch, [
+    { op: 'remove', path: '/metadata/annotations/arch.example~1decision' },
+  ]);
 });
 
 test('our own record goes with the last of what it records', async (t) => {

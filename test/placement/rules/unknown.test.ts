@@ -39,7 +39,7 @@ const cases: Readonly<Record<string, Case>> = {
   'gate after a failure': {
     images: 'broken',
     decided: 'gated',
-    warned: /image broken: unauthorized: registry.example said 401/u,
+    warned: /image broken: unauthorized: the registry wants a valid credential/u,
   },
   fallback: { policy: fallbackTo('s390x'), decided: 'fallback s390x' },
   'fallback within the bound': { images: 'x a', policy: fallbackTo('arm64'), decided: 'fallback arm64' },
@@ -65,7 +65,7 @@ const cases: Readonly<Record<string, Case>> = {
     images: 'chart',
     policy: { fallbackArchitecture: 's390x' },
     decided: 'fallback s390x',
-    warned: /image chart: not-an-image: this is an artifact/u,
+    warned: /image chart: not-an-image: it is no container image/u,
   },
   'gate where waiting cannot help: the bound': {
     images: 'chart a',
@@ -95,7 +95,7 @@ const cases: Readonly<Record<string, Case>> = {
     images: 'broken a',
     policy: { onUnknownImage: 'allow' },
     decided: 'allowed-unknown amd64 arm64',
-    warned: /image broken: unauthorized: registry.example said 401/u,
+    warned: /image broken: unauthorized: the registry wants a valid credential/u,
   },
   deny: { images: 'x a', policy: { onUnknownImage: 'deny' }, decided: 'denied amd64 arm64' },
 };
@@ -117,8 +117,29 @@ test('deny names each unknown image and why', async (t) => {
   const { message } = decide(inputOf(podOf(['x', 'a', 'broken']), known, { onUnknownImage: 'deny' }));
   t.equal(
     message,
-    'images could not be inspected: x: not inspected yet; broken: unauthorized: registry.example said 401',
+    'images could not be inspected: x: not inspected yet; broken: unauthorized: the registry wants a valid credential; check the pull secrets',
   );
+});
+
+test('connection failures have one text for people who create pods, and all the detail for explain', (t) => {
+  const failures = {
+    refused: failed('unavailable', 'connect ECONNREFUSED 127.0.0.1:6379 through proxy.corp.example:3128'),
+    silent: failed('timeout', '10.0.0.7:22: no answer within 5000 ms (node-7, https://10.1.2.3:9443)'),
+    login: failed('unauthorized', 'with the credential docker-config x (/var/lib/kubelet/config.json)'),
+  };
+  const told = (image: string, policy: Partial<Policy>) => {
+    const { decision, pod } = place(inputOf(podOf([image]), failures, policy));
+    const { warnings, message, reasons } = decision;
+    return { told: JSON.stringify([warnings, message, pod.metadata]).replaceAll(image, 'IMAGE'), reasons };
+  };
+  for (const onUnknownImage of ['gate', 'deny', 'allow', 'fallback'] as const) {
+    const [refused, silent] = [told('refused', { onUnknownImage }), told('silent', { onUnknownImage })];
+    t.equal(refused.told.replace(/imagesKey[^,]*/, ''), silent.told.replace(/imagesKey[^,]*/, ''));
+    t.match(refused.reasons, [{ message: /ECONNREFUSED/ }]);
+    const { told: login } = told('login', { onUnknownImage });
+    t.notMatch(`${refused.told} ${silent.told} ${login}`, /127\.0|proxy|10\.|node-7|kubelet|timeout/);
+  }
+  t.end();
 });
 
 test('the gate is appended, kept and taken away at its index', async (t) => {
