@@ -53,8 +53,8 @@ export class PathSecret {
     }
     const next: SecretTexts = {
       [current]: newToken(),
-      // If the Secret was lost, the API server still uses the token in force.
-      [previous]: token ?? inForce.find((each) => each !== undefined) ?? '',
+      // Even if the Secret was lost, the API server still uses the token in force.
+      [previous]: inForce.find((each) => each !== undefined) ?? token ?? '',
       [rotated]: new Date(now).toISOString(),
       [recordKey]: tokenOf(texts[recordKey]) ?? newToken(),
     };

@@ -10,9 +10,10 @@ const webhookPathSecret = 'archwright-webhook-path';
 const secretPath = paths.secrets(namespace, webhookPathSecret);
 const day = 86_400_000;
 
+const data = (world: World) => (world.store.get(secretPath) as Secret | undefined)?.data;
+
 function textOf(world: World, key: string): string {
-  const found = world.store.get(secretPath) as Secret | undefined;
-  return Buffer.from(found?.data?.[key] ?? '', 'base64').toString('utf8');
+  return Buffer.from(data(world)?.[key] ?? '', 'base64').toString('utf8');
 }
 const pathInForce = (world: World): string | undefined => {
   const { service, url } = get(world)?.webhooks?.[0]?.clientConfig ?? {};
@@ -75,6 +76,11 @@ t.test(
     for (const lose of [
       () => world.store.remove(secretPath),
       () => world.store.put(secretPath, { type: 'Opaque', data: { current: 'eA==' } }),
+      () =>
+        world.store.put(secretPath, {
+          ...world.store.get(secretPath),
+          data: { ...data(world), rotated: '' },
+        }),
     ]) {
       const before = textOf(world, 'current');
       lose();
