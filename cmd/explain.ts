@@ -135,8 +135,8 @@ async function openExplainer(
   if (configuration.requirePullableNodes && !fleet)
     warn('only agents know which nodes can pull; set --agents');
   // Node names are good enough here. The hostname label differs on few clusters.
-  const nodeHostname = (node: string): string => node;
-  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname, log });
+  const nodeHostnames = (node: string): readonly string[] => [node];
+  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
   return createExplainer({ factsOfPod, pullableNodes, policies, surroundings, budgetMs, stop });
 }
 

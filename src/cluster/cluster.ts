@@ -8,6 +8,7 @@ import { isCode } from '../kube/api/errors.ts';
 import type { KubeObject, Node, Secret, ServiceAccount } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { startReflector } from '../kube/watch/reflector.ts';
+import { createNodeHostnames, pooledNode, type NodeHostnames } from './node-hostnames.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
@@ -15,8 +16,8 @@ export interface Cluster {
   /** Labels of a namespace; empty if it is unknown. */
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
   nodeArchitecture(node: string): string | undefined;
-  /** `kubernetes.io/hostname` of a node; `undefined` if it has none or is unknown. */
-  nodeHostname(node: string): string | undefined;
+  /** Hostnames of the nodes that the agent of a node speaks for. */
+  readonly nodeHostnames: NodeHostnames;
   /** A Secret by name, or `undefined` if it does not exist or cannot be read. */
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
   /** Names of the pull secrets of a service account, for templates that admission has not completed. */
@@ -27,7 +28,6 @@ export interface Cluster {
 
 const noLabels: Readonly<Record<string, string>> = {};
 const architectureLabel = 'kubernetes.io/arch';
-const hostnameLabel = 'kubernetes.io/hostname';
 
 /** Starts watching namespaces and nodes. `client` is closed together with the cluster. */
 export function connectCluster(options: {
@@ -46,14 +46,14 @@ export function connectCluster(options: {
     path: paths.nodes(),
     trim: (node: Node) => ({
       architecture: architectureOf(node),
-      hostname: node.metadata?.labels?.[hostnameLabel],
+      ...pooledNode(node.metadata?.labels),
     }),
   });
   const { secret, serviceAccountPullSecrets } = clusterObjects(options);
   return {
     namespaceLabels: (namespace) => namespaces.get('', namespace) ?? noLabels,
     nodeArchitecture: (node) => nodes.get('', node)?.architecture,
-    nodeHostname: (node) => nodes.get('', node)?.hostname,
+    nodeHostnames: createNodeHostnames(nodes),
     secret,
     serviceAccountPullSecrets,
     ready: async (signal) => {

@@ -11,6 +11,7 @@ import type { NodeGroup, Pullability } from '../placement/decision.ts';
 import type { Log } from '../telemetry/log.ts';
 import { unlessAborted } from '../async/wait.ts';
 import { imageRequest, type FactsByImage, type FactsWanted } from './facts-of-pod.ts';
+import type { NodeHostnames } from './node-hostnames.ts';
 import type { PullSecrets } from './pull-secrets.ts';
 
 /** By image as the pod writes it; images without any result are not in it. */
@@ -23,14 +24,13 @@ export interface NodesWanted extends FactsWanted {
 
 export type PullableNodes = (wanted: NodesWanted) => PullabilityByImage | Promise<PullabilityByImage>;
 
-/** @param options.nodeHostname `kubernetes.io/hostname` of a node; `undefined`: the node's name, as is usual */
 export function createPullableNodes(options: {
   readonly fleet: Pick<Fleet, 'pullable'>;
   readonly pullSecrets: PullSecrets;
-  readonly nodeHostname: (node: string) => string | undefined;
+  readonly nodeHostnames: NodeHostnames;
   readonly log: Log;
 }): PullableNodes {
-  const { fleet, pullSecrets, nodeHostname, log } = options;
+  const { fleet, pullSecrets, nodeHostnames, log } = options;
   const parse = createReferenceCache();
 
   function pullableNodes(wanted: NodesWanted): PullabilityByImage | Promise<PullabilityByImage> {
@@ -100,12 +100,18 @@ export function createPullableNodes(options: {
     return fleet.pullable(request);
   }
 
-  function pullabilityOf({ able, unable }: PullableGroups): Pullability {
-    return { able: able.map(nodeGroup), unable: unable.map(nodeGroup) };
+  function pullabilityOf(groups: PullableGroups): Pullability {
+    const able = groups.able.map(nodeGroup);
+    // A node without an agent may be in a pool with agents of several groups.
+    const eligible = new Set(able.flatMap(({ hostnames }) => hostnames));
+    const unable = groups.unable.map(nodeGroup).map((group) => {
+      return { ...group, hostnames: group.hostnames.filter((hostname) => !eligible.has(hostname)) };
+    });
+    return { able, unable };
   }
 
   function nodeGroup({ name, nodes, architectures }: CredentialGroup): NodeGroup {
-    return { name, architectures, hostnames: nodes.map((node) => nodeHostname(node) ?? node) };
+    return { name, architectures, hostnames: [...new Set(nodes.flatMap((node) => nodeHostnames(node)))] };
   }
 
   return pullableNodes;

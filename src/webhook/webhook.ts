@@ -23,6 +23,7 @@ import { bindCounters } from './metrics.ts';
 import { Mutator } from './mutate.ts';
 import { sealerFor } from '../cluster/record-seal.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
+import type { NodeHostnames } from '../cluster/node-hostnames.ts';
 import { createPullableNodes } from '../cluster/pullable-nodes.ts';
 
 export interface WebhookOptions {
@@ -77,8 +78,8 @@ export async function startWebhook(options: WebhookOptions) {
   const { policies, broken } = options;
   const pullSecrets = createPullSecrets({ cluster, keepMs: options.pullSecretCacheMs, clock, metrics });
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log });
-  const nodeHostname = (node: string): string | undefined => cluster?.nodeHostname(node);
-  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname, log });
+  const nodeHostnames: NodeHostnames = (node) => cluster?.nodeHostnames(node) ?? [node];
+  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
   const recordSealer = sealerFor(() => paths.recordKey());
   const mutator = new Mutator({
     factsOfPod,

@@ -97,7 +97,7 @@ test('a node that gets other credentials joins another group, and is asked anew'
 });
 
 test('nodes are named by their label, where the cluster knows it', async (t) => {
-  const cluster = clusterOf({ nodeHostname: (node) => (node === 'node-poor' ? 'host-7' : undefined) });
+  const cluster = clusterOf({ nodeHostnames: (node) => [node === 'node-poor' ? 'host-7' : node] });
   const { admit } = await setup(t, [able, poor, { ...poor, node: 'node-b' }], { cluster });
   t.match(JSON.stringify((await admit()).operations), /"NotIn","values":\["host-7","node-b"\]/);
 });

@@ -58,7 +58,7 @@ export function clusterOf(parts: Partial<Cluster> & { secrets?: Readonly<Record<
   return {
     namespaceLabels: () => ({}),
     nodeArchitecture: () => undefined,
-    nodeHostname: () => undefined,
+    nodeHostnames: (node) => [node],
     secret: (namespace, name) => Promise.resolve(parts.secrets?.[`${namespace}/${name}`]),
     serviceAccountPullSecrets: () => Promise.resolve([]),
     ready: () => Promise.resolve(),

@@ -1,5 +1,6 @@
 /** What the leader keeps of nodes, namespaces, and pods with a node. */
 import { architectureOf } from '../../cluster/cluster.ts';
+import { pooledNode } from '../../cluster/node-hostnames.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
 import type {
   Taint,
@@ -11,7 +12,6 @@ import type {
   PodSpec,
 } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
-import { poolOf } from '../../names/node-pool.ts';
 import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
 import { controllerOf } from '../scope/workload.ts';
 import type { Share } from './sharing.ts';
@@ -64,7 +64,7 @@ export function trimNode(object: KubeObject, share: Share) {
     resourceVersion: metadata.resourceVersion ?? '',
     architecture: share(architectureOf(node)),
     os: share(status?.nodeInfo?.operatingSystem || labels['kubernetes.io/os']),
-    hostname: labels['kubernetes.io/hostname'],
+    ...pooledNode(labels, share),
     taints: share<readonly Taint[]>(
       (spec?.taints ?? []).map(({ key, value, effect }) =>
         value === undefined ? { key, effect } : { key, value, effect },
@@ -75,7 +75,6 @@ export function trimNode(object: KubeObject, share: Share) {
     readyChangedAt: timeOf(status?.conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime),
     unschedulable: spec?.unschedulable ?? false,
     deleting: metadata.deletionTimestamp !== undefined,
-    pool: share(poolOf(labels)),
     agentLabel: share(labels[keys.agentNode]),
     createdAt: timeOf(metadata.creationTimestamp),
   };

@@ -3,6 +3,7 @@
  * pending even if policy says `deny`; it waits for unknown images, whatever policy says now; after its time, the fallback applies.
  */
 import { factsWanted, type FactsByImage, type FactsWanted } from '../../cluster/facts-of-pod.ts';
+import { createNodeHostnames } from '../../cluster/node-hostnames.ts';
 import { createPullableNodes } from '../../cluster/pullable-nodes.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
@@ -63,8 +64,8 @@ export function skippedOf(input: WaitingInput): PlacementDecision | undefined {
 
 /** Adds to the input which nodes can pull the images, if the policy wants that. A node without an answer is not left out. */
 export function createPullability({ fleet, log, pullSecrets, caches }: Leading) {
-  const nodeHostname = (node: string): string | undefined => caches.nodes.get('', node)?.hostname;
-  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname, log });
+  const nodeHostnames = createNodeHostnames(caches.nodes);
+  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
   return async (input: WaitingInput, facts: FactsByImage, expired: boolean): Promise<WaitingInput> => {
     if (!pullableNodes || !input.policy.requirePullableNodes) return input;
     const budgetMs = expired ? lastPullableMs : pullableMs;

@@ -250,6 +250,7 @@ void t.test('a node', async (t) => {
     deleting: false,
     pool: 's390x/unknown',
     agentLabel: undefined,
+    isChosen: false,
     createdAt: Date.parse(created),
   });
   const mute = { nodeInfo: { architecture: '', operatingSystem: '' } };

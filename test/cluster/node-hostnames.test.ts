@@ -1,0 +1,71 @@
+/** Which nodes an agent speaks for, if only some nodes of a pool have one. */
+import t from 'tap';
+import { createNodeHostnames, pooledNode, type PooledNode } from '../../src/cluster/node-hostnames.ts';
+import { createPullableNodes } from '../../src/cluster/pullable-nodes.ts';
+import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
+import { factsOf, silentLog } from '../fleet/support.ts';
+
+const agent = { 'arch.example/agent': 'true' };
+const node = (hostname: string, pool: string, labels = {}): PooledNode =>
+  pooledNode({ 'kubernetes.io/hostname': hostname, 'karpenter.sh/nodepool': pool, ...labels });
+
+function nodesOf(initial: Readonly<Record<string, PooledNode>>) {
+  const nodes = new Map(Object.entries(initial));
+  const listeners: (() => void)[] = [];
+  return {
+    get: (_: string, name: string) => nodes.get(name),
+    values: () => nodes.values(),
+    onChange: (listener: () => void) => void listeners.push(listener),
+    put: (name: string, object: PooledNode) => {
+      nodes.set(name, object);
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+t.test('an agent speaks for the nodes of its pool without one', async (t) => {
+  const nodes = nodesOf({
+    a1: node('host-a1', 'a', agent),
+    a2: node('host-a2', 'a', agent),
+    a3: node('host-a3', 'a'),
+    b1: node('host-b1', 'b'),
+    mute: pooledNode({ 'karpenter.sh/nodepool': 'a' }),
+  });
+  const hostnames = createNodeHostnames(nodes);
+  t.same(hostnames('a1'), ['host-a1', 'host-a3']);
+  t.same(hostnames('a2'), ['host-a2', 'host-a3']);
+  t.same(hostnames('b1'), ['host-b1'], 'with agents on all nodes, each speaks for itself');
+  t.same(hostnames('gone'), ['gone']);
+  nodes.put('a4', node('host-a4', 'a'));
+  t.same(hostnames('a1'), ['host-a1', 'host-a3', 'host-a4']);
+});
+
+t.test('a pool with agents of two groups: a node without an agent stays eligible', async (t) => {
+  const nodes = nodesOf({
+    a1: node('host-a1', 'a', agent),
+    a2: node('host-a2', 'a', agent),
+    a3: node('host-a3', 'a'),
+    b1: node('host-b1', 'b', agent),
+    b2: node('host-b2', 'b'),
+  });
+  const group = (name: string, ...members: string[]) => ({ name, nodes: members, architectures: ['amd64'] });
+  const image = 'r.example/a:1';
+  const pullableNodes = createPullableNodes({
+    fleet: { pullable: () => ({ able: [group('able', 'a1')], unable: [group('unable', 'a2', 'b1')] }) },
+    pullSecrets: { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) },
+    nodeHostnames: createNodeHostnames(nodes),
+    log: silentLog,
+  });
+  const found = await pullableNodes({
+    namespace: 'shop',
+    uses: [{ image, pullPolicy: 'IfNotPresent', usedBy: ['app'], volumeOnly: false }],
+    pullSecrets: { names: [] },
+    serviceAccount: { name: 'default' },
+    budgetMs: 1000,
+    facts: new Map([[image, factsOf(image)]]),
+  });
+  t.same(found.get(image), {
+    able: [{ name: 'able', architectures: ['amd64'], hostnames: ['host-a1', 'host-a3'] }],
+    unable: [{ name: 'unable', architectures: ['amd64'], hostnames: ['host-a2', 'host-b1', 'host-b2'] }],
+  });
+});
