@@ -265,8 +265,7 @@ t.test('monitors use TLS where the metrics do', async (t) => {
     );
   t.same(Object.keys(monitorsOf({ monitoring: { mode: 'PodMonitor' } })), ['PodMonitor archwright']);
   const parts = { agent: { metricsTls: true }, webhook: { metricsTls: true } };
-  const monitored = { monitoring: { mode: 'ServiceMonitor' }, ...parts };
-  const found = monitorsOf(monitored);
+  const found = monitorsOf({ monitoring: { mode: 'ServiceMonitor' }, ...parts });
   const endpointOf = (serverName: string, name: string) => [
     { port: 'metrics', scheme: 'https', tlsConfig: { serverName, ca: { secret: { name, key: 'ca.crt' } } } },
   ];
@@ -276,13 +275,10 @@ t.test('monitors use TLS where the metrics do', async (t) => {
     },
     'ServiceMonitor archwright': { endpoints: [{ port: 'metrics' }] },
     'PodMonitor archwright-agent': {
-      podMetricsEndpoints: [{ scheme: 'https', tlsConfig: { insecureSkipVerify: true } }],
+      podMetricsEndpoints: endpointOf('archwright-agent', 'archwright-agent-tls'),
     },
   });
   t.equal(Object.keys(found).length, 3);
-  t.match(monitorsOf({ ...monitored, certificates: 'certManager' })['PodMonitor archwright-agent'], {
-    podMetricsEndpoints: endpointOf('archwright-agent', 'archwright-agent-tls'),
-  });
 });
 
 t.test('network policies for all pods that a policy can select', async (t) => {

@@ -289,8 +289,7 @@ export const partSections: readonly Section[] = [
         enabled: flag({ help: 'Runs the agents. Without them the webhook inspects images itself.', default: true, example: false }),
         ...poolValues,
         metricsTls: flag({
-          help: 'Serves metrics and health over TLS, with the certificate of the agent API. Probes and monitors use it too. With `certificates: builtin`, ' +
-            'monitors do not verify it, because each agent has a name of its own.',
+          help: 'Serves metrics and health over TLS, with the certificate of the agent API. Probes and monitors use it too.',
           default: false,
           example: true,
         }),
