@@ -60,7 +60,7 @@ t.test('a pool with agents of two groups: a node without an agent stays eligible
     namespace: 'shop',
     uses: [{ image, pullPolicy: 'IfNotPresent', usedBy: ['app'], volumeOnly: false }],
     pullSecrets: { names: [] },
-    serviceAccount: { name: 'default' },
+    serviceAccount: { namespace: 'shop', name: 'default' },
     budgetMs: 1000,
     facts: new Map([[image, factsOf(image)]]),
   });
