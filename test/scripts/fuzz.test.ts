@@ -58,7 +58,7 @@ t.test('as a program', async (t) => {
     encoding: 'utf8',
   });
   t.equal(status, 0);
-  t.match(stdout, /^seed 7, 2 workers\n(?:(?:challenges|dockercfg) +200 inputs +\d+ s\n){2}400 inputs in/);
+  t.match(stdout, /^seed 7, 2 workers\n(?:(?:challenges|dockercfg) +[24]00 inputs +\d+ s\n){2}600 inputs in/);
 });
 
 t.test('wrong settings', async (t) => {

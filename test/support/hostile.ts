@@ -106,8 +106,12 @@ export async function startHostileWorld({ agents, inlineBudget }: HostileOptions
 
 type Program = Awaited<ReturnType<typeof startProgram>>;
 
-async function startProgram(home: string, args: readonly string[]) {
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home, ...compileCache };
+export async function startProgram(
+  home: string,
+  args: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+) {
+  const env = { PATH: process.env['PATH'] ?? '', HOME: home, ...compileCache, ...more };
   const child = spawn(process.execPath, [program, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (log += chunk));
@@ -177,7 +181,7 @@ async function startTarpit(ca: TestCa) {
   };
 }
 
-async function writeTls(ca: TestCa, dir: string, name: string, issue: IssueOptions): Promise<string> {
+export async function writeTls(ca: TestCa, dir: string, name: string, issue: IssueOptions): Promise<string> {
   const { cert, key } = await ca.issue(issue);
   const path = join(dir, name);
   mkdirSync(path);

@@ -5,6 +5,7 @@ import { effectiveHosts, mirrorHosts } from '../../../daemon/containerd/hosts/ef
 import { parseHostsFile } from '../../../daemon/containerd/hosts/hosts-file.ts';
 import {
   effectiveConfigPath,
+  parseAuth,
   readRegistry,
   searchRoots,
   usesLocalPull,
@@ -76,6 +77,7 @@ export const configToml: FuzzTarget = {
       const registry = validateRegistry(readRegistry(table, rules));
       searchRoots(effectiveConfigPath(registry, rules), usesLocalPull(images, rules));
       for (const namespace of ['docker.io', 'localhost:5000', '']) mirrorHosts(registry, namespace);
+      for (const [host, { auth }] of registry.configs) if (auth) parseAuth(auth, host);
     }
   },
   expected: [InvalidConfig],

@@ -1,16 +1,29 @@
 /** Every target is fed some hundred inputs with a fixed seed in each run of the tests, and reads its own examples. */
 import t from 'tap';
 import { assertFuzz, feed, FuzzFinding, type FuzzTarget } from './target.ts';
-import { targets } from './targets.ts';
+import { processTargets } from './processes.ts';
+import { parserTargets, targets } from './targets.ts';
 
-for (const target of targets) {
+for (const target of parserTargets) {
   t.test(target.name, async (t) => {
+    t.teardown(() => target.close?.());
     await t.resolves(assertFuzz(target, 300));
   });
 }
 
+for (const target of processTargets) {
+  t.test(target.name, async (t) => {
+    t.teardown(() => target.close?.());
+    await t.resolves(assertFuzz(target, 100));
+    await t.resolves(
+      target.check?.(),
+      'a valid request is answered, and memory is below the limit of the chart',
+    );
+  });
+}
+
 t.test('examples are understood, or damage to them would prove nothing', async (t) => {
-  for (const { name, examples, feed } of targets) {
+  for (const { name, examples, feed, close } of parserTargets) {
     let understood = 0;
     for (const example of examples) {
       try {
@@ -21,6 +34,7 @@ t.test('examples are understood, or damage to them would prove nothing', async (
       }
     }
     t.ok(understood > 0, name);
+    await close?.();
   }
 });
 

@@ -1,0 +1,192 @@
+/** Responses of servers, as bytes on a socket: heads, bodies, redirects. And the state file, as bytes on a disk. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent } from 'node:http';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../../src/async/clock.ts';
+import { AgentError } from '../../../src/fleet/agents/connection.ts';
+import { acceptFacts, RejectedFacts } from '../../../src/fleet/agents/accept.ts';
+import { factsOfAnswer, factsOfLine, readAgentInfo } from '../../../src/fleet/agents/requests.ts';
+import { readBody, readLines } from '../../../src/http/body.ts';
+import { createHttpClient } from '../../../src/http/client.ts';
+import { openExchange } from '../../../src/http/exchange.ts';
+import { retryAfter } from '../../../src/http/headers.ts';
+import { endpointReach } from '../../../src/http/reach/reach.ts';
+import { TransportError } from '../../../src/http/transport-error.ts';
+import { defaultFreshness } from '../../../src/images/memory/freshness.ts';
+import { FactsFile } from '../../../src/images/memory/disk.ts';
+import { createReferenceCache, InvalidReference } from '../../../src/images/references/reference.ts';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
+import { KubeError } from '../../../src/kube/api/errors.ts';
+import { followRedirects } from '../../../src/registry/net/redirect.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { words } from './inputs.ts';
+import { must, unlessRefused, type FuzzTarget } from './target.ts';
+
+const log = createLog({ level: 'silent' });
+const referenceOf = createReferenceCache();
+const digest = `sha256:${'b'.repeat(64)}`;
+
+/** A server that sends the same bytes to each connection, and ends it. */
+let answer: Uint8Array = Buffer.alloc(0);
+let opened: { readonly server: Server; readonly clients: ReturnType<typeof connectTo> } | undefined;
+
+async function clients(): Promise<ReturnType<typeof connectTo>> {
+  if (opened) return opened.clients;
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.end(answer));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const connected = connectTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  opened = { server, clients: connected };
+  return connected;
+}
+
+function connectTo(server: string) {
+  const access = { server, namespace: 'a', description: 'a test', now: () => Promise.resolve({ tls: {} }) };
+  return {
+    url: new URL(server),
+    pool: new Agent(),
+    registry: createHttpClient({ environment: {}, clock: systemClock }),
+    kube: createKubeClient({ access, userAgent: 'a' }),
+  };
+}
+
+export const responses: FuzzTarget = {
+  name: 'HTTP responses',
+  share: 1,
+  examples: [
+    'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}',
+    'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ndate: Sat, 21 Nov 2026 10:00:00 GMT\r\n\r\n3\r\n{}\n\r\n0\r\n\r\n',
+    'HTTP/1.1 429 Too Many Requests\r\nretry-after: 120\r\ncontent-length: 0\r\n\r\n',
+    'HTTP/1.1 302 Found\r\nlocation: https://a/b\r\ncontent-encoding: gzip\r\n\r\n',
+  ],
+  words: words('HTTP/1.1 HTTP/2 100 204 999 : ; chunked ffffffffff -1', '\r\n', '\r\n\r\n', ' '),
+  feed: async (input) => {
+    answer = input;
+    const { url, pool, registry, kube } = await clients();
+    const signal = AbortSignal.timeout(10_000);
+    const reach = endpointReach({ base: url.href, origin: 'proxies' });
+    const tls = { ca: [], client: [], skipVerify: false };
+    const refused = [TransportError, KubeError];
+    const request = { method: 'GET', url, headers: {}, maxBytes: 65_536, tls, reach } as const;
+    await unlessRefused(refused, async () => {
+      const { headers } = await registry.send(request, signal);
+      retryAfter(headers['retry-after']?.[0] ?? '', 0);
+    });
+    await unlessRefused(refused, () => kube.get('/api/v1/pods', { signal }));
+    await unlessRefused(refused, async () => {
+      const limits = { dialMs: 5000 };
+      const response = await openExchange(
+        { method: 'GET', url, headers: {}, pool, limits, repeatable: false },
+        signal,
+      );
+      for await (const line of readLines(response, { maxLineBytes: 1000, maxBytes: 65_536 }))
+        must(line.length <= 65_536, 'a line that is too long');
+      await readBody(response, 10);
+    });
+  },
+  expected: [],
+  close: async () => {
+    opened?.clients.registry.close();
+    opened?.clients.kube.close();
+    opened?.server.close();
+    opened = undefined;
+    await Promise.resolve();
+  },
+};
+
+export const redirects: FuzzTarget = {
+  name: 'redirects',
+  share: 20,
+  examples: [
+    'https://cdn.example/blobs/a?sig=b\n/v2/other',
+    '//other.example/v2\nhttp://a/b',
+    '../x\nhttps://u:p@a/',
+  ],
+  words: words('https:// http:// file:/// // ? # @ : [ ] 127.0.0.1 169.254.169.254', '\n'),
+  feed: async (input) => {
+    const locations = input.toString('utf8').split('\n');
+    let sent = 0;
+    const url = new URL('https://registry.corp/v2/a/manifests/1');
+    const ownHeaders = { authorization: 'Bearer secret' };
+    const reach = endpointReach({ base: url.href, origin: 'default' });
+    const tls = { ca: [], client: [], skipVerify: false };
+    const request = { method: 'GET', url, headers: {}, ownHeaders, maxBytes: 10, tls, reach } as const;
+    await followRedirects(request, (step) => {
+      const hasSecret = step.headers['authorization'] !== undefined;
+      must(!hasSecret || step.url.host === url.host, 'a secret for another host');
+      const location = locations[sent++];
+      const headers = location === undefined ? {} : { location: [location] };
+      const status = location === undefined ? 200 : 307;
+      return Promise.resolve({ status, headers, remoteAddress: '203.0.113.7', body: Buffer.alloc(0) });
+    });
+    must(sent <= 7, 'too many requests');
+  },
+  expected: [TransportError],
+};
+
+const facts = `{"image":"nginx@${digest}","digest":"${digest}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64"}],"source":"registry","credentialSource":"anonymous","endpoint":"r.io","freshUntil":"2026-11-21T00:00:00Z","stale":false}`;
+
+export const agentAnswers: FuzzTarget = {
+  name: 'answers of agents',
+  examples: [
+    facts,
+    `${facts}\n${facts.replace(`nginx@${digest}`, 'nginx')}`,
+    '{"nodeName":"n1","architecture":"arm64","version":"1","credentialFingerprint":"abc"}',
+    `${facts.slice(0, -1)},"documents":["e30=","bm9wZQ=="]}`,
+  ],
+  words: words('{ } [ ] , null "documents": "e30=" "digest": "freshUntil":"9999-12-31T23:59:59Z"', '\n'),
+  feed: async (input) => {
+    for (const line of input.toString('utf8').split('\n')) {
+      factsOfLine(line);
+      const found = await unlessRefused([AgentError], () => factsOfAnswer(line, 'https://a:1'));
+      const reference = found && (await unlessRefused([InvalidReference], () => referenceOf(found.image)));
+      if (!found || !reference) continue;
+      const now = Date.now();
+      const accepted = await unlessRefused([RejectedFacts], () =>
+        acceptFacts(found, reference, defaultFreshness, now),
+      );
+      const until = accepted && Date.parse(accepted.freshUntil);
+      must(until === undefined || until < now + 400 * 86_400_000, 'facts that are fresh for too long');
+    }
+    readAgentInfo(JSON.parse(input.toString('utf8')));
+  },
+  expected: [SyntaxError],
+};
+
+/** A file as an agent writes it. Its hash makes most damage a refusal; lines without it are read by `answers of agents`. */
+function stateFile(lines: readonly string[]): string {
+  const text = `${['{"format":"archwright image facts","version":1}', ...lines].join('\n')}\n`;
+  const sha256 = createHash('sha256').update(text).digest('hex');
+  return `${text}${JSON.stringify({ count: lines.length, sha256 })}\n`;
+}
+
+let dir: string | undefined;
+
+export const stateFiles: FuzzTarget = {
+  name: 'state file',
+  share: 2,
+  examples: [stateFile([facts, facts.replace('arm64', 'amd64')]), stateFile([])],
+  words: words('{ } "count": "sha256": "version":2 null', '\n'),
+  feed: async (input) => {
+    dir ??= mkdtempSync(join(tmpdir(), 'archwright-fuzz-'));
+    const path = join(dir, 'facts.ndjson');
+    writeFileSync(path, input);
+    let learned = 0;
+    const count = await new FactsFile({ path, log }).load(() => (learned += 1));
+    must(count === learned, 'another number of facts');
+  },
+  expected: [],
+  close: async () => {
+    if (dir !== undefined) rmSync(dir, { recursive: true });
+    dir = undefined;
+    await Promise.resolve();
+  },
+};
+
+export const httpTargets: readonly FuzzTarget[] = [responses, redirects, agentAnswers, stateFiles];

@@ -1,0 +1,91 @@
+/** Every parser of the program is reached by a fuzz target. A parser is an exported function whose name says so, or calls JSON.parse. */
+import { spawnSync } from 'node:child_process';
+import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const script = fileURLToPath(new URL('feed-examples.ts', import.meta.url));
+
+/** Functions whose names say that they parse, but which no target reaches, and why. */
+const exceptions: Readonly<Record<string, string>> = {
+  'cmd/explain/named-objects.ts readNamedObjects': 'gets objects from the API server; parses nothing',
+  'cmd/inspect/pull-secret-files.ts readPullSecrets':
+    'reads files; manifest files and pull secrets have targets',
+  'cmd/objects/documents.ts readText': 'reads a file; parseObjects has a target',
+  'cmd/objects/documents.ts readStandardInput': 'reads bytes',
+  'daemon/containerd/endpoint.ts readTls': 'reads files; certificates are parsed by Node',
+  'daemon/containerd/node.ts readNodeConfig': 'reads files; config.toml has a target',
+  'daemon/kubelet/config/read-config.ts readSetup': 'reads files; CredentialProviderConfig has a target',
+  'daemon/kubelet/config/read-config.ts readConfig': 'reads files; CredentialProviderConfig has a target',
+  'src/controller/misplaced/misplaced-pod.ts readMisplaced':
+    'gets objects from the API server; parses nothing',
+  'src/controller/webhook-configuration/ca-bundle.ts readCaBundles': 'calls readCaBundle, which has a target',
+  'src/controller/webhook-configuration/webhooks-file.ts readWebhooksFile':
+    'reads a file; webhooks files have a target',
+  'src/files/directory.ts readDirectory': 'reads files',
+  'src/fleet/agents/connection.ts messageIn':
+    'cuts the message of an error; errors of the API server have a target',
+  'src/serving/body.ts readBody': 'runs in a process: the bodies of requests are targets there',
+};
+
+interface ScriptCoverage {
+  readonly url: string;
+  readonly functions: readonly {
+    readonly functionName: string;
+    readonly ranges: readonly { readonly count: number }[];
+  }[];
+}
+
+const name =
+  /^export (?:async )?function ((?:parse|read|decode)[A-Z]\w*)|^\s*(?:async )?function (\w+)[^;{]*\{(?=[^}]*\bJSON\.parse\()/gm;
+
+/** `path name` of each parser in the program. */
+function parsers(): string[] {
+  return globSync('{cmd,src,daemon}/**/*.ts', { cwd: root })
+    .sort()
+    .flatMap((path) =>
+      [...readFileSync(join(root, path), 'utf8').matchAll(name)].map(
+        ([, exported, inner]) => `${path} ${exported ?? inner}`,
+      ),
+    );
+}
+
+/** `path name` of each function that the examples of the targets call. */
+function called(): ReadonlySet<string> {
+  const dir = mkdtempSync(join(tmpdir(), 'archwright-coverage-'));
+  try {
+    const env = { PATH: process.env['PATH'], NODE_V8_COVERAGE: dir };
+    const { status, stderr } = spawnSync(process.execPath, [script], { env, encoding: 'utf8' });
+    if (status !== 0) throw new Error(stderr);
+    const found = new Set<string>();
+    for (const file of readdirSync(dir)) {
+      const { result } = JSON.parse(readFileSync(join(dir, file), 'utf8')) as { result: ScriptCoverage[] };
+      for (const { url, functions } of result) {
+        if (!url.startsWith(`file://${root}`)) continue;
+        const path = fileURLToPath(url).slice(root.length);
+        for (const { functionName, ranges } of functions)
+          if ((ranges[0]?.count ?? 0) > 0) found.add(`${path} ${functionName}`);
+      }
+    }
+    return found;
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
+
+t.test('every parser is fed by a target', async (t) => {
+  const all = parsers();
+  const reached = called();
+  t.ok(all.length > 60, `${all.length} parsers`);
+  const missing = all.filter((parser) => !reached.has(parser) && !Object.hasOwn(exceptions, parser));
+  t.same(missing, [], 'each needs a target in test/support/fuzz');
+  const known = Object.keys(exceptions);
+  t.same(
+    known.filter((parser) => !all.includes(parser) || reached.has(parser)),
+    [],
+    'exceptions that are none',
+  );
+});

@@ -1,0 +1,202 @@
+/**
+ * A running webhook and agent, as processes of their own: bodies and heads of requests over TLS. Registries are behind a proxy that
+ * nobody runs, so no request leaves the machine.
+ */
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { Agent, request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { connect } from 'node:tls';
+import { parse } from 'yaml';
+import { createCa, type PemPair } from '../certificates.ts';
+import { startProgram, writeTls } from '../hostile.ts';
+import { parseBytes } from '../../../src/names/quantity.ts';
+import { factsRequests, reviews } from './cluster.ts';
+import { words } from './inputs.ts';
+import { FuzzFinding, must, type FuzzTarget } from './target.ts';
+
+/** Statuses of 500 or more that the documents name: too many requests at a time. */
+const documented: ReadonlySet<number> = new Set([503]);
+
+/** A head without an end is given up here, long before the server does. */
+const headWaitMs = 200;
+
+interface Running {
+  readonly url: URL;
+  readonly pool: Agent;
+  readonly tls: { readonly ca: string } & PemPair;
+  readonly peakMb: () => number;
+  readonly stop: () => Promise<void>;
+}
+
+type Program = 'webhook' | 'agent';
+
+/** Closed ports refuse at once. */
+const nowhere = 'http://127.0.0.1:9';
+
+async function start(program: Program): Promise<Running> {
+  const dir = mkdtempSync(join(tmpdir(), 'archwright-fuzz-'));
+  const ca = await createCa();
+  const issue = { cn: 'archwright-agent', dns: ['archwright-agent'], ip: ['127.0.0.1'], server: true };
+  const tlsDir = await writeTls(ca, dir, 'server', issue);
+  const host = join(dir, 'host');
+  mkdirSync(host);
+  const args = ['--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0', '--tls-dir', tlsDir];
+  const own = {
+    webhook: [
+      '--inline-budget',
+      '1ms',
+      '--image-overrides',
+      '[{ match = "*/*/web", architectures = ["arm64"] }]',
+    ],
+    agent: ['--host-root', host, '--node-name', 'node-1'],
+  };
+  const env = { HTTPS_PROXY: nowhere, HTTP_PROXY: nowhere };
+  const started = await startProgram(dir, [program, ...args, ...own[program]], env);
+  const client = await ca.issue({ cn: 'archwright-webhook', client: true });
+  const tls = { ca: ca.cert, ...client };
+  const pool = new Agent({ ...tls, keepAlive: true, servername: 'archwright-agent' });
+  return {
+    url: new URL(started.url),
+    pool,
+    tls,
+    peakMb: () => Math.ceil(started.peakBytes() / 1024 / 1024),
+    stop: async () => {
+      pool.destroy();
+      await started.stop();
+      rmSync(dir, { recursive: true });
+    },
+  };
+}
+
+const running = new Map<Program, Promise<Running>>();
+
+function runningOf(program: Program): Promise<Running> {
+  const found = running.get(program) ?? start(program);
+  running.set(program, found);
+  return found;
+}
+
+async function post(program: Program, path: string, body: Buffer): Promise<{ status: number; text: string }> {
+  const { url, pool: agent } = await runningOf(program);
+  const headers = { 'content-type': 'application/json', 'content-length': body.length };
+  const sent = request(new URL(path, url), { method: 'POST', agent, headers });
+  sent.end(body);
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, text: (await buffer(response)).toString('utf8') };
+}
+
+function checkStatus(status: number, text: string): void {
+  if (status >= 500 && !documented.has(status))
+    throw new FuzzFinding(`status ${status}: ${text.slice(0, 300)}`);
+}
+
+/** `resources.limits.memory` of the chart. */
+function limitMb(program: Program): number {
+  const path = new URL('../../../charts/archwright/values.yaml', import.meta.url);
+  const values = parse(readFileSync(path, 'utf8')) as Record<
+    string,
+    { readonly resources: { readonly limits: { readonly memory: string } } }
+  >;
+  return (parseBytes(values[program]?.resources.limits.memory ?? '') ?? 0) / 1024 / 1024;
+}
+
+/** A valid request still gets its answer, and the process never needed more memory than the chart gives it. */
+async function check(program: Program): Promise<number> {
+  if (program === 'webhook') {
+    const review = Buffer.from(reviews.examples[0] ?? '');
+    const { status, text } = await post('webhook', '/mutate?timeout=10s', review);
+    must(status === 200 && text.includes('"uid":"705ab4f5","allowed":true'), `no answer: ${status} ${text}`);
+  } else {
+    const { status, text } = await post('agent', '/v1/facts', Buffer.from(factsRequests.examples[0] ?? ''));
+    must(status === 200 && text.includes('"image":"nginx"'), `no answer: ${status} ${text}`);
+  }
+  const { peakMb } = await runningOf(program);
+  const limit = limitMb(program);
+  must(limit > 0 && peakMb() < limit, `${peakMb()} MiB of RSS; the limit of the chart is ${limit} MiB`);
+  return peakMb();
+}
+
+async function close(program: Program): Promise<void> {
+  const found = running.get(program);
+  running.delete(program);
+  await (await found)?.stop();
+}
+
+function bodies(program: Program, path: string, like: FuzzTarget): FuzzTarget {
+  return {
+    ...like,
+    name: `${like.name}, to a running ${program}`,
+    share: 2,
+    feed: async (input) => {
+      const { status, text } = await post(program, path, input);
+      checkStatus(status, text);
+      must(text.length < 1_000_000, 'an endless answer');
+    },
+    expected: [],
+    check: () => check(program),
+    close: () => close(program),
+  };
+}
+
+const line = 'host: a\r\ncontent-type: application/json\r\n';
+
+function heads(program: Program, path: string): FuzzTarget {
+  return {
+    name: `heads of requests, to a running ${program}`,
+    share: 1,
+    examples: [
+      `POST ${path} HTTP/1.1\r\n${line}content-length: 2\r\n\r\n{}`,
+      `POST ${path} HTTP/1.1\r\n${line}transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+      `GET /readyz HTTP/1.1\r\n${line}connection: close\r\n\r\nGET /v1/info HTTP/1.1\r\nhost: a\r\n\r\n`,
+      `POST ${path} HTTP/1.1\r\n${line}expect: 100-continue\r\ncontent-length: 99999999999\r\n\r\n`,
+      `GET ${path} HTTP/1.1\r\n${line}upgrade: websocket\r\nconnection: upgrade\r\n\r\n`,
+    ],
+    words: words(
+      'HTTP/1.0 HTTP/2.0 PRI CONNECT OPTIONS * : ; chunked -1 %00 %zz ../ ?',
+      '\r\n',
+      '\r\n\r\n',
+      ' ',
+    ),
+    feed: async (input) => {
+      const text = await exchange(await runningOf(program), input);
+      for (const [, status = ''] of text.matchAll(/^HTTP\/1\.[01] (\d{3})/gm))
+        checkStatus(Number(status), text);
+    },
+    expected: [],
+    check: () => check(program),
+    close: () => close(program),
+  };
+}
+
+/** Sends bytes on a connection of their own. @returns what comes back until its end, or for a moment */
+function exchange({ url, tls }: Running, input: Buffer): Promise<string> {
+  return new Promise((resolve) => {
+    let received = '';
+    const socket = connect({
+      port: Number(url.port),
+      host: url.hostname,
+      ...tls,
+      servername: 'archwright-agent',
+    });
+    const end = (): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(received);
+    };
+    const timer = setTimeout(end, headWaitMs);
+    socket.on('secureConnect', () => socket.end(input));
+    socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
+    socket.on('error', end).on('close', end);
+  });
+}
+
+export const processTargets: readonly FuzzTarget[] = [
+  bodies('webhook', '/mutate?timeout=10s', reviews),
+  bodies('agent', '/v1/facts', factsRequests),
+  heads('webhook', '/mutate'),
+  heads('agent', '/v1/facts'),
+];
