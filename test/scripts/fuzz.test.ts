@@ -62,7 +62,7 @@ t.test('as a program', async (t) => {
 });
 
 t.test('wrong settings', async (t) => {
-  t.throws(() => settingsFrom(['chalenges']), { message: /no target chalenges; there are hosts\.toml/ });
+  t.throws(() => settingsFrom(['chalenges']), { message: /no target chalenges; there are .*hosts\.toml/ });
   t.throws(() => settingsFrom(['--inputs', 'x']), { message: /--inputs must be a whole number/ });
   t.throws(() => settingsFrom(['--seed', '-1.5']));
   const { shares } = settingsFrom(['--inputs', '10000000']);

@@ -15,10 +15,7 @@ for (const target of processTargets) {
   t.test(target.name, async (t) => {
     t.teardown(() => target.close?.());
     await t.resolves(assertFuzz(target, 100));
-    await t.resolves(
-      target.check?.(),
-      'a valid request is answered, and memory is below the limit of the chart',
-    );
+    t.ok(await target.check?.(), 'a valid request is answered, and memory is below the limit of the chart');
   });
 }
 
