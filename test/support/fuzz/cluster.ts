@@ -5,7 +5,9 @@ import { Writable } from 'node:stream';
 import { ApiError } from '../../../daemon/api/api-error.ts';
 import { parseFactsRequest } from '../../../daemon/api/facts-request.ts';
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
+import { NoProof, proveFacts } from '../../../src/images/facts/proof.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
+import { digestOf } from '../../../src/registry/manifests/manifest.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
@@ -108,6 +110,21 @@ export const factsOnTheWire: FuzzTarget = {
   expected: [InvalidFacts, SyntaxError],
 };
 
+const proofs: FuzzTarget = {
+  name: 'documents that prove image facts',
+  examples: [
+    `{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:${'c'.repeat(64)}","size":7,"platform":{"os":"linux","architecture":"arm64"}}]}`,
+    '{"schemaVersion":1,"architecture":"amd64","fsLayers":[]}',
+  ],
+  words: words('{ } [ ] , null "" -1 "manifests": "config": "platform": "size":1'),
+  feed: async (input) => {
+    const digest = digestOf(input);
+    const proven = await proveFacts(digest, facts('s390x', { documents: [input.toString('base64')] }));
+    if (proven.digest !== digest) throw new TypeError('facts of another digest');
+  },
+  expected: [NoProof],
+};
+
 export const factsRequests: FuzzTarget = {
   name: 'questions to agents',
   examples: [
@@ -122,4 +139,4 @@ export const factsRequests: FuzzTarget = {
   expected: [ApiError],
 };
 
-export const clusterTargets: readonly FuzzTarget[] = [reviews, factsOnTheWire, factsRequests];
+export const clusterTargets: readonly FuzzTarget[] = [reviews, factsOnTheWire, proofs, factsRequests];
