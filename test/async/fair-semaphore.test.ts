@@ -36,6 +36,15 @@ t.test('a busy key gets a half, and later keys find a place at once', async (t) 
   t.equal(semaphore.isIdle, false);
 });
 
+t.test('with a smaller share, many busy keys leave free places', (t) => {
+  const semaphore = new FairSemaphore({ places: 128, share: 1 / 8 });
+  let held = 0;
+  for (let hog = 0; hog < 8; hog += 1) while (semaphore.tryEnter(`hog-${hog}`)) held += 1;
+  t.ok(held < 85, `${held} of 128`);
+  t.ok(semaphore.tryEnter('late'));
+  t.end();
+});
+
 t.test('first in, first out for a key, round robin over the keys', async (t) => {
   const { order, enter, leave } = recorded(new FairSemaphore({ places: 2 }));
   for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']) void enter(name.slice(0, 1), name);

@@ -26,7 +26,7 @@ export interface FactsCall {
 }
 
 /** Fewer than the connections to one agent (32), so that `/v1/info` and probes need not wait. */
-const requestsPerAgent = 28;
+const requestsPerAgent = { places: 28, share: 1 / 8 };
 /** As many images as a pod has looked up. Requests stay far below the agent's limit of 1,000 images and 4 MiB. */
 const maxImages = 256;
 /** One image's facts have some hundred bytes; with as many platforms as `readFacts` accepts they have some 50 KiB. */
@@ -44,7 +44,7 @@ interface Options {
 
 export class FactRequests {
   readonly #options: Options;
-  readonly #places = new FairSemaphores({ places: requestsPerAgent });
+  readonly #places = new FairSemaphores(requestsPerAgent);
   /** Requests that are not sent yet, by agent, namespace, service account and pull credentials. */
   readonly #unsent = new Map<string, Batch>();
 

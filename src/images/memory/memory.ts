@@ -32,7 +32,7 @@ export interface FactsMemoryOptions {
   readonly maxBytes?: number;
   /** Time limit of one lookup at the source, however many requests wait for it. */
   readonly lookupTimeoutMs?: number;
-  /** Lookups in progress: a namespace gets at most half of them, a registry host a quarter. */
+  /** Lookups in progress: a namespace gets at most a ninth of them, a registry host a quarter. */
   readonly concurrentLookups?: number;
   /**
    * Whether facts of a tag also answer for the digest that they name. Default: true. Not for facts of agents, which prove only the
@@ -47,8 +47,8 @@ export interface FactsMemoryOptions {
 
 const mebibyte = 1_048_576;
 const defaultLookupTimeoutMs = 15_000;
-/** Of a webhook or the controller: four pods with the most images that are looked up (256), or a few hundred usual pods. */
-const defaultConcurrentLookups = 1024;
+/** Of a webhook or the controller: some hundred for each namespace that is busy. */
+const defaultConcurrentLookups = 2048;
 /** Answers kept ready by the text of the image: as many images as a large cluster uses at a time. */
 const readyAnswers = 4096;
 /** A ready answer holds a date; it is made anew at times, in case the wall clock was set. */
