@@ -147,7 +147,8 @@ const line = 'host: a\r\ncontent-type: application/json\r\n';
 function heads(program: Program, path: string): FuzzTarget {
   return {
     name: `heads of requests, to a running ${program}`,
-    share: 1,
+    // Each has a TLS handshake of its own.
+    share: 0.5,
     examples: [
       `POST ${path} HTTP/1.1\r\n${line}content-length: 2\r\n\r\n{}`,
       `POST ${path} HTTP/1.1\r\n${line}transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
