@@ -140,6 +140,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'ClusterRole',
     'archwright-clean',
     [
+      'certificatesigningrequests delete list',
       'clusterpodplacementconfigs get list patch',
       'mutatingwebhookconfigurations:archwright delete get',
       'nodes get list patch',

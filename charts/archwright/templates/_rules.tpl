@@ -52,6 +52,7 @@
 {{- define "archwright.cleanClusterRules" }}
 - { apiGroups: [''], resources: [pods], verbs: [get, list, patch] }
 - { apiGroups: [''], resources: [nodes], verbs: [get, list, patch] }
+- { apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests], verbs: [list, delete] }
 {{- if has "--restart-pods" .Values.clean.extraArgs }}
 - { apiGroups: [''], resources: [pods/eviction], verbs: [create] }
 - { apiGroups: [''], resources: [replicationcontrollers], verbs: [get] }

@@ -4,6 +4,7 @@
  *
  * All state is in the requests, which the API server removes after an hour (pkg/controller/certificates/cleaner).
  */
+import { BoundedMap } from '../../async/bounded-map.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
@@ -24,6 +25,8 @@ import { readRequest, trimRequest, type OpenRequest, type Requested } from './re
 const mostLifeMs = 7 * 24 * 60 * 60_000;
 /** For the caches, and for the authority of a new cluster. */
 const againMs = 1000;
+/** More than the agents of a large cluster that start together. */
+const maxSigned = 1000;
 
 export const agentCertificates: Feature = async (leading) => {
   const { client, clock, log, caches, signal, configuration } = leading;
@@ -54,6 +57,8 @@ export class AgentCertificates {
   readonly #namespace: string;
   readonly #requests: Pick<Reflector<OpenRequest>, 'get'>;
   readonly #secrets: Secrets;
+  /** A request changes when it is approved, before its certificate is there. */
+  readonly #signed = new BoundedMap<string, true>(maxSigned);
   readonly #results: Readonly<Record<AgentCertificateResult, Counter>>;
 
   constructor(leading: Leading, namespace: string, requests: Pick<Reflector<OpenRequest>, 'get'>) {
@@ -70,7 +75,7 @@ export class AgentCertificates {
   async reconcile(name: string): Promise<ReconcileResult> {
     const { caches, serverNow, log } = this.#leading;
     const request = this.#requests.get('', name);
-    if (request === undefined) return undefined;
+    if (request === undefined || this.#signed.peek(name)) return undefined;
     const requested = await readRequest(request.text);
     const podOf = (pod: string) => caches.runningPods.get(this.#namespace, pod);
     const verdict = judge(request, requested, podOf, serverNow());
@@ -106,6 +111,7 @@ export class AgentCertificates {
     const body = { status: { certificate: Buffer.from(pem).toString('base64') } };
     const path = `${paths.certificateSigningRequests(name)}/status`;
     await ignoring('not-found', client.patch(path, { type: 'merge', body }, { signal }));
+    this.#signed.set(name, true);
     this.#results.issued.inc();
     log.info({ node, expires: new Date(life.to).toISOString() }, 'an agent got its certificate');
     return undefined;

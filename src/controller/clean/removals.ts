@@ -4,6 +4,7 @@ import type { Patch } from '../../kube/api/client.ts';
 import { ignoring, isCode } from '../../kube/api/errors.ts';
 import type { KubeObject, Node, Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
+import { agentSigner } from '../../fleet/agents/identity.ts';
 import { keys } from '../../names/keys.ts';
 import { clusterConfigsPath } from '../../policy/resources/placement.ts';
 import { agentLabelPatch, agentLabelValue } from '../agent-nodes/label.ts';
@@ -117,6 +118,19 @@ export function removeAgentLabels(run: CleanRun): Promise<number> {
     ({ metadata }) =>
       metadata?.labels?.[keys.agentNode] === agentLabelValue ? agentLabelPatch(false) : undefined,
   );
+}
+
+/** The API server would remove them an hour after they were answered. */
+export async function removeAgentRequests(run: CleanRun): Promise<void> {
+  const fieldSelector = `spec.signerName=${agentSigner}`;
+  for await (const { metadata } of run.list<KubeObject>(paths.certificateSigningRequests(), {
+    fieldSelector,
+  })) {
+    const name = metadata?.name ?? '';
+    await run.change('agent certificates', `CertificateSigningRequest ${name}`, (client, signal) =>
+      client.delete(paths.certificateSigningRequests(name), { signal }),
+    );
+  }
 }
 
 const ourFinalizers = 'arch.example/';

@@ -60,6 +60,16 @@ t.test('labels of nodes for agents', async (t) => {
   t.same(store.get('/api/v1/nodes/n2')?.metadata.labels, { 'arch.example/agent': 'false' });
 });
 
+t.test('requests of agents for certificates', async (t) => {
+  const { store, clean } = await world(t);
+  const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests/archwright-agent-x';
+  store.put(path, { spec: { signerName: 'arch.example/agent' } });
+  t.equal(done(await clean({ dryRun: true }))['agent certificates'], 1);
+  t.ok(store.get(path));
+  t.equal(done(await clean())['agent certificates'], 1);
+  t.equal(store.get(path), undefined);
+});
+
 t.test('taints', async (t) => {
   const { store, clean } = await world(t);
   const spec = { taints: [taint('other.example/x'), taint('arch.example/architecture')] };
