@@ -65,7 +65,7 @@ export function decodeConfig(document: string): readonly ProviderConfig[] {
   const known = providerFields(tree);
   const root = fields(tree, '', ['kind', 'apiVersion', 'providers'], strict);
   const providers = items(root.providers, 'providers', (item, path) => provider(item, path, known, strict));
-  if (strict.length > 0) throw new DecodeError(`strict decoding error: ${strict.join(', ')}`);
+  if (strict.length > 0) throw new DecodeError(`strict decoding error: ${listed(strict)}`);
   return providers ?? [];
 }
 
@@ -81,6 +81,14 @@ function providerFields(tree: Tree): readonly FieldName[] {
   throw new DecodeError(
     `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`,
   );
+}
+
+/** The message goes to the log. The kubelet lists all problems; these are enough to repair a file. */
+const maxProblems = 20;
+
+function listed(problems: readonly string[]): string {
+  const more = problems.length - maxProblems;
+  return problems.slice(0, maxProblems).join(', ') + (more > 0 ? `, and ${more} more` : '');
 }
 
 function provider(tree: Tree, path: string, known: readonly FieldName[], strict: string[]): ProviderConfig {

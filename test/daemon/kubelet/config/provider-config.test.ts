@@ -113,4 +113,14 @@ t.test('an error quotes no value of a variable', async (t) => {
   }
 });
 
+t.test('a file with very many problems gives a short message', async (t) => {
+  // Found by fuzzing: the message was larger than the file.
+  const env = Array.from({ length: 1000 }, (_, index) => `  unknown${index}: x\n`).join('');
+  const head =
+    'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n';
+  t.throws(() => decodeConfig(head + env), {
+    message: /^strict decoding error: [^]{100,2000}, and 980 more$/,
+  });
+});
+
 t.test('property: any text gives providers or a DecodeError', () => assertFuzz(providerConfig, 1000));
