@@ -45,7 +45,10 @@ t.test('with --stay: shows every example, goes on running, and ends well', async
     ['sidecars.yaml', /shop\/web:1 +amd64 arm64 s390x +public\.example +anonymously/],
     ['sidecars.yaml', /add \/spec\/affinity \{.*"values":\["amd64","arm64"\]/],
     ['unknown-image.yaml', /shop\/web:no-such-tag +unknown: not-found/],
-    ['unknown-image.yaml', /warning +.*the proxy \S+ answered 504 \(for silent\.example\/shop\/web\)/],
+    [
+      'unknown-image.yaml',
+      /unknown-image-gate: .*the proxy \S+ answered 504 \(for silent\.example\/shop\/web\)/,
+    ],
     ['unknown-image.yaml', /A controller decides it later/],
     ['unknown-image.yaml', /add \/spec\/schedulingGates/],
     ['no-common-architecture.yaml', /message +no architecture can run all images: .*billing:1 has amd64/],

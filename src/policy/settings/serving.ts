@@ -37,11 +37,6 @@ export const servingSettings = {
       'PEM file with the CA of the client certificate that the API server presents (AdmissionConfiguration, ' +
       '`kubeConfigFile`). Reviews without such a certificate are refused. Changes are read. Default: none.',
   }),
-  agentAuthorityDir: agent.atStart(text('directory'), {
-    help:
-      'Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. The agent then requests a ' +
-      'certificate of its own from the cluster and writes it to `tlsDir`. Default: `tlsDir` has a certificate.',
-  }),
   inlineBudget: webhook.live(duration(0, 10_000), {
     default: 150,
     help: 'How long an admission waits for an unknown image.',
@@ -52,6 +47,11 @@ export const servingSettings = {
       'Addresses of agents: `https://HOST:PORT` for each agent, one `dns:NAME:PORT`, or one ' +
       '`endpointslices:NAMESPACE/SERVICE`, a Service with a port named `api`. Empty: the webhook ' +
       'inspects images itself.',
+  }),
+  agentAuthorityDir: agent.atStart(text('directory'), {
+    help:
+      'Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. The agent then requests a ' +
+      'certificate of its own from the cluster and writes it to `tlsDir`. Default: `tlsDir` has a certificate.',
   }),
   agentTlsDir: agentClients.atStart(text('directory'), {
     help: 'Directory with `tls.crt`, `tls.key` and `ca.crt` for connections to agents.',

@@ -75,8 +75,10 @@ t.test('pools with agents on two nodes each', async (t) => {
 
   const [gone = '', cordoned = ''] = [inPool('karpenter')[0], inPool('eks')[0]];
   await cluster.delete(`/api/v1/nodes/${gone}`);
-  await nodes.until('a replacement of a node that left', () => counts('karpenter') === '2');
-  t.notOk(labeled().includes(gone));
+  await nodes.until(
+    'a replacement of a node that left',
+    () => counts('karpenter') === '2' && !labeled().includes(gone),
+  );
   await cluster.merge(`/api/v1/nodes/${cordoned}`, { spec: { unschedulable: true } });
   await nodes.until('a replacement of a cordoned node', () => counts('eks') === '3');
 

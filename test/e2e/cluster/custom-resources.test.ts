@@ -58,6 +58,9 @@ void t.test('in force, with a status, and deleted after the last gate', async (t
       await pause(100);
     }
   }
+  // A dry run is answered from memory.
+  await cluster.post<Pod>(podsPath, podOf('teaches', image));
+  await cluster.delete(`${podsPath}/teaches`);
   const preference = /"preferredDuringScheduling[^\]]*"arm64"/;
   await admitted('shop', image, (pod) => preference.test(JSON.stringify(pod)));
   t.notMatch(JSON.stringify(await admitted('left-out', image, () => true)), /arch\.example/, 'the selector');
