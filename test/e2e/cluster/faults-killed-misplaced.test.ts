@@ -76,6 +76,7 @@ async function lookAside({ cluster }: Scene): Promise<void> {
 void t.test('a controller is killed at each step of moving pods and keeping custom resources', async (t) => {
   let everywhere: Watched<PodNow> | undefined;
   const scene = await startScene(t, {
+    secondAgent: true,
     before: async (ground) => {
       const watched = await ground.cluster.watch<PodNow>('/api/v1/pods', t);
       everywhere = watched;

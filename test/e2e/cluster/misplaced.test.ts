@@ -38,7 +38,7 @@ void t.test('misplaced pods are moved', async (t) => {
   for (const pod of await settledOn(pods, 'free', 'arm64', 1)) await crash(cluster, pod);
   await cordon(cluster, ['amd64-0', 'amd64-1'], false);
 
-  const { tls, agents } = await startAdmission(cluster, { images });
+  const { tls, agents } = await startAdmission(cluster, { images, secondAgent: true });
   let mostMoving = 0;
   pods.onChange(() => {
     const staying = podsOf(pods.objects.values(), 'web').filter(

@@ -24,6 +24,8 @@ export const shortLease: Settings = {
 };
 
 export interface AdmissionOptions {
+  /** Of another node. Default: one agent. */
+  readonly secondAgent?: boolean;
   readonly failurePolicy?: 'Ignore' | 'Fail';
   readonly images?: Images;
   readonly tls?: TlsDirs;
@@ -35,9 +37,10 @@ export async function startAdmission(cluster: Cluster, options: AdmissionOptions
   const { settings = {}, failurePolicy = 'Ignore' } = options;
   const images = options.images ?? (await startImages(cluster));
   const tls = options.tls ?? (await prepareArchwright(cluster));
-  const agents = [
-    await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } }),
-  ] as const;
+  const one = { tls, settings: { ...images.settings, ...images.hostSettings } };
+  const first = await startAgent(cluster, one);
+  const others = options.secondAgent ? [await startAgent(cluster, { ...one, name: 'agent-2' })] : [];
+  const agents = [first, ...others] as const;
   const webhook = await startWebhook(cluster, { tls, agents, settings });
   await configureWebhook(cluster, { tls, webhook, failurePolicy });
   return { images, tls, agents, webhook };

@@ -27,16 +27,21 @@ export const nodes = ['amd64', 'arm64', 's390x'].map((name) => ({
 export async function startScene(
   t: Test,
   options: Pick<ClusterOptions, 'apiServerFlags'> & {
+    readonly secondAgent?: boolean;
     readonly before?: (ground: Omit<Ground, 'pods'>) => Promise<void>;
   } = {},
 ) {
-  const { before, ...clusterOptions } = options;
+  const { before, secondAgent = false, ...clusterOptions } = options;
   const cluster = await startCluster({ nodes, schedulerQps: 500, ...clusterOptions }, t);
   const images = await startImages(cluster);
   await before?.({ cluster, images });
   const pods = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods', t);
   const common: Settings = { 'on-unknown-image': 'gate' };
-  const { tls, agents, webhook } = await startAdmission(cluster, { images, settings: common });
+  const { tls, agents, webhook } = await startAdmission(cluster, {
+    images,
+    settings: common,
+    secondAgent,
+  });
   const ground: Ground = { cluster, images, pods };
   return {
     ...ground,
