@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import type { ImageFacts, ImageRequest, ImageFactsSource } from '../src/images/facts/facts.ts';
 import { FactsMemory } from '../src/images/memory/memory.ts';
-import type { Platform } from '../src/images/platforms/platform.ts';
+import type { Platform } from '../src/names/platform.ts';
 import { createReferenceCache } from '../src/images/references/reference.ts';
 import { createLog } from '../src/telemetry/log.ts';
 import { printSection, type Section } from './support/section.ts';

@@ -1,7 +1,7 @@
 /** The results of `inspect` as text. With `--verbose` also the credential sources, and each request with its response. Never a secret. */
 import type { SourceProblem } from '../../src/credentials/credential.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { formatPlatform } from '../../src/images/platforms/platform.ts';
+import { formatPlatform } from '../../src/names/platform.ts';
 import { printable } from '../../src/names/printable.ts';
 import type { Attempt } from '../../src/registry/manifest-lookup.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';

@@ -1,19 +1,11 @@
 /** Handlers of platforms.json. */
-import { acceptedPlatforms } from './upstream/platform-compatible.ts';
-import {
-  any,
-  only,
-  onlyOs,
-  onlyStrict,
-  ordered,
-  selectFromIndex,
-  sortPlatforms,
-} from './upstream/platform-match.ts';
-import type { PlatformMatcher } from './upstream/platform-match.ts';
+import { acceptedPlatforms } from '../../src/nodes/accepted-platforms.ts';
+import { only, onlyStrict, selectFromIndex, type PlatformMatcher } from '../../src/nodes/platform-match.ts';
 import { UnknownMachine, architectureOfLabel, cpuVariantOfMachine } from './upstream/platform-node.ts';
+import { onlyOs, sortPlatforms } from './upstream/platform-order.ts';
 import { formatFullPlatform, parsePlatform } from './upstream/platform-specifier.ts';
-import { formatPlatform, normalizeArchitecture, normalizeOs } from '../../src/images/platforms/platform.ts';
-import type { FullPlatform } from '../../src/images/platforms/platform.ts';
+import { formatPlatform, normalizeArchitecture, normalizeOs } from '../../src/names/platform.ts';
+import type { FullPlatform } from '../../src/names/platform.ts';
 import type { Handlers } from './handler.ts';
 import { isObject, list, object, text, texts } from './input.ts';
 
@@ -53,7 +45,7 @@ export const platforms: Handlers = {
     const platform = parsePlatform(text(input, 'platform'));
     const wanted = isObject(expected) ? expected : {};
     const formatter = wanted['formatter'];
-    const matcher = ordered([platform]);
+    const matcher = onlyStrict(platform);
     return {
       ok: true,
       platform,
@@ -105,10 +97,10 @@ function matcherOf(mode: string, node: FullPlatform): PlatformMatcher {
       return onlyStrict(node);
     case 'only_os':
       return onlyOs(node);
+    // Of one platform, these are the same.
     case 'ordered':
-      return ordered([node]);
     case 'any':
-      return any([node]);
+      return onlyStrict(node);
     default:
       throw new TypeError(`unknown mode ${mode}`);
   }

@@ -2,10 +2,10 @@
 import type { Import } from './sources.ts';
 
 /** Rooms without domain knowledge. Each may import the ones before it in this list. Every room may import all of them. */
-const plain = ['names', 'telemetry', 'async', 'files', 'http', 'serving', 'kube'];
+const plain = ['names', 'nodes', 'telemetry', 'async', 'files', 'http', 'serving', 'kube'];
 
 /** Pure rooms: `placement` may import values from them too. */
-const pure = new Set(['names']);
+const pure = new Set(['names', 'nodes']);
 
 /**
  * Rooms that each room may import besides the plain ones and itself. `cmd → webhook, controller, daemon → cluster →
@@ -38,7 +38,9 @@ export function brokenRule(from: string, { target, typeOnly }: Import): string |
   const other = roomOf(target);
   if (room === other) return undefined;
   if (room === 'placement') {
-    return typeOnly || pure.has(other) ? undefined : 'placement imports only types and names from elsewhere';
+    return typeOnly || pure.has(other)
+      ? undefined
+      : 'placement imports only types, names and nodes from elsewhere';
   }
   if (plain.includes(room)) {
     return plain.indexOf(other) >= 0 && plain.indexOf(other) < plain.indexOf(room)

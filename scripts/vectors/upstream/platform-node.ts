@@ -1,5 +1,5 @@
 /** The node's side of platforms: what its label says and what its kernel says. */
-import { normalizeArchitecture } from '../../../src/images/platforms/platform.ts';
+import { normalizeArchitecture } from '../../../src/names/platform.ts';
 
 /** A kernel name from which no variant can be told. */
 export class UnknownMachine extends Error {

@@ -2,12 +2,8 @@
  * Platforms as one text: `os[(version+feature…)]`, `architecture`, or `os[(…)]/architecture[/variant]`. Source:
  * containerd/platforms `platforms.go` Parse, Format, FormatAll, with its message texts.
  */
-import {
-  formatPlatform,
-  normalizeArchitecture,
-  normalizeOs,
-} from '../../../src/images/platforms/platform.ts';
-import type { FullPlatform } from '../../../src/images/platforms/platform.ts';
+import { formatPlatform, normalizeArchitecture, normalizeOs } from '../../../src/names/platform.ts';
+import type { FullPlatform } from '../../../src/names/platform.ts';
 
 /** A text that names no platform. `message` is upstream's. */
 export class InvalidPlatform extends Error {

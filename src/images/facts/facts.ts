@@ -8,7 +8,7 @@ import type {
   ServiceAccountName,
 } from '../../credentials/credential.ts';
 import { registryErrorCodes, type Attempt } from '../../registry/manifest-lookup.ts';
-import type { Platform } from '../platforms/platform.ts';
+import type { Platform } from '../../names/platform.ts';
 import type { Reference } from '../references/reference.ts';
 
 export const factsErrorCodes = ['invalid-reference', ...registryErrorCodes] as const;

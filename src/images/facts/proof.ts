@@ -7,7 +7,7 @@ import { InvalidDocument } from '../../http/json.ts';
 import { RegistryError, type ManifestResult } from '../../registry/manifest-lookup.ts';
 import { digestOf, readManifest, type Descriptor } from '../../registry/manifests/manifest.ts';
 import { contentOf, readConfig, type ContentReader } from '../../registry/manifests/platforms-of-index.ts';
-import { platformsOf } from '../platforms/platform.ts';
+import { platformsOf } from '../../names/platform.ts';
 import type { Reference } from '../references/reference.ts';
 import type { ImageFacts } from './facts.ts';
 import { maxMediaTypeLength, maxPlatforms } from './wire.ts';

@@ -7,7 +7,7 @@ import { factsErrorCodes, type FactsError, type FactsSource, type ImageFacts } f
 import { asObject, type JsonObject } from '../../http/json.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
-import type { Platform } from '../platforms/platform.ts';
+import type { Platform } from '../../names/platform.ts';
 import { maxProofBytes } from '../../registry/manifest-lookup.ts';
 import { isDigest } from '../references/grammar.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { CredentialSourceName } from '../../credentials/credential.ts';
 import type { FactsError, ImageFacts } from '../facts/facts.ts';
-import type { Platform } from '../platforms/platform.ts';
+import type { Platform } from '../../names/platform.ts';
 import { compact, mapEntryBytes, objectBytes, textBytes } from './size.ts';
 
 interface Details {

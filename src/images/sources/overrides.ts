@@ -11,7 +11,7 @@
 import type { Clock } from '../../async/clock.ts';
 import type { ImageFacts } from '../facts/facts.ts';
 import { defaultFreshness, freshUntil } from '../memory/freshness.ts';
-import type { Platform } from '../platforms/platform.ts';
+import type { Platform } from '../../names/platform.ts';
 import { defaultDomain, defaultTag, type Reference } from '../references/reference.ts';
 
 export interface ImageOverride {

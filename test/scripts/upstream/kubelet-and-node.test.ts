@@ -2,7 +2,7 @@
 import t from 'tap';
 import { applyDefaultTag, parseImageName } from '../../../scripts/vectors/upstream/kubelet-reference.ts';
 import { architectureOfLabel, cpuVariantOfMachine } from '../../../scripts/vectors/upstream/platform-node.ts';
-import { windowsVersionMatches } from '../../../scripts/vectors/upstream/platform-windows.ts';
+import { windowsVersionMatches } from '../../../src/nodes/windows-version.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 

@@ -1,6 +1,6 @@
 /** Parsers of what registries and token servers answer, and of image references. */
 import { InvalidReference, parseReference, pullReference } from '../../../src/images/references/reference.ts';
-import { platformsOf } from '../../../src/images/platforms/platform.ts';
+import { platformsOf } from '../../../src/names/platform.ts';
 import { parseChallenges, InvalidChallenge, tokenOptions } from '../../../src/registry/auth/challenge.ts';
 import { readConfig, contentOf } from '../../../src/registry/manifests/platforms-of-index.ts';
 import { InvalidDocument, parseObject } from '../../../src/http/json.ts';

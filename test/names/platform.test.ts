@@ -6,8 +6,8 @@ import {
   normalizeOs,
   normalizePlatform,
   platformsOf,
-} from '../../../src/images/platforms/platform.ts';
-import { isArchitecture } from '../../../src/names/architecture.ts';
+} from '../../src/names/platform.ts';
+import { isArchitecture } from '../../src/names/architecture.ts';
 
 t.test('architectures are normalized as containerd does', async (t) => {
   const cases: [architecture: string, variant: string, expected: string][] = [

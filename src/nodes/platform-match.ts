@@ -2,10 +2,10 @@
  * Which platforms a node takes, and which it likes best, as containerd decides. Source: containerd/platforms `compare.go` and
  * `platforms.go` NewMatcher; the selection from an index is containerd `core/images/image.go`.
  */
-import { normalizePlatform } from '../../../src/images/platforms/platform.ts';
-import type { FullPlatform } from '../../../src/images/platforms/platform.ts';
-import { acceptedPlatforms } from './platform-compatible.ts';
-import { windowsVersionMatches } from './platform-windows.ts';
+import { normalizePlatform } from '../names/platform.ts';
+import type { FullPlatform } from '../names/platform.ts';
+import { acceptedPlatforms } from './accepted-platforms.ts';
+import { windowsVersionMatches } from './windows-version.ts';
 
 export interface PlatformMatcher {
   matches(platform: FullPlatform): boolean;
@@ -23,26 +23,8 @@ export function onlyStrict(node: FullPlatform): PlatformMatcher {
   return ordered([normalizePlatform(node)]);
 }
 
-/** Every architecture of the node's operating system; the node's own first. */
-export function onlyOs(node: FullPlatform): PlatformMatcher {
-  const normalized = normalizePlatform(node);
-  const exact = onlyStrict(normalized);
-  const matches = (platform: FullPlatform): boolean => {
-    const candidate = normalizePlatform(platform);
-    return (
-      candidate.os === normalized.os &&
-      versionMatches(normalized, platform) &&
-      hasFeatures(normalized, candidate)
-    );
-  };
-  return {
-    matches,
-    better: (a, b) => matches(a) && (!matches(b) || exact.better(a, b)),
-  };
-}
-
 /** Any of the given platforms, liked in the given order; among equals, more features of the operating system win. */
-export function ordered(platforms: readonly FullPlatform[]): PlatformMatcher {
+function ordered(platforms: readonly FullPlatform[]): PlatformMatcher {
   const exact = platforms.map(matcherOf);
   const better = (a: FullPlatform, b: FullPlatform): boolean => {
     for (const matches of exact) {
@@ -53,27 +35,6 @@ export function ordered(platforms: readonly FullPlatform[]): PlatformMatcher {
     return featureCount(a) + featureCount(b) > 0 && better(withoutFeatures(a), withoutFeatures(b));
   };
   return { matches: (platform) => exact.some((matches) => matches(platform)), better };
-}
-
-/** Any of the given platforms, all liked the same but for the features of the operating system. */
-export function any(platforms: readonly FullPlatform[]): PlatformMatcher {
-  const exact = platforms.map(matcherOf);
-  const matches = (platform: FullPlatform): boolean => exact.some((one) => one(platform));
-  const better = (a: FullPlatform, b: FullPlatform): boolean => {
-    const [fits, otherFits] = [matches(a), matches(b)];
-    if (fits && otherFits) return featureCount(a) > featureCount(b);
-    if (fits || otherFits) return fits;
-    return featureCount(a) + featureCount(b) > 0 && better(withoutFeatures(a), withoutFeatures(b));
-  };
-  return { matches, better };
-}
-
-/** Sorted by liking, best first; equals keep their order. What does not match is sorted too, not left out. */
-export function sortPlatforms<P extends FullPlatform>(
-  platforms: readonly P[],
-  matcher: PlatformMatcher,
-): P[] {
-  return [...platforms].sort((a, b) => (matcher.better(a, b) ? -1 : matcher.better(b, a) ? 1 : 0));
 }
 
 /**

@@ -3,9 +3,8 @@
  * spellings of the same thing (`aarch64`, `arm64/v8`) compare equal. Registry content is untrusted: `platformsOf` keeps only
  * valid platforms.
  */
-import { isArchitecture } from '../../names/architecture.ts';
-import { isNonEmptyLabelValue } from '../../names/labels.ts';
-import type { WrittenPlatform } from '../../registry/manifest-lookup.ts';
+import { isArchitecture } from './architecture.ts';
+import { isNonEmptyLabelValue } from './labels.ts';
 
 export interface Platform {
   readonly os: string;
@@ -103,7 +102,7 @@ export function formatPlatform(platform: Platform): string {
  * The platforms of an image: normalized, each once, in the written order, without attestations (`unknown/unknown`), entries
  * without an architecture, and names that no system has (not a label value).
  */
-export function platformsOf(written: readonly WrittenPlatform[]): Platform[] {
+export function platformsOf(written: readonly FullPlatform[]): Platform[] {
   const platforms = new Map<string, Platform>();
   for (const entry of written) {
     const { os, architecture, variant } = normalizePlatform(entry);

@@ -1,0 +1,88 @@
+/** How each container runtime selects a platform from an index, and which of these ways a node may have. */
+import type { FullPlatform } from '../names/platform.ts';
+import { defaultPlatform, type Machine } from './machine.ts';
+import type { NodeClass, PullMode } from './node-class.ts';
+import { only, onlyStrict, selectFromIndex } from './platform-match.ts';
+
+export interface Puller {
+  readonly runtime: 'containerd' | 'cri-o' | 'docker';
+  readonly pullMode?: PullMode;
+  /** @returns the index of the platform that the runtime selects, or `undefined` if it finds no match */
+  readonly select: (platforms: readonly FullPlatform[], machine: Machine) => number | undefined;
+}
+
+/** The first version with the transfer service (containerd `internal/cri/server/images/image_pull.go`). */
+const transferSince = [2, 1] as const;
+
+const containerdLocal: Puller = {
+  runtime: 'containerd',
+  pullMode: 'local',
+  // Windows matches exactly and prefers the highest version (containerd/platforms `defaults_windows.go`).
+  select: (platforms, machine) =>
+    machine.os === 'windows'
+      ? highestVersion(platforms, selectFromIndex(platforms, onlyStrict(defaultPlatform(machine))))
+      : selectFromIndex(platforms, only(defaultPlatform(machine)))[0],
+};
+
+const containerdTransfer: Puller = {
+  runtime: 'containerd',
+  pullMode: 'transfer',
+  select: (platforms, machine) => selectFromIndex(platforms, onlyStrict(defaultPlatform(machine)))[0],
+};
+
+/** go.podman.io/image `internal/pkg/platform/platform_matcher.go`: no 386 on amd64, no arm on arm64, only v8 on arm64. */
+const crio: Puller = {
+  runtime: 'cri-o',
+  select: (platforms, machine) => {
+    const own = defaultPlatform(machine);
+    return selectFromIndex(platforms, own.architecture === 'arm' ? only(own) : onlyStrict(own))[0];
+  },
+};
+
+/** moby `daemon/internal/distribution/pull_v2_unix.go`: as containerd's local pull, but with the CPU level of amd64. */
+const docker: Puller = {
+  runtime: 'docker',
+  select: (platforms, machine) => {
+    if (machine.architecture !== 'amd64' || machine.os === 'windows')
+      return containerdLocal.select(platforms, machine);
+    const variant = `v${machine.amd64Level}`;
+    return selectFromIndex(platforms, only({ ...defaultPlatform(machine), variant }))[0];
+  },
+};
+
+/** moby `daemon/containerd`: the image store of containerd, without the CPU level before 29. */
+const dockerWithContainerd: Puller = { runtime: 'docker', select: containerdLocal.select };
+
+/** The ways in which a node may pull, as far as its class is known. */
+export function pullersOf({ os, runtime, pullMode }: NodeClass): readonly Puller[] {
+  switch (runtime?.name) {
+    case 'containerd':
+      return containerds(runtime.version, pullMode);
+    case 'cri-o':
+      return [crio];
+    case 'docker':
+      return [docker, dockerWithContainerd];
+    default: {
+      const all = [...containerds('', pullMode), docker, dockerWithContainerd];
+      return os === 'windows' ? all : [...all, crio];
+    }
+  }
+}
+
+function containerds(version: string, pullMode: PullMode | undefined): readonly Puller[] {
+  if (pullMode === 'local') return [containerdLocal];
+  if (pullMode === 'transfer') return [containerdTransfer];
+  return isBefore(version, transferSince) ? [containerdLocal] : [containerdLocal, containerdTransfer];
+}
+
+function isBefore(version: string, [major, minor]: readonly [number, number]): boolean {
+  const match = /^v?(\d+)\.(\d+)/.exec(version);
+  if (match === null) return false;
+  const [, first = '', second = ''] = match;
+  return Number(first) < major || (Number(first) === major && Number(second) < minor);
+}
+
+function highestVersion(platforms: readonly FullPlatform[], found: readonly number[]): number | undefined {
+  const versionOf = (index: number): string => platforms[index]?.osVersion ?? '';
+  return [...found].sort((a, b) => (versionOf(b) > versionOf(a) ? 1 : -1))[0];
+}

@@ -1,0 +1,151 @@
+/**
+ * Which platform of an image a node's runtime pulls, and whether the node runs it. Unknown fields of the node are tried with every
+ * value that they can have: an image is refused only if every try fails.
+ */
+import { formatPlatform, type FullPlatform } from '../names/platform.ts';
+import { canRun, type Machine } from './machine.ts';
+import type { Amd64Level, NodeClass } from './node-class.ts';
+import { pullersOf, type Puller } from './pullers.ts';
+
+/**
+ * - `runs`: the node pulls the image and runs it, whatever the unknown fields are.
+ * - `refused`: it does not, whatever they are.
+ * - `depends`: on the fields in `dependsOn`.
+ */
+export interface Selection {
+  readonly verdict: 'runs' | 'refused' | 'depends';
+  /** Index of the platform that the runtime pulls, if it is certain. */
+  readonly chosen?: number;
+  /** Unknown fields that decide: `runtime`, `pull mode`, `CPU level`, `CPU variant`, `AArch32`, `Windows version`. */
+  readonly dependsOn?: readonly string[];
+  /** Why the image is refused, or what some nodes of the class lack. */
+  readonly reason?: string;
+}
+
+/** Runtimes select only from an index. A single manifest is pulled as it is. */
+export type ImageForm = 'index' | 'manifest';
+
+/**
+ * @param platforms in the order of the index; of a single manifest, the platform of its config
+ * @param requiredLevel of amd64 that the program needs, beside what its variant says
+ */
+export function selectPlatform(
+  platforms: readonly FullPlatform[],
+  node: NodeClass,
+  requiredLevel: Amd64Level = 1,
+  form: ImageForm = 'index',
+): Selection {
+  if (platforms.length === 0) return { verdict: 'runs' };
+  const fields = fieldsOf(node, platforms);
+  const tries = combinations(fields).map((found) => tryOut(platforms, found, requiredLevel, form));
+  const [first] = tries;
+  const chosen = tries.every((each) => each.chosen === first?.chosen) ? first?.chosen : undefined;
+  const known = chosen === undefined ? {} : { chosen };
+  if (tries.every(({ runs }) => runs)) return { verdict: 'runs', ...known };
+  const reason = tries.find(({ runs }) => !runs)?.reason ?? '';
+  if (!tries.some(({ runs }) => runs)) return { verdict: 'refused', ...known, reason };
+  return { verdict: 'depends', ...known, dependsOn: deciding(fields, tries), reason };
+}
+
+interface Try {
+  readonly chosen?: number;
+  readonly runs: boolean;
+  readonly reason?: string;
+}
+
+type Found = Machine & { readonly puller: Puller };
+
+/** A field of the class with its possible values. */
+interface Field {
+  readonly name: string;
+  readonly values: readonly Partial<Found>[];
+}
+
+const levels: readonly Amd64Level[] = [1, 2, 3, 4];
+/** containerd supports these on 32-bit CPUs, and one in AArch32. */
+const armVariants = ['v5', 'v6', 'v7', 'v8'];
+
+function fieldsOf(node: NodeClass, platforms: readonly FullPlatform[]): readonly Field[] {
+  const { os, architecture } = node;
+  const isAmd64 = architecture === 'amd64';
+  const isArm64 = architecture === 'arm64';
+  const pullers = pullersOf(node);
+  const oneRuntime = pullers.every(({ runtime }) => runtime === pullers[0]?.runtime);
+  const variants = node.armVariant === undefined ? usualVariants(architecture) : [node.armVariant];
+  const levelsOf = isAmd64 && node.amd64Level === undefined ? levels : [node.amd64Level ?? 1];
+  const versions = [...new Set(platforms.map(({ osVersion = '' }) => osVersion).filter(Boolean))];
+  const osVersions =
+    os === 'windows' && node.osVersion === undefined ? [noVersion, ...versions] : [node.osVersion ?? ''];
+  return [
+    {
+      name: oneRuntime && pullers[0]?.runtime === 'containerd' ? 'pull mode' : 'runtime',
+      values: pullers.map((puller) => ({ puller })),
+    },
+    { name: 'CPU variant', values: variants.map((armVariant) => ({ armVariant })) },
+    {
+      name: 'CPU variant',
+      values: isArm64 ? [{ newerCpu: false }, { newerCpu: true }] : [{ newerCpu: false }],
+    },
+    { name: 'CPU level', values: levelsOf.map((amd64Level) => ({ amd64Level })) },
+    {
+      name: 'AArch32',
+      values:
+        isArm64 && node.aarch32 === undefined
+          ? [{ aarch32: false }, { aarch32: true }]
+          : [{ aarch32: node.aarch32 ?? false }],
+    },
+    { name: 'Windows version', values: osVersions.map((osVersion) => ({ os, architecture, osVersion })) },
+  ];
+}
+
+/** A version that no image has. */
+const noVersion = '0.0.1';
+
+/** Every Linux kernel reports `CPU architecture: 8` on arm64, so containerd's variant is v8 there. */
+function usualVariants(architecture: string): readonly string[] {
+  if (architecture === 'arm64') return ['v8'];
+  return architecture === 'arm' ? armVariants : [''];
+}
+
+function combinations(fields: readonly Field[]): Found[] {
+  const start: Partial<Found>[] = [{}];
+  return fields.reduce(
+    (found, { values }) => found.flatMap((each) => values.map((value) => ({ ...each, ...value }))),
+    start,
+  ) as Found[];
+}
+
+function tryOut(
+  platforms: readonly FullPlatform[],
+  { puller, ...machine }: Found,
+  requiredLevel: Amd64Level,
+  form: ImageForm,
+): Try {
+  const chosen = form === 'manifest' ? 0 : puller.select(platforms, machine);
+  const platform = chosen === undefined ? undefined : platforms[chosen];
+  if (chosen === undefined || platform === undefined) {
+    const how = puller.pullMode === undefined ? '' : ` (${puller.pullMode} pull)`;
+    return { runs: false, reason: `${puller.runtime}${how} finds no platform of the node in the index` };
+  }
+  const runs = canRun(platform, machine, requiredLevel);
+  return {
+    chosen,
+    runs,
+    ...(!runs && { reason: `the node's CPU does not run ${formatPlatform(platform)}` }),
+  };
+}
+
+/** The fields that change the outcome while all others stay the same. */
+function deciding(fields: readonly Field[], tries: readonly Try[]): readonly string[] {
+  const names = new Set<string>();
+  let stride = tries.length;
+  for (const { name, values } of fields) {
+    const outer = stride;
+    stride /= values.length;
+    for (let index = 0; index < tries.length; index += 1) {
+      const base = Math.floor(index / outer) * outer + (index % stride);
+      if (tries[index]?.runs !== tries[base]?.runs) names.add(name);
+    }
+  }
+  return [...names];
+}

@@ -1,0 +1,110 @@
+import t from 'tap';
+import { parsePlatform } from '../../scripts/vectors/upstream/platform-specifier.ts';
+import type { NodeClass } from '../../src/nodes/node-class.ts';
+import { selectPlatform, type ImageForm } from '../../src/nodes/selection.ts';
+
+const linux = (architecture: string, more: Partial<NodeClass> = {}): NodeClass => ({
+  os: 'linux',
+  architecture,
+  ...more,
+});
+const amd64 = linux('amd64');
+const local = { runtime: { name: 'containerd', version: '1.7.24' } };
+const either = { runtime: { name: 'containerd', version: '2.1.0' } };
+const transfer = { ...either, pullMode: 'transfer' as const };
+const crio = { runtime: { name: 'cri-o', version: '1.34.0' } };
+const docker = { runtime: { name: 'docker', version: '28.0.1' } };
+
+/** `runs 0`, `refused`, `depends 1 on CPU level` */
+function outcome(written: string, node: NodeClass, level?: 1 | 2 | 3 | 4, form?: ImageForm): string {
+  const platforms = written
+    .split(' ')
+    .filter(Boolean)
+    .map((one) => parsePlatform(`linux/${one}`));
+  const { verdict, chosen, dependsOn, reason } = selectPlatform(platforms, node, level, form);
+  t.equal(reason !== undefined, verdict !== 'runs', `${written}: ${reason}`);
+  const fields = dependsOn === undefined ? '' : ` on ${dependsOn.join(', ')}`;
+  return `${verdict}${chosen === undefined ? '' : ` ${chosen}`}${fields}`;
+}
+
+t.test('what a runtime pulls from an index', async (t) => {
+  const cases: [index: string, node: NodeClass, expected: string][] = [
+    ['', amd64, 'runs'],
+    ['arm64 amd64', amd64, 'runs 1'],
+    ['arm64', amd64, 'refused'],
+    ['386', linux('amd64', local), 'runs 0'],
+    ['386', linux('amd64', transfer), 'refused'],
+    ['386', linux('amd64', either), 'depends on pull mode'],
+    ['386', linux('amd64', crio), 'refused'],
+    ['386', linux('amd64', docker), 'runs 0'],
+    ['386', amd64, 'depends on runtime'],
+    ['386 amd64', amd64, 'runs 1'],
+    ['amd64/v3', linux('amd64', local), 'refused'],
+    ['amd64/v3 arm64', linux('amd64', { ...transfer, amd64Level: 4 }), 'refused'],
+    ['amd64/v3', linux('amd64', { ...docker, amd64Level: 2 }), 'refused'],
+    ['amd64/v3', linux('amd64', { ...docker, amd64Level: 3 }), 'depends on runtime'],
+    ['amd64/v3', amd64, 'depends on runtime, CPU level'],
+    ['amd64/v3 amd64', linux('amd64', local), 'runs 1'],
+    ['amd64/v3 amd64', linux('amd64', docker), 'runs'],
+    ['amd64/v3 386', linux('amd64', local), 'runs 1'],
+    ['arm/v7', linux('arm64', { ...local, aarch32: true }), 'runs 0'],
+    ['arm/v7', linux('arm64', { ...local, aarch32: false }), 'refused 0'],
+    ['arm/v7', linux('arm64', local), 'depends 0 on AArch32'],
+    ['arm/v7', linux('arm64', transfer), 'refused'],
+    ['arm/v7', linux('arm64'), 'depends on runtime, AArch32'],
+    ['arm/v7 arm64/v8', linux('arm64'), 'runs 1'],
+    ['arm64/v9', linux('arm64', local), 'refused'],
+    ['arm64/v9', linux('arm64', { ...local, armVariant: 'v9' }), 'runs 0'],
+    ['arm64/v8 arm64/v9', linux('arm64', local), 'runs 0'],
+    ['arm/v6', linux('arm', { armVariant: 'v7' }), 'depends on runtime'],
+    ['arm/v6', linux('arm', { ...local, armVariant: 'v7' }), 'runs 0'],
+    ['arm/v7', linux('arm', { ...local, armVariant: 'v6' }), 'refused'],
+    ['arm/v7', linux('arm', local), 'depends on CPU variant'],
+    ['arm64', linux('arm', local), 'refused'],
+    ['s390x amd64', linux('s390x'), 'runs 0'],
+  ];
+  for (const [index, node, expected] of cases)
+    t.equal(outcome(index, node), expected, `${index} on ${JSON.stringify(node)}`);
+});
+
+t.test('CPU levels', async (t) => {
+  const cases: [index: string, node: NodeClass, level: 1 | 2 | 3 | 4, expected: string][] = [
+    ['amd64', amd64, 1, 'runs 0'],
+    ['amd64', amd64, 3, 'depends 0 on CPU level'],
+    ['amd64', linux('amd64', { amd64Level: 2 }), 3, 'refused 0'],
+    ['amd64', linux('amd64', { amd64Level: 3 }), 3, 'runs 0'],
+    ['arm64', linux('arm64'), 4, 'runs 0'],
+  ];
+  for (const [index, node, level, expected] of cases)
+    t.equal(outcome(index, node, level), expected, `${index} needs ${level} on ${JSON.stringify(node)}`);
+});
+
+t.test('a single manifest is pulled as it is, and runs if the CPU can', async (t) => {
+  const cases: [manifest: string, node: NodeClass, expected: string][] = [
+    ['amd64', amd64, 'runs 0'],
+    ['arm64', amd64, 'refused 0'],
+    ['386', linux('amd64', local), 'runs 0'],
+    ['amd64/v3', linux('amd64', local), 'depends 0 on CPU level'],
+    ['amd64/v3', linux('amd64', { ...local, amd64Level: 3 }), 'runs 0'],
+    ['arm64/v9', linux('arm64', local), 'depends 0 on CPU variant'],
+    ['arm/v7', linux('arm64', local), 'depends 0 on AArch32'],
+  ];
+  for (const [manifest, node, expected] of cases)
+    t.equal(outcome(manifest, node, 1, 'manifest'), expected, `${manifest} on ${JSON.stringify(node)}`);
+});
+
+t.test('Windows versions', async (t) => {
+  const windows = (osVersion?: string): NodeClass => ({
+    os: 'windows',
+    architecture: 'amd64',
+    ...(osVersion !== undefined && { osVersion }),
+  });
+  const index = ['10.0.17763.1', '10.0.20348.1', '10.0.20348.2'].map((version) =>
+    parsePlatform(`windows(${version})/amd64`),
+  );
+  t.match(selectPlatform(index, { ...windows('10.0.20348'), ...local }), { verdict: 'runs', chosen: 2 });
+  t.match(selectPlatform(index, { ...windows('10.0.20348'), ...transfer }), { verdict: 'runs', chosen: 1 });
+  t.match(selectPlatform(index, windows('10.0.17763')), { verdict: 'runs', chosen: 0 });
+  t.match(selectPlatform(index, windows('10.0.14393')), { verdict: 'refused' });
+  t.match(selectPlatform(index, windows()), { verdict: 'depends', dependsOn: ['Windows version'] });
+});
