@@ -55,18 +55,12 @@ const dockerWithContainerd: Puller = { runtime: 'docker', select: containerdLoca
 
 /** The ways in which a node may pull, as far as its class is known. */
 export function pullersOf({ os, runtime, pullMode }: NodeClass): readonly Puller[] {
-  switch (runtime?.name) {
-    case 'containerd':
-      return containerds(runtime.version, pullMode);
-    case 'cri-o':
-      return [crio];
-    case 'docker':
-      return [docker, dockerWithContainerd];
-    default: {
-      const all = [...containerds('', pullMode), docker, dockerWithContainerd];
-      return os === 'windows' ? all : [...all, crio];
-    }
-  }
+  const dockers = [docker, dockerWithContainerd];
+  const name = runtime?.name;
+  if (name === 'containerd') return containerds(runtime?.version ?? '', pullMode);
+  if (name === 'docker') return dockers;
+  if (name === 'cri-o') return [crio];
+  return [...containerds('', pullMode), ...dockers, ...(os === 'windows' ? [] : [crio])];
 }
 
 function containerds(version: string, pullMode: PullMode | undefined): readonly Puller[] {
