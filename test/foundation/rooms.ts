@@ -1,8 +1,8 @@
 /** The rooms of the program and which may import which. */
 import type { Import } from './sources.ts';
 
-/** Rooms without domain knowledge. Each may import the ones before it in this list. Every room may import all of them. */
-const plain = ['names', 'nodes', 'telemetry', 'async', 'files', 'http', 'serving', 'kube'];
+/** Rooms that every room may import. Each may import the ones before it in this list. */
+const plain = ['names', 'telemetry', 'async', 'files', 'http', 'serving', 'kube', 'nodes'];
 
 /** Pure rooms: `placement` may import values from them too. */
 const pure = new Set(['names', 'nodes']);
