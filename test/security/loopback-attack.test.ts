@@ -1,7 +1,7 @@
 /** Attack: an image at a port of the node, to learn from the error text or the time whether something listens there. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { openMemory } from '../../cmd/wiring/image-facts.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
 import { systemClock } from '../../src/async/clock.ts';
@@ -34,10 +34,10 @@ const spellings = [
   'app.localhost',
 ];
 
-t.test('in a cluster, no spelling of loopback tells an open port from a closed one', async (t) => {
-  const listener = createServer();
+/** A port of the loopback address that closes each connection, and counts them. */
+async function startCountingListener(t: Test): Promise<{ port: number; connections: () => number }> {
   let connections = 0;
-  listener.on('connection', (socket) => {
+  const listener = createServer((socket) => {
     connections += 1;
     socket.destroy();
   });
@@ -45,7 +45,13 @@ t.test('in a cluster, no spelling of loopback tells an open port from a closed o
   await once(listener, 'listening');
   t.teardown(() => listener.close());
   const address = listener.address();
-  const open = typeof address === 'object' ? address?.port : undefined;
+  if (address === null || typeof address === 'string') throw new Error('the listener has no port');
+  return { port: address.port, connections: () => connections };
+}
+
+t.test('in a cluster, no spelling of loopback tells an open port from a closed one', async (t) => {
+  const listener = await startCountingListener(t);
+  const open = listener.port;
 
   const configuration = (): Configuration => ({ ...defaultConfiguration(), allowLoopbackRegistries: false });
   const metrics = createMetrics();
@@ -99,21 +105,12 @@ t.test('in a cluster, no spelling of loopback tells an open port from a closed o
     );
   }
   t.same(secretsRead, []);
-  t.equal(connections, 0);
+  t.equal(listener.connections(), 0);
 });
 
 t.test('denied registries get no request', async (t) => {
-  const listener = createServer();
-  let connections = 0;
-  listener.on('connection', (socket) => {
-    connections += 1;
-    socket.destroy();
-  });
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  t.teardown(() => listener.close());
-  const address = listener.address();
-  const host = `127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  const listener = await startCountingListener(t);
+  const host = `127.0.0.1:${listener.port}`;
   for (const [flag, reason] of [
     [`--denied-registries=${host}`, 'is in deniedRegistries'],
     ['--allowed-registries=docker.io/library/*', 'is not in allowedRegistries'],
@@ -123,7 +120,7 @@ t.test('denied registries get no request', async (t) => {
     t.equal(code, 1);
     t.match(out, reason);
   }
-  t.equal(connections, 0);
+  t.equal(listener.connections(), 0);
   await run(['inspect', `${host}/team/app:v1`]);
-  t.ok(connections > 0, 'without the rules it is asked');
+  t.ok(listener.connections() > 0, 'without the rules it is asked');
 });
