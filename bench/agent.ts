@@ -29,7 +29,7 @@ const programs = {
 const starts = 5;
 const readyLimitMs = 20_000;
 const readyPauseMs = 10;
-/** After this an agent that nobody asks has settled. */
+/** After this time an agent without requests is idle. */
 const idleMs = 3000;
 const budgets = { residentMiB: 80, startSeconds: 1 };
 

@@ -28,7 +28,9 @@ const registries = [
   'registry.corp.example:5000/department/group',
 ];
 
-const nobody: ImageFactsSource = { lookup: () => Promise.reject(new Error('the benchmark asks nobody')) };
+const noSource: ImageFactsSource = {
+  lookup: () => Promise.reject(new Error('the benchmark sends no request')),
+};
 
 /** Text as it comes from a parser: every fact has strings of its own, as if read from an answer. */
 function factsOf(index: number): ImageFacts {
@@ -74,7 +76,7 @@ function nanosecondsEach(times: number, action: (index: number) => void): number
 /** Takes a few seconds. */
 export async function benchFactsMemory(): Promise<Section> {
   const memory = new FactsMemory({
-    source: nobody,
+    source: noSource,
     log: createLog({ level: 'silent' }),
     maxBytes: 1024 * mebibyte,
   });

@@ -165,7 +165,7 @@ echo :0
 `;
 }
 
-/** The words in place of a subcommand, and cases of a shell that set `words` for each subcommand. */
+/** The words that can stand for a subcommand, and the cases of a shell that set `words` for each subcommand. */
 function plainWords(vocabulary: Vocabulary): { readonly names: string; readonly cases: string } {
   const cases = vocabulary.map(({ word, flags, words }) => {
     const all = [...words, ...flags.map((flag) => flag.word)].join(' ');

@@ -14,7 +14,7 @@ export async function cpuMs(pid: number): Promise<number> {
   return (((user ?? 0) + (system ?? 0)) * 1000) / ticksPerSecond;
 }
 
-/** Flags by which an API server notes each request of archwright, and nobody else's, so that noting costs nothing elsewhere. */
+/** Flags that make an API server record each request of archwright and no other, because each record costs time. */
 export async function auditFlags(directory: string): Promise<readonly string[]> {
   const policy = join(directory, 'audit.yaml');
   await writeFile(

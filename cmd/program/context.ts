@@ -58,7 +58,7 @@ export async function openCliContext({ sources, io }: Invocation): Promise<CliCo
 }
 
 /**
- * Does the work until the program is told to stop. Unfinished work then ends with the process.
+ * Runs until the program gets a signal to stop. Unfinished work then ends with the process.
  * @returns the exit code
  */
 export async function untilStopped(stop: AbortSignal, work: () => Promise<number>): Promise<number> {

@@ -12,7 +12,7 @@
  *           binary.ts     path of the program, and whether it may run
  *           environment.ts  variables
  *
- * Plugins run with the agent's rights. So only the node's own configuration chooses programs, and only programs that nobody but root can
+ * Plugins run with the agent's rights. So only the node's own configuration chooses programs, and only programs that only root can
  * write may run. Plugins do not get the agent's environment.
  *
  * A plugin with `tokenAttributes` runs for the pod's service account. Its credentials are marked, because only pods of that account

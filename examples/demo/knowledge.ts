@@ -67,7 +67,7 @@ export async function askAgents(options: {
     for (const { image } of imagesOf(pod.spec)) {
       const reference = parseReference(image);
       const pullCredentials = await source.lookup(reference.repository);
-      // Also for `Always`: that asks the registry, and this is only about what is known.
+      // Also for `Always`, which would send a request to the registry. The demo prints facts in memory.
       const question = { image, reference, pullPolicy: 'IfNotPresent', pullCredentials } as const;
       facts.set(image, await fleet.lookup(question, { signal: AbortSignal.timeout(questionTimeoutMs) }));
     }

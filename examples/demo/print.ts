@@ -54,8 +54,8 @@ export function printServers({ agents, webhook }: Servers, registries: Registrie
 }
 
 function registryNote(serves: string): string {
-  if (serves === 'docker.io') return 'mirror of docker.io, wants a Basic login';
-  return serves === 'private.example' ? `${serves}, wants Bearer tokens` : `${serves}, open to everybody`;
+  if (serves === 'docker.io') return 'mirror of docker.io, requires Basic authentication';
+  return serves === 'private.example' ? `${serves}, requires Bearer tokens` : `${serves}, public`;
 }
 
 /** One example: its pod, its image facts, and the decision. */

@@ -68,7 +68,7 @@ export function startProcess(options: StartOptions): RunningProcess {
     },
     (error: unknown) => failed.reject(failure(String(error))),
   );
-  // Whoever waits for it hears of it; nobody has to.
+  // A caller may wait for it, and need not.
   failed.promise.catch(() => undefined);
 
   createInterface({ input: child.stderr }).on('line', (text) => {

@@ -61,7 +61,7 @@ export async function startServers(options: ServersOptions): Promise<Servers> {
   const webhook = await startWebhook(options, webhookCa, agents, agentTlsDir);
   const webhookCaFile = await workspace.write('webhook-ca.crt', webhookCa.cert);
   const failed = Promise.race([webhook, ...agents.values()].map(({ process }) => process.failed));
-  // Whoever waits for it hears of it; nobody has to.
+  // A caller may wait for it, and need not.
   failed.catch(() => undefined);
   return { agents, webhook, failed, agentTlsDir, webhookCaFile, webhookCa: webhookCa.cert };
 }
@@ -153,7 +153,7 @@ function start(
   more: Readonly<Record<string, string>>,
   args: readonly string[],
 ): RunningProcess {
-  // Nothing of the environment of whoever runs the demo: its proxies and settings would change what is shown.
+  // Not the user's environment: its proxies and settings would change what the demo shows.
   const { PATH = '', NODE_COMPILE_CACHE: cache } = process.env;
   const env = {
     PATH,

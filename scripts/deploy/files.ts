@@ -16,7 +16,7 @@ function header(text: string): string {
   return `# Made by \`npm run deploy\` from charts/archwright; edit that instead.\n${text}`;
 }
 
-/** What only Helm makes of it goes: nobody would keep it true. */
+/** Removes what only Helm maintains. */
 function plain(rendered: string): string {
   return rendered
     .replaceAll(/^ *(?:app\.kubernetes\.io\/managed-by: Helm|helm\.sh\/chart: .*)\n/gm, '')

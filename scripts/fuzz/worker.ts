@@ -1,6 +1,6 @@
 /**
- * Feeds targets with batches of inputs, in a process of its own: one that hangs or uses all memory can be killed and reported.
- * Jobs come as messages. Each batch ends with a message; the last one of a job says so.
+ * Feeds targets with batches of inputs, in a process of its own. A target that hangs or uses all memory is killed and reported.
+ * Jobs arrive as messages. Each batch ends with a message, which marks the last batch of a job.
  */
 import { check } from 'fast-check';
 import { FuzzFinding, property, type FuzzTarget } from '../../test/support/fuzz/target.ts';

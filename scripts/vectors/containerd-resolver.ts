@@ -1,4 +1,4 @@
-/** The kind `resolver_with_hosts_dir`: real servers, each with a token server of its own, of which some are down. */
+/** The kind `resolver_with_hosts_dir`: real servers, each with its own token server. Some token servers are down. */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { join } from 'node:path';
 import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
@@ -81,7 +81,7 @@ function ownHeaders(name: Name, { registry, tokens }: Host): boolean {
   );
 }
 
-/** A registry that wants a token and then has an image. */
+/** A registry that requires a token and has an image. */
 async function startHost(): Promise<Host> {
   const registry: IncomingHttpHeaders[] = [];
   const tokens: IncomingHttpHeaders[] = [];

@@ -119,7 +119,7 @@ export const credentials: Handlers = {
   },
 };
 
-/** Where upstream's error has a text of Go's own parsers that nobody reads: only that there is an error counts. */
+/** Some upstream errors quote Go's own parsers. Then only the presence of an error is compared. */
 function refusal({ expected }: Vector): unknown {
   return isObject(expected) && 'error' in expected ? expected['error'] : 'refused';
 }

@@ -2,9 +2,9 @@
  * What a handler of a vector kind is.
  *
  * It gets the case's `input` and gives the actual value in the shape of `expected`; members that are undefined do not count.
- * Where the product refuses an input, let its error through: a thrown error stands for `{ok: false, error: <message>}`, of which
- * only the members that `expected` names are compared. A handler is thus one call of the product plus renaming. The
- * language's own errors (TypeError and its like) are never an answer, they are our faults.
+ * If the product refuses an input, do not catch its error: a thrown error stands for `{ok: false, error: <message>}`. Only the
+ * members that `expected` names are compared. So a handler is one call of the product plus renaming. The language's own errors
+ * (TypeError and others) are defects, never an answer.
  */
 export interface Vector {
   readonly id: string;

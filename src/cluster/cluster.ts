@@ -16,7 +16,7 @@ export interface Cluster {
   /** Labels of a namespace; empty if it is unknown. */
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
   nodeArchitecture(node: string): string | undefined;
-  /** Hostnames of the nodes that the agent of a node speaks for. */
+  /** Hostnames of the nodes that the agent of a node answers for. */
   readonly nodeHostnames: NodeHostnames;
   /** A Secret by name, or `undefined` if it does not exist or cannot be read. */
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;

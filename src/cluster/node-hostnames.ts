@@ -1,5 +1,5 @@
 /**
- * The nodes that an agent speaks for, by `kubernetes.io/hostname`: its own, and with agents on chosen nodes (`agentNodes`) the nodes of its
+ * The nodes that an agent answers for, by `kubernetes.io/hostname`: its own, and with agents on chosen nodes (`agentNodes`) the nodes of its
  * pool that have no agent.
  */
 import { keys } from '../names/keys.ts';

@@ -1,6 +1,6 @@
 /**
- * Seals of decision records (`arch.example/decision`). Everybody can write an annotation, and a record says what archwright may take out of a
- * pod again. So a record has an HMAC over itself and its object; a record that archwright did not write for this object removes nothing.
+ * Seals of decision records (`arch.example/decision`). Anyone can write an annotation, and a record lists what archwright may remove from
+ * the pod. So a record has an HMAC over itself and its object. A record that archwright did not write for this object removes nothing.
  *
  * A record can still be used again for an object of the same namespace, name and owner.
  */
@@ -15,7 +15,7 @@ import type { RecordSeal } from '../placement/decision.ts';
 import type { Log } from '../telemetry/log.ts';
 import { reveal, secret, type Secret } from '../telemetry/secret.ts';
 
-/** 128 bits, which nobody finds by trying. */
+/** 128 bits cannot be guessed. */
 const macBytes = 16;
 
 /** Makes the seals of all objects with one key. */

@@ -21,7 +21,7 @@ const maxAttempts = 5;
 
 /**
  * Reads the wanted files of a directory.
- * @returns contents by name, in bytewise order; an error in place of a file that cannot be read
+ * @returns contents by name, in bytewise order; for a file that cannot be read, the error
  * @throws FileError if the directory itself cannot be read
  */
 export async function readDirectory(

@@ -8,7 +8,7 @@ export class BodyBudget {
   readonly #maxLargeBytes: number;
   #used = 0;
 
-  /** @param maxBytes of which large bodies take at most three quarters */
+  /** @param maxBytes large bodies take at most three quarters of it */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
     this.#maxLargeBytes = (maxBytes / 4) * 3;

@@ -1,6 +1,6 @@
 /**
- * Where the webhook takes reviews. A managed control plane cannot present a client certificate, so the API server is recognized by a path
- * that nobody can guess: `/mutate/TOKEN` or `/validate/TOKEN`. The controller writes the tokens into a Secret, and the path into the
+ * Where the webhook takes reviews. A managed control plane cannot present a client certificate, so the webhook recognizes the API server by a
+ * path that cannot be guessed: `/mutate/TOKEN` or `/validate/TOKEN`. The controller writes the tokens into a Secret, and the path into the
  * webhook configuration. During a rotation the previous token is accepted too. Without such a Secret (a run by hand), the paths are
  * `/mutate` and `/validate`.
  *

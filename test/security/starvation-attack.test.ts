@@ -12,7 +12,7 @@ const imagesPerPod = 256;
 /** The pods of another tenant are placed while the tarpit holds what the attacker's pods wait for. */
 async function othersArePlaced(t: Test, pods: readonly (readonly string[])[]): Promise<void> {
   const attack = pods.map((images) => world.create('attacker', images));
-  while (world.tarpit.held() < 32) await new Promise((resolve) => setTimeout(resolve, 10));
+  await world.tarpit.untilHeld(16);
   const decided = await Promise.all(
     Array.from({ length: 40 }, () => world.create('shop', [world.goodImage(), world.goodImage()])),
   );

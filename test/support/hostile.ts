@@ -167,6 +167,10 @@ async function startTarpit(ca: TestCa) {
   return {
     /** Connections that hang now. */
     held: () => sockets.size,
+    /** Resolves when so many connections hang. */
+    untilHeld: async (count: number): Promise<void> => {
+      while (sockets.size < count) await once(server, 'connection');
+    },
     /** New images, each of another repository. @param hosts registries that they are spread over */
     images: (count: number, hosts: number): string[] =>
       Array.from({ length: count }, (_, index) => {

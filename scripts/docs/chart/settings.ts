@@ -30,7 +30,7 @@ export const setByChart: ReadonlySet<string> = new Set([
   'webhooksFile',
 ]);
 
-/** What the chart has as a default in place of the program's, in words. */
+/** Defaults of the chart that differ from the program's, in words. */
 const chartDefaults: Readonly<Record<string, string>> = {
   agentTlsSecret: '`<fullname>-agent-tls`',
   allowLoopbackRegistries: '`false`',

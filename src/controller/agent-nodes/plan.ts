@@ -55,7 +55,7 @@ function planPool(pool: readonly CachedNode[], wanted: number, now: number) {
  */
 function rankOf(node: CachedNode, now: number): number | undefined {
   if (isLabeled(node)) return isHealthy(node, now) ? 0 : 2;
-  // Any other value is from a person who wants no agent there.
+  // A person set any other value, to keep agents away.
   return node.agentLabel === undefined && node.ready && isHealthy(node, now) ? 1 : undefined;
 }
 

@@ -113,7 +113,7 @@ async function restartOne(run: CleanRun, group: Group): Promise<boolean> {
 }
 
 /**
- * Whether all pods of a workload are ready again. The workload says how many ready pods it has and wants. If its kind is unknown or it may
+ * Whether all pods of a workload are ready again. The workload has the number of desired and ready pods. If its kind is unknown or it may
  * not be read, as many pods must be ready as when the run began.
  */
 async function isComplete(run: CleanRun, group: Group): Promise<boolean> {

@@ -182,7 +182,7 @@ class ExecFormatMonitor {
         : `New pods of this namespace avoid ${architecture} if the image has another architecture.`;
     const message =
       `Container ${container}: a binary of ${image.slice(0, 256)} is not for ${architecture}, the architecture of node ${pod.node}, ` +
-      `although its manifest says so. ${effect}`;
+      `although its manifest names that architecture. ${effect}`;
     const about = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
     for (const each of owner ? [about, referenceOf(namespace, owner)] : [about])
       events.record(each, { type: 'Warning', reason: 'ExecFormatError', message });

@@ -62,7 +62,7 @@ export function skippedOf(input: WaitingInput): PlacementDecision | undefined {
   return skipReasonOf(input) === undefined ? undefined : decideWaiting(input, noFacts, false);
 }
 
-/** Adds to the input which nodes can pull the images, if the policy wants that. A node without an answer is not left out. */
+/** Adds to the input which nodes can pull the images, if the policy requires that. A node without an answer is not excluded. */
 export function createPullability({ fleet, log, pullSecrets, caches }: Leading) {
   const nodeHostnames = createNodeHostnames(caches.nodes);
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });

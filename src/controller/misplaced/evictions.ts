@@ -148,7 +148,7 @@ export async function evict(
 export interface DisruptionInput {
   /** All pods of this owner that have a node. */
   readonly pods: readonly RunningPod[];
-  /** How many the owner wants; `undefined`: not known. */
+  /** Desired pods of the owner; `undefined`: not known. */
   readonly wanted: number | undefined;
   /** Uids of pods that this leader evicted in the last minutes. */
   readonly evicted: ReadonlySet<string>;

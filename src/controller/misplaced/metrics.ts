@@ -26,7 +26,7 @@ const misplacedPodsHandled: MetricSpec = {
   help:
     'What was done about misplaced pods: evicted; told, if misplacedPods is event; held, if the eviction was refused, for example by ' +
     'a PodDisruptionBudget; again, if the successor of an evicted pod is misplaced too; no-node and no-architecture, if ' +
-    'eviction would not help; last-try, if a Job would fail by it; unconfirmed, if only one agent says so; unplaced, if a DaemonSet has to be ' +
+    'eviction would not help; last-try, if a Job would fail by it; unconfirmed, if only one agent reports it; unplaced, if a DaemonSet has to be ' +
     'applied again; failed.',
   labels: { outcome: outcomes },
 };

@@ -5,7 +5,7 @@
  * 1. `suspects.ts`: pods that had time to become ready but are not, and have an owner that would replace them.
  * 2. `misplaced-pod.ts`: which of their images certainly cannot run on the node.
  * 3. `verdict.ts`, one pod after the other: whether its successor would be placed elsewhere (`replacement.ts`), its Job would fail by
- *    the eviction (`job.ts`), pods of the workload were evicted for the same cause (`causes.ts`), too many are disrupted, or only one agent says so
+ *    the eviction (`job.ts`), pods of the workload were evicted for the same cause (`causes.ts`), too many are disrupted, or only one agent reports it
  *    (`confirm.ts`).
  * 4. `evictions.ts`: the eviction. `events.ts`: the events, the only effect under `misplacedPods = "event"` and for DaemonSets.
  */

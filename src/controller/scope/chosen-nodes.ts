@@ -32,7 +32,7 @@ export function letsIn(node: Pick<CachedNode, 'taints'>, tolerations: readonly T
 }
 
 /**
- * Label selectors, one of which a node has to match. A term with an expression that Kubernetes cannot evaluate matches no
+ * Label selectors. A node has to match one of them. A term with an expression that Kubernetes cannot evaluate matches no
  * node, so it has none (component-helpers nodeaffinity: `nodeSelectorRequirementsAsSelector`).
  * @param groups further expressions; a node has to match those of one group
  */

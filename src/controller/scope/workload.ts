@@ -9,7 +9,7 @@ import type { Job } from '../misplaced/job.ts';
 export interface Workload {
   /** The top owner that could be found. */
   readonly top: ObjectReference & { readonly uid: string };
-  /** How many pods the pod's owner wants; `undefined`: its kind does not say. */
+  /** Desired pods of the pod's owner; `undefined`: not a field of its kind. */
   readonly wanted: number | undefined;
   readonly job?: Job;
 }

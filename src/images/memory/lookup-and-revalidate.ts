@@ -193,7 +193,7 @@ export class Lookups {
     const { source, log } = this.#options;
     try {
       const facts = await unlessAborted(source.lookup(request, options), options.signal);
-      // People who create pods are told less.
+      // Warnings and events contain less.
       if (facts.error) log.info({ image: request.image, ...facts.error }, 'an image could not be inspected');
       return facts;
     } catch (error) {

@@ -2,7 +2,7 @@
  * The protocol behind a reflector: a list in pages, then a watch from the list's version on. Failures are retried with a
  * back-off. A version that is gone (410) leads to a new list. A watch that is silent, without even a bookmark, is given up.
  * After several failures in a row a new list replaces the version: a server that was restored from a backup does not have
- * that version and says so in several ways.
+ * that version, and reports this in several ways.
  *
  * Rules: Kubernetes API concepts, "Efficient detection of changes"; client-go tools/cache/reflector.go.
  */

@@ -25,12 +25,12 @@ export function describeUnknown(images: readonly ImageVerdict[]): string {
 }
 
 /**
- * What people who create pods are told. The message of a failed lookup is for the log and `explain`: it can tell an open port from a closed
- * one, and name files of a node, proxies and agents.
+ * The texts for people who create pods. The message of a failed lookup is only for the log and `explain`, because it can reveal open ports,
+ * files of a node, proxies and agents.
  */
 const publicTexts: ReadonlyMap<string, string> = new Map([
   ['not-found', 'the registry has no such image; check the name and the tag'],
-  ['unauthorized', 'the registry wants a valid credential; check the pull secrets'],
+  ['unauthorized', 'the registry requires a valid credential; check the pull secrets'],
   ['forbidden', 'access is not allowed; ask for access to the image or to the registry'],
   ['rate-limited', 'too many requests; archwright tries again'],
   ['unavailable', 'the registry cannot be reached or used now; archwright tries again'],

@@ -65,7 +65,7 @@ export const containerdSettings = {
   }),
 };
 
-/** What a process can have, in the form that everybody writes (POSIX, Base Definitions 8.1). */
+/** Names that a process can have, in the usual form (POSIX, Base Definitions 8.1). */
 function checkVariable(name: string): string | undefined {
   return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
     ? undefined

@@ -5,7 +5,7 @@ import { isLabelKey, isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { ArchitectureRules, TolerationTemplate } from '../effective/policy.ts';
 import { oneOrMore, record } from './records.ts';
 
-/** Architectures of an image, in place of those in its registry. */
+/** Architectures of an image. They replace those in its registry. */
 export interface ImageOverride {
   /** A glob over `domain/path`, with `:tag` or `@digest` or without. */
   readonly match: string;

@@ -195,7 +195,7 @@ export function tableOf<T>(key: Check, element: Kind<T>): Kind<Readonly<Record<s
   };
 }
 
-/** Reports a problem and gives the `undefined` that says so. */
+/** Reports a problem. @returns `undefined`, for the caller to return */
 export function refuse(report: Report, message: string, path?: readonly (string | number)[]): undefined {
   report(message, path);
   return undefined;

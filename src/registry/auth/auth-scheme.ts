@@ -1,4 +1,4 @@
-/** How an endpoint wants requests to be authenticated, remembered so that the next request needs no challenge. */
+/** How to authenticate at an endpoint, remembered so that the next request needs no challenge. */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';

@@ -58,7 +58,7 @@ void t.test('an unknown image: the fallback and an event after maxGateDuration',
       type: 'Warning',
       reason: 'ImageUnknown',
       message:
-        /^not known after 300 s, so it may run on amd64: broken: unauthorized: the registry wants a valid credential; check the pull secrets$/u,
+        /^not known after 300 s, so it may run on amd64: broken: unauthorized: the registry requires a valid credential; check the pull secrets$/u,
       about: { kind: 'Pod', namespace: 'shop', name: 'web', uid: 'uid-web' },
     },
   ]);

@@ -45,7 +45,11 @@ void t.test('a leader that was paused writes nothing when it goes on; clocks may
     const resumed = new Date().toISOString();
     leader?.signal('SIGCONT');
     await crowd.end();
-    const after = writes(name).filter((event) => event.requestReceivedTimestamp > resumed);
+    // A request can be on its way when the leader is stopped. The leader breaks it off, so it changes nothing.
+    const after = writes(name).filter(
+      ({ requestReceivedTimestamp, responseStatus }) =>
+        requestReceivedTimestamp > resumed && (responseStatus?.code ?? 0) < 400,
+    );
     t.ok(before >= 5, `${name} wrote while it led`);
     t.same(after, [], `${name} wrote nothing after it went on, when ${next} led`);
   }

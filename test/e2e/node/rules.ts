@@ -112,7 +112,7 @@ export const rules: readonly Rule[] = [
       containerd.visits.slice(agent.visits.length).every(isConnection),
   },
   {
-    name: 'absent-only-where-the-last-host-says-so',
+    name: 'absent-only-if-the-origin-lacks-it',
     kinds: ['outcome'],
     explains: ({ containerd, agent }) =>
       containerd.outcome === 'absent' && isRefused(agent) && !saysAbsent(agent.visits.at(-1)),

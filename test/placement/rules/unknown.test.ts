@@ -39,7 +39,7 @@ const cases: Readonly<Record<string, Case>> = {
   'gate after a failure': {
     images: 'broken',
     decided: 'gated',
-    warned: /image broken: unauthorized: the registry wants a valid credential/u,
+    warned: /image broken: unauthorized: the registry requires a valid credential/u,
   },
   fallback: { policy: fallbackTo('s390x'), decided: 'fallback s390x' },
   'fallback within the bound': { images: 'x a', policy: fallbackTo('arm64'), decided: 'fallback arm64' },
@@ -95,7 +95,7 @@ const cases: Readonly<Record<string, Case>> = {
     images: 'broken a',
     policy: { onUnknownImage: 'allow' },
     decided: 'allowed-unknown amd64 arm64',
-    warned: /image broken: unauthorized: the registry wants a valid credential/u,
+    warned: /image broken: unauthorized: the registry requires a valid credential/u,
   },
   deny: { images: 'x a', policy: { onUnknownImage: 'deny' }, decided: 'denied amd64 arm64' },
 };
@@ -117,7 +117,7 @@ test('deny names each unknown image and why', async (t) => {
   const { message } = decide(inputOf(podOf(['x', 'a', 'broken']), known, { onUnknownImage: 'deny' }));
   t.equal(
     message,
-    'images could not be inspected: x: not inspected yet; broken: unauthorized: the registry wants a valid credential; check the pull secrets',
+    'images could not be inspected: x: not inspected yet; broken: unauthorized: the registry requires a valid credential; check the pull secrets',
   );
 });
 

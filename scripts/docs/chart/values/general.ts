@@ -188,7 +188,7 @@ export const general: readonly Section[] = [
         { help: 'Value of that priority class.', default: 900_000_000, example: 1000 },
       ),
       'protection.enabled': flag({
-        help: 'Adds a ValidatingAdmissionPolicy, so that nobody else can change archwright’s annotation or remove its gate.',
+        help: 'Adds a ValidatingAdmissionPolicy, so that only archwright can change its annotation or remove its gate.',
         default: true,
         example: false,
       }),
