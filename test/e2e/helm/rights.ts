@@ -16,13 +16,16 @@ interface Role {
 
 const parts = new Set(['webhook', 'controller', 'clean']);
 
-/** Rights for situations that do not occur here, or not in each run. */
+/** Rights that no request here shows: their situations do not occur, or not in each run. */
 const rare: Readonly<Record<string, string>> = {
   'clean: create leases': 'no controller has led yet',
   'clean: get clusterpodplacementconfigs': "one that still exists has archwright's finalizer",
   'clean: patch clusterpodplacementconfigs': 'the same',
   'clean: get pods': 'a pod changed while its gate was removed',
   'clean: get nodes': 'a node changed while its taint was removed',
+  'controller: approve signers':
+    'a check of the API server while an approval is written (plugin CertificateApproval)',
+  'controller: sign signers': 'the same for a certificate (plugin CertificateSigning)',
   'controller: create secrets': 'needed by server-side apply, which the audit log has as a patch',
   'controller: get jobs': 'a misplaced pod of a Job',
   'controller: get replicationcontrollers': 'a misplaced pod of a ReplicationController',
