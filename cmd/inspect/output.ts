@@ -39,7 +39,7 @@ function resultRow(facts: ImageFacts): readonly string[] {
     error ? nothing : source,
     asked && !error ? credentialSource : nothing,
     asked ? cell(endpoint) : nothing,
-    error ? error.code : platforms.map(formatPlatform).join(' ') || 'any',
+    error ? error.code : [...new Set(platforms.map(formatPlatform))].join(' ') || 'any',
   ];
 }
 

@@ -16,6 +16,8 @@ export interface Platform {
 export interface FullPlatform extends Platform {
   readonly osVersion?: string;
   readonly osFeatures?: readonly string[];
+  /** `architecture[/variant]` as in the document, if it is another spelling: CRI-O compares texts. */
+  readonly written?: string;
 }
 
 /** Operating system of nodes and pods where nothing else is said. */
@@ -100,17 +102,49 @@ export function formatPlatform(platform: Platform): string {
 
 /**
  * The platforms of an image: normalized, each once, in the written order, without attestations (`unknown/unknown`), entries
- * without an architecture, and names that no system has (not a label value).
+ * without an architecture, and names that no system has (not a label value). The system's version counts on Windows only.
  */
-export function platformsOf(written: readonly FullPlatform[]): Platform[] {
-  const platforms = new Map<string, Platform>();
+export function platformsOf(written: readonly FullPlatform[]): FullPlatform[] {
+  const platforms = new Map<string, FullPlatform>();
   for (const entry of written) {
-    const { os, architecture, variant } = normalizePlatform(entry);
+    const { os, architecture, variant, osVersion } = normalizePlatform(entry);
     if (!isArchitecture(os) || !isArchitecture(architecture)) continue;
     if (variant !== undefined && !isNonEmptyLabelValue(variant)) continue;
-    const platform = { os, architecture, ...(variant !== undefined && { variant }) };
-    const key = formatPlatform(platform);
+    const version = os === 'windows' && osVersion !== undefined && isNonEmptyLabelValue(osVersion);
+    const spelling = spelled(entry);
+    const platform = {
+      os,
+      architecture,
+      ...(variant !== undefined && { variant }),
+      ...(version && { osVersion }),
+      ...(isOther(spelling, { architecture, variant }) && { written: spelling }),
+    };
+    const key = [formatPlatform(platform), platform.osVersion, platform.written].join(' ');
     if (!platforms.has(key)) platforms.set(key, platform);
   }
   return [...platforms.values()];
+}
+
+/** `arm64/v8` is so common that it counts as canonical too. Every runtime takes it for `arm64`. */
+function isOther(spelling: string, platform: Spelled): boolean {
+  return spelling !== spelled(platform) && spelling !== 'arm64/v8' && isSpelling(spelling);
+}
+
+/** Two label values and a slash. */
+export const maxSpellingLength = 127;
+
+/** Whether a text can be `architecture[/variant]`. */
+export function isSpelling(text: string): boolean {
+  const parts = text.split('/');
+  return parts.length <= 2 && parts.every(isNonEmptyLabelValue);
+}
+
+interface Spelled {
+  readonly architecture: string;
+  readonly variant?: string | undefined;
+}
+
+/** `architecture[/variant]` */
+export function spelled({ architecture, variant = '' }: Spelled): string {
+  return variant === '' ? architecture : `${architecture}/${variant}`;
 }

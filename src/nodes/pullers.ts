@@ -1,5 +1,6 @@
 /** How each container runtime selects a platform from an index, and which of these ways a node may have. */
-import type { FullPlatform } from '../names/platform.ts';
+import { normalizePlatform, spelled, type FullPlatform } from '../names/platform.ts';
+import { acceptedPlatforms } from './accepted-platforms.ts';
 import { defaultPlatform, type Machine } from './machine.ts';
 import type { NodeClass, PullMode } from './node-class.ts';
 import { only, onlyStrict, selectFromIndex } from './platform-match.ts';
@@ -30,12 +31,24 @@ const containerdTransfer: Puller = {
   select: (platforms, machine) => selectFromIndex(platforms, onlyStrict(defaultPlatform(machine)))[0],
 };
 
-/** go.podman.io/image `internal/pkg/platform/platform_matcher.go`: no 386 on amd64, no arm on arm64, only v8 on arm64. */
+/**
+ * go.podman.io/image `internal/pkg/platform/platform_matcher.go`: it compares the texts of the document, and knows no amd64 variant,
+ * no 386 on amd64 and no arm on arm64.
+ */
 const crio: Puller = {
   runtime: 'cri-o',
   select: (platforms, machine) => {
+    const { os, architecture } = machine;
     const own = defaultPlatform(machine);
-    return selectFromIndex(platforms, own.architecture === 'arm' ? only(own) : onlyStrict(own))[0];
+    const wanted = architecture === 'arm' ? acceptedPlatforms(own).map(spelled) : [];
+    for (const text of [...wanted, architecture]) {
+      const found = platforms.findIndex(
+        (platform) =>
+          platform.os === os && (platform.written ?? spelled(normalizePlatform(platform))) === text,
+      );
+      if (found >= 0) return found;
+    }
+    return undefined;
   },
 };
 

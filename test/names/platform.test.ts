@@ -2,6 +2,7 @@ import t from 'tap';
 import * as fc from 'fast-check';
 import {
   formatPlatform,
+  isSpelling,
   normalizeArchitecture,
   normalizeOs,
   normalizePlatform,
@@ -73,38 +74,48 @@ t.test('formatting', async (t) => {
   t.equal(formatPlatform({ os: '', architecture: 'amd64' }), 'unknown');
 });
 
-t.test('what an index says becomes platforms, each once, without what is none', async (t) => {
-  t.same(
-    platformsOf([
-      { os: 'linux', architecture: 'amd64' },
-      { os: 'linux', architecture: 'arm64', variant: 'v8' },
-      { os: 'unknown', architecture: 'unknown' },
-      { os: 'Linux', architecture: 'x86_64', variant: 'v1' },
-      { os: 'linux', architecture: 'aarch64' },
-      { os: 'linux', architecture: 'arm' },
-      { os: 'linux', architecture: 'arm', variant: 'v6' },
-      { os: 'windows', architecture: 'amd64', osVersion: '10.0.17763' },
-      { os: 'windows', architecture: 'amd64', osVersion: '10.0.20348' },
-      { os: '', architecture: 's390x' },
-      { os: 'linux', architecture: '' },
-      { os: 'linux', architecture: 'unknown' },
-      { os: 'unknown', architecture: 'amd64' },
-      { os: 'linux', architecture: 'am d64' },
-      { os: 'lin\nux', architecture: 'amd64' },
-      { os: 'linux', architecture: 'amd64', variant: 'v2\u001b[31m' },
-      { os: 'linux', architecture: 'x'.repeat(64) },
-    ]),
-    [
-      { os: 'linux', architecture: 'amd64' },
-      { os: 'linux', architecture: 'arm64' },
-      { os: 'linux', architecture: 'arm', variant: 'v7' },
-      { os: 'linux', architecture: 'arm', variant: 'v6' },
-      { os: 'windows', architecture: 'amd64' },
-      { os: 'linux', architecture: 's390x' },
-    ],
-  );
-  t.same(platformsOf([]), []);
-});
+t.test(
+  'what an index says becomes platforms, each once in each spelling, without what is none',
+  async (t) => {
+    t.same(
+      platformsOf([
+        { os: 'linux', architecture: 'amd64' },
+        { os: 'linux', architecture: 'arm64', variant: 'v8' },
+        { os: 'linux', architecture: 'arm64' },
+        { os: 'linux', architecture: 'amd64', osVersion: '6.1' },
+        { os: 'unknown', architecture: 'unknown' },
+        { os: 'Linux', architecture: 'x86_64', variant: 'v1' },
+        { os: 'linux', architecture: 'aarch64' },
+        { os: 'linux', architecture: 'arm' },
+        { os: 'linux', architecture: 'arm', variant: 'v6' },
+        { os: 'windows', architecture: 'amd64', osVersion: '10.0.17763' },
+        { os: 'windows', architecture: 'amd64', osVersion: '10.0.20348' },
+        { os: '', architecture: 's390x' },
+        { os: 'linux', architecture: 'i386', variant: 'b\u0000' },
+        { os: 'linux', architecture: '' },
+        { os: 'linux', architecture: 'unknown' },
+        { os: 'unknown', architecture: 'amd64' },
+        { os: 'linux', architecture: 'am d64' },
+        { os: 'lin\nux', architecture: 'amd64' },
+        { os: 'linux', architecture: 'amd64', variant: 'v2\u001b[31m' },
+        { os: 'linux', architecture: 'x'.repeat(64) },
+      ]),
+      [
+        { os: 'linux', architecture: 'amd64' },
+        { os: 'linux', architecture: 'arm64' },
+        { os: 'linux', architecture: 'amd64', written: 'x86_64/v1' },
+        { os: 'linux', architecture: 'arm64', written: 'aarch64' },
+        { os: 'linux', architecture: 'arm', variant: 'v7', written: 'arm' },
+        { os: 'linux', architecture: 'arm', variant: 'v6' },
+        { os: 'windows', architecture: 'amd64', osVersion: '10.0.17763' },
+        { os: 'windows', architecture: 'amd64', osVersion: '10.0.20348' },
+        { os: 'linux', architecture: 's390x' },
+        { os: 'linux', architecture: '386' },
+      ],
+    );
+    t.same(platformsOf([]), []);
+  },
+);
 
 const word = fc.oneof(
   fc.constantFrom(
@@ -142,10 +153,11 @@ t.test('property: platforms are unique, and each architecture is a valid label v
   fc.assert(
     fc.property(fc.array(written, { maxLength: 8 }), (entries) => {
       const platforms = platformsOf(entries);
-      const texts = platforms.map(formatPlatform);
+      const texts = platforms.map((platform) => JSON.stringify(platform));
       return (
         new Set(texts).size === texts.length &&
-        platforms.every(({ architecture }) => isArchitecture(architecture))
+        platforms.every(({ architecture }) => isArchitecture(architecture)) &&
+        platforms.every(({ written }) => written === undefined || isSpelling(written))
       );
     }),
     { numRuns: 500 },

@@ -2,6 +2,7 @@ import t from 'tap';
 import { parsePlatform } from '../../scripts/vectors/upstream/platform-specifier.ts';
 import type { NodeClass } from '../../src/nodes/node-class.ts';
 import { selectPlatform, type ImageForm } from '../../src/nodes/selection.ts';
+import { platformsOf } from '../../src/names/platform.ts';
 
 const linux = (architecture: string, more: Partial<NodeClass> = {}): NodeClass => ({
   os: 'linux',
@@ -65,6 +66,27 @@ t.test('what a runtime pulls from an index', async (t) => {
   ];
   for (const [index, node, expected] of cases)
     t.equal(outcome(index, node), expected, `${index} on ${JSON.stringify(node)}`);
+});
+
+t.test('CRI-O compares the texts of an index', async (t) => {
+  const cases: [index: string[], node: NodeClass, expected: string][] = [
+    [['amd64/v1'], linux('amd64'), 'refused'],
+    [['x86_64', 'amd64'], linux('amd64'), 'runs 1'],
+    [['amd64/v2', 'amd64'], linux('amd64'), 'runs 1'],
+    [['aarch64'], linux('arm64'), 'refused'],
+    [['arm64/v8.0', 'arm64/v8'], linux('arm64'), 'runs 1'],
+    [['arm64'], linux('arm64'), 'runs 0'],
+    [['arm', 'arm/v6'], linux('arm', { armVariant: 'v7' }), 'runs 1'],
+    [['arm', 'arm/v8'], linux('arm', { armVariant: 'v7' }), 'runs 0'],
+  ];
+  for (const [index, node, expected] of cases) {
+    const written = index.map((text) => {
+      const [architecture = '', variant = ''] = text.split('/');
+      return { os: 'linux', architecture, variant };
+    });
+    const { verdict, chosen = '' } = selectPlatform(platformsOf(written), { ...node, ...crio });
+    t.equal(`${verdict} ${chosen}`.trim(), expected, `${index.join(' ')} on ${node.architecture}`);
+  }
 });
 
 t.test('CPU levels', async (t) => {

@@ -8,7 +8,7 @@ import type {
   ServiceAccountName,
 } from '../../credentials/credential.ts';
 import { registryErrorCodes, type Attempt } from '../../registry/manifest-lookup.ts';
-import type { Platform } from '../../names/platform.ts';
+import type { FullPlatform } from '../../names/platform.ts';
 import type { Reference } from '../references/reference.ts';
 
 export const factsErrorCodes = ['invalid-reference', ...registryErrorCodes] as const;
@@ -28,8 +28,8 @@ export interface ImageFacts {
   readonly image: string;
   readonly digest?: string;
   readonly mediaType?: string;
-  /** Normalized, without attestations and duplicates. Empty for an artifact, and where there is an error. */
-  readonly platforms: readonly Platform[];
+  /** In the order of the index: normalized, without attestations and duplicates. Empty for an artifact, and if there is an error. */
+  readonly platforms: readonly FullPlatform[];
   readonly source: FactsSource;
   /**
    * The credential that gave access; `anonymous` also without a request to a registry. `service-account`: facts or failure

@@ -7,7 +7,7 @@ import { factsErrorCodes, type FactsError, type FactsSource, type ImageFacts } f
 import { asObject, type JsonObject } from '../../http/json.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
-import type { Platform } from '../../names/platform.ts';
+import { isSpelling, maxSpellingLength, type FullPlatform } from '../../names/platform.ts';
 import { maxProofBytes } from '../../registry/manifest-lookup.ts';
 import { isDigest } from '../references/grammar.ts';
 
@@ -85,15 +85,21 @@ function readDocuments(value: unknown): string[] {
   });
 }
 
-function readPlatforms(value: unknown): Platform[] {
+function readPlatforms(value: unknown): FullPlatform[] {
   if (!Array.isArray(value)) throw new InvalidFacts('platforms', 'is no list');
   if (value.length > maxPlatforms) throw new InvalidFacts('platforms', `has more than ${maxPlatforms} items`);
   return value.map((item: unknown) => {
-    const { os, architecture, variant } = object(item, 'platforms');
+    const { os, architecture, variant, osVersion, written } = object(item, 'platforms');
     return {
       os: text(os, 'platforms.os', 63, isNonEmptyLabelValue),
       architecture: text(architecture, 'platforms.architecture', 63, isArchitecture, 'is no architecture'),
       ...(variant !== undefined && { variant: text(variant, 'platforms.variant', 63, isNonEmptyLabelValue) }),
+      ...(osVersion !== undefined && {
+        osVersion: text(osVersion, 'platforms.osVersion', 63, isNonEmptyLabelValue),
+      }),
+      ...(written !== undefined && {
+        written: text(written, 'platforms.written', maxSpellingLength, isSpelling),
+      }),
     };
   });
 }

@@ -4,12 +4,12 @@
  */
 import type { CredentialSourceName } from '../../credentials/credential.ts';
 import type { FactsError, ImageFacts } from '../facts/facts.ts';
-import type { Platform } from '../../names/platform.ts';
+import type { FullPlatform } from '../../names/platform.ts';
 import { compact, mapEntryBytes, objectBytes, textBytes } from './size.ts';
 
 interface Details {
   readonly mediaType: string | undefined;
-  readonly platforms: readonly Platform[];
+  readonly platforms: readonly FullPlatform[];
   readonly credentialSource: CredentialSourceName;
   readonly endpoint: string;
   /** Only `not-an-image`, which is knowledge rather than a failure. */
@@ -69,10 +69,12 @@ export class SharedDetailsTable {
 function detailsOf(facts: ImageFacts): Details {
   return {
     mediaType: facts.mediaType === undefined ? undefined : compact(facts.mediaType),
-    platforms: facts.platforms.map(({ os, architecture, variant }) => ({
+    platforms: facts.platforms.map(({ os, architecture, variant, osVersion, written }) => ({
       os: compact(os),
       architecture: compact(architecture),
       ...(variant !== undefined && { variant: compact(variant) }),
+      ...(osVersion !== undefined && { osVersion: compact(osVersion) }),
+      ...(written !== undefined && { written: compact(written) }),
     })),
     credentialSource: facts.credentialSource,
     endpoint: compact(facts.endpoint),
@@ -87,8 +89,9 @@ const separator = '\0';
 function detailsText(facts: ImageFacts): string {
   const { mediaType = '', platforms, credentialSource, endpoint, error } = facts;
   let text = mediaType + separator + credentialSource + separator + endpoint;
-  for (const { os, architecture, variant = '' } of platforms) {
+  for (const { os, architecture, variant = '', osVersion = '', written = '' } of platforms) {
     text += separator + os + separator + architecture + separator + variant;
+    text += separator + osVersion + separator + written;
   }
   return error ? text + separator + error.code + separator + JSON.stringify(error.message) : text;
 }
@@ -97,8 +100,10 @@ function detailsBytes({ mediaType, endpoint, error, platforms }: Details, text: 
   let bytes = textBytes(text) + objectBytes(4) + mapEntryBytes;
   bytes += objectBytes(5) + textBytes(mediaType) + textBytes(endpoint);
   if (error) bytes += objectBytes(2) + textBytes(error.message);
-  for (const { os, architecture, variant } of platforms) {
+  for (const { os, architecture, variant, osVersion, written } of platforms) {
     bytes += objectBytes(4) + textBytes(os) + textBytes(architecture) + textBytes(variant);
+    if (osVersion !== undefined || written !== undefined)
+      bytes += objectBytes(2) + textBytes(osVersion) + textBytes(written);
   }
   return bytes;
 }

@@ -18,6 +18,8 @@ t.test('what is well formed comes out as it went in', async (t) => {
     { ...failure('nginx', 'invalid-reference'), endpoint: '' },
     { ...good, documents: ['e30=', 'e30='] },
     { ...good, platforms: Array.from({ length: 64 }, () => platform) },
+    { ...good, platforms: [{ os: 'windows', architecture: 'amd64', osVersion: '10.0.20348.2' }] },
+    { ...good, platforms: [{ os: 'linux', architecture: 'arm64', written: 'aarch64/v8.0' }] },
   ];
   for (const one of cases) t.same(readFacts(JSON.parse(JSON.stringify(one))), one);
 });
@@ -58,6 +60,11 @@ t.test('what is malformed is refused, naming the field', async (t) => {
     ['platforms.architecture', { ...good, platforms: [{ ...platform, architecture: 'a'.repeat(64) }] }],
     ['platforms.variant', { ...good, platforms: [{ ...platform, variant: 7 }] }],
     ['platforms.variant', { ...good, platforms: [{ ...platform, variant: 'v 7' }] }],
+    ['platforms.osVersion', { ...good, platforms: [{ ...platform, osVersion: '10 0' }] }],
+    ['platforms.osVersion', { ...good, platforms: [{ ...platform, osVersion: '1'.repeat(64) }] }],
+    ['platforms.written', { ...good, platforms: [{ ...platform, written: 'arm/v7/v8' }] }],
+    ['platforms.written', { ...good, platforms: [{ ...platform, written: 'a'.repeat(128) }] }],
+    ['platforms.written', { ...good, platforms: [{ ...platform, written: 'arm/' }] }],
     ['source', { ...good, source: 'rumor' }],
     ['source', { ...good, source: undefined }],
     ['credentialSource', { ...good, credentialSource: 'toString' }],

@@ -11,13 +11,15 @@ const maxBytes = 2 * 1024 * 1024;
 /** Six pods of 256 images. */
 const hostileImages = 6 * 256;
 
-/** Facts that take 35 KiB. */
+/** Facts that take 60 KiB. */
 function hostile(image: string): ImageFacts {
   const long = (number: number) => `a${number}`.padEnd(63, 'x');
   const platforms = Array.from({ length: maxPlatforms }, (_, n) => ({
     os: long(n),
     architecture: long(n),
     variant: long(n),
+    osVersion: long(n),
+    written: `${long(n)}/${long(n)}`,
   }));
   return facts(image, { platforms, mediaType: image, endpoint: 'evil.example' });
 }

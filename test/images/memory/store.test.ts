@@ -45,6 +45,8 @@ t.test('equal details are counted once, distinct ones each', async (t) => {
     (index) => ({ platforms: [{ os: 'linux', architecture: `arch${index}` }] }),
     (index) => ({ platforms: [{ os: `os${index}`, architecture: 'arm64' }] }),
     (index) => ({ platforms: [{ os: 'linux', architecture: 'arm', variant: `v${index}` }] }),
+    (index) => ({ platforms: [{ os: 'windows', architecture: 'amd64', osVersion: `10.0.${index}` }] }),
+    (index) => ({ platforms: [{ os: 'linux', architecture: 'amd64', written: `amd64/v${index}` }] }),
     (index) => ({ platforms: [], error: { code: 'not-an-image', message: `no image ${index}` } }),
   ];
   for (const change of distinct) t.ok(bytes(change) > same + 99 * 200, String(change));

@@ -85,8 +85,9 @@ t.test('facts of an image', async (t) => {
     mediaType: content.mediaType,
     platforms: [
       { os: 'linux', architecture: 'amd64' },
+      { os: 'linux', architecture: 'arm64', written: 'aarch64' },
       { os: 'linux', architecture: 'arm64' },
-      { os: 'linux', architecture: 'arm', variant: 'v7' },
+      { os: 'linux', architecture: 'arm', variant: 'v7', written: 'arm' },
     ],
     source: 'registry',
     credentialSource: 'anonymous',
