@@ -12,14 +12,15 @@ export interface Availability {
    * Probes the endpoints when it is called first for a path.
    * @param path that of reviews, which a webhook without it answers with 404
    * @returns why each endpoint does not answer with a certificate of the Secret's authorities; `undefined`: it does. Never empty.
+   *   Complete if every endpoint answers; else it may lack endpoints after the first failure.
    */
   readonly probe: (path: string) => Promise<readonly (string | undefined)[]>;
   /** For how long there has been no endpoint, milliseconds; `undefined`: there is one. */
   readonly absentMs: number | undefined;
 }
 
-/** A webhook has two or three replicas, and ten if it scales; of very many, some are enough. */
-const maxProbed = 20;
+/** Probes at the same time. If all of the first ones fail, the others are not probed: no webhook answers. */
+const probesAtOnce = 20;
 
 export class WebhookAvailability {
   readonly #endpoints: Endpoints;
@@ -76,8 +77,13 @@ async function probeAll(
   signal: AbortSignal,
 ) {
   if (typeof targets === 'string') return [targets];
-  const some = targets.slice(0, maxProbed);
-  return await Promise.all(some.map((target) => probeWebhook(target, path, ca, signal)));
+  const results: (string | undefined)[] = [];
+  while (results.length < targets.length) {
+    const next = targets.slice(results.length, results.length + probesAtOnce);
+    results.push(...(await Promise.all(next.map((target) => probeWebhook(target, path, ca, signal)))));
+    if (results.some((why) => why !== undefined)) break;
+  }
+  return results;
 }
 
 /** A webhook that takes longer for its own state is too slow for admissions. */

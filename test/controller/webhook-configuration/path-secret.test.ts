@@ -65,6 +65,25 @@ t.test('the path comes into force, and is rotated once every endpoint accepts th
   t.notMatch(world.log.join(''), new RegExp(`${first}|${second}|${key}`), 'the log shows none of it');
 });
 
+t.test('of many replicas, each has to accept the next path', async (t) => {
+  const { world, a, hook } = await withHook(t);
+  const late = await startHook(t, await issueLeaf(a, subject, validity));
+  for (const each of [hook, late]) each.accepted = accepting(world);
+  endpoints(world, [...Array.from({ length: 45 }, () => hook), late]);
+  const { state } = await start(t, world, fileText(), { webhookPathSecret });
+  await state('in-force');
+  const first = textOf(world, 'current');
+  late.accepted = (given) => given === `/mutate/${first}`;
+  world.advance(7 * day);
+  world.store.put(path, { ...get(world), metadata: { labels: { touched: 'yes' } } });
+  await world.store.until(() => textOf(world, 'previous') === first, 'a new token');
+  const { asked } = late;
+  await world.store.until(() => late.asked > asked + 2, 'the last one is probed');
+  t.equal(pathInForce(world), `/mutate/${first}`, 'one of 46 does not accept it');
+  late.accepted = accepting(world);
+  await world.store.until(() => pathInForce(world) !== `/mutate/${first}`, 'the new path is in force');
+});
+
 t.test(
   'a Secret that is lost or damaged is made again, and the path in force is still accepted',
   async (t) => {
