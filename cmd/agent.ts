@@ -81,7 +81,7 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
     tlsDir,
     nodeName,
     version: programVersion.version,
-    memory: new ProvingMemory({ memory, source: inspector, store }),
+    memory: new ProvingMemory({ memory, store }),
     fingerprint: () => inspection.fingerprint(),
     ...(certificate && { certificate: () => certificate.ready(stop) }),
     log,

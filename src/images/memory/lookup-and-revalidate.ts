@@ -92,40 +92,55 @@ export class Lookups {
    * Looks up, or joins a lookup that runs. A failure is an answer. @param old returned if the lookup fails
    */
   lookup(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
-    const scope = withAccount(scopeOf(request.pullCredentials), request.serviceAccount);
-    const key = scopedKey(scopedKey(keyOf(request), scope), request.namespace ?? '');
-    if (this.#requests.has(key)) this.#options.metrics.joined.inc();
-    return this.#requests.run(key, (signal) => this.#inTurn(request, old, trace, signal));
+    return this.#inTurn(accountKey(request), request, async (hasWaited) => {
+      const recalled = hasWaited ? this.#options.recall(request) : undefined;
+      return recalled ?? (await this.#lookUp(request, old, trace));
+    });
   }
 
-  async #inTurn(
+  /** Looks up an image whose facts are in memory, for its documents. The answer is not kept. */
+  lookUpAgain(request: ImageRequest): Promise<ImageFacts> {
+    const { serviceAccount: account } = request;
+    const key = `again ${accountKey(request)}`;
+    const ask = async (signal: AbortSignal): Promise<Answer> => {
+      const facts = await this.#ask(request, { signal });
+      return { facts, account, perAccount: isPerAccount(facts) };
+    };
+    return this.#inTurn(key, request, async () => {
+      this.#count(this.#flights.has(key));
+      return (await this.#flights.run(key, ask)).facts;
+    });
+  }
+
+  /** @param key requests of one namespace with the same key share one turn */
+  #inTurn(
+    key: string,
     request: ImageRequest,
-    old: Entry | undefined,
-    trace: Trace | undefined,
-    signal: AbortSignal,
+    work: (hasWaited: boolean) => Promise<ImageFacts>,
   ): Promise<ImageFacts> {
-    let recalled: ImageFacts | undefined;
-    let leave = this.#places.tryEnter(request);
-    if (!leave) {
+    const ofNamespace = scopedKey(key, request.namespace ?? '');
+    if (this.#requests.has(ofNamespace)) this.#options.metrics.joined.inc();
+    return this.#requests.run(ofNamespace, async (signal) => {
+      let leave = this.#places.tryEnter(request);
+      const hasWaited = !leave;
       try {
-        leave = await this.#places.enter(request, signal);
+        leave ??= await this.#places.enter(request, signal);
       } catch (error) {
         return this.#notStarted(request, error);
       }
-      recalled = this.#options.recall(request);
-    }
-    try {
-      return recalled ?? (await this.#lookUp(request, old, trace));
-    } finally {
-      leave();
-    }
+      try {
+        return await work(hasWaited);
+      } finally {
+        leave();
+      }
+    });
   }
 
   async #lookUp(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
     const key = keyOf(request);
     const scope = scopeOf(request.pullCredentials);
     const forAll = scopedKey(key, scope);
-    const forAccount = scopedKey(key, withAccount(scope, request.serviceAccount));
+    const forAccount = accountKey(request);
     const isAccountRunning = this.#options.known.dependsOnAccounts && this.#flights.has(forAccount);
     const answer = await this.#join(isAccountRunning ? forAccount : forAll, request, old, trace);
     if (!answer.perAccount || isSameAccount(answer.account, request.serviceAccount)) return answer.facts;
@@ -158,9 +173,13 @@ export class Lookups {
   }
 
   async #join(key: string, request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<Answer> {
-    const { metrics } = this.#options;
-    (this.#flights.has(key) ? metrics.joined : metrics.asked).inc();
+    this.#count(this.#flights.has(key));
     return this.#run(key, request, old, trace);
+  }
+
+  #count(joins: boolean): void {
+    const { metrics } = this.#options;
+    (joins ? metrics.joined : metrics.asked).inc();
   }
 
   #run(key: string, request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<Answer> {
@@ -209,4 +228,9 @@ export class Lookups {
   #failed({ image }: ImageRequest, code: FactsErrorCode, message: string): ImageFacts {
     return failedFacts(image, { code, message }, this.#options.clock.now());
   }
+}
+
+function accountKey(request: ImageRequest): string {
+  const scope = withAccount(scopeOf(request.pullCredentials), request.serviceAccount);
+  return scopedKey(keyOf(request), scope);
 }

@@ -131,6 +131,16 @@ export class FactsMemory implements ImageFactsSource {
     return facts.image === request.image ? facts : { ...facts, image: request.image };
   }
 
+  /**
+   * The answer of the source, although memory has facts; it is not kept. It waits for its turn as other lookups do.
+   * @throws the signal's reason if it aborts first
+   */
+  async lookupAgain(request: ImageRequest, { signal }: LookupOptions): Promise<ImageFacts> {
+    signal.throwIfAborted();
+    const facts = await unlessAborted(this.#lookups.lookUpAgain(request), signal);
+    return facts.image === request.image ? facts : { ...facts, image: request.image };
+  }
+
   /** The newest facts however old, marked stale; for when there is no time for a lookup. */
   lastKnown(request: ImageRequest): ImageFacts | undefined {
     const override = this.#overrides.find(request.image, request.reference);

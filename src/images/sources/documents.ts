@@ -2,7 +2,6 @@
  * The documents of images that an agent has looked up by digest, which it sends with its facts to prove them (`proof.ts`). Memory
  * keeps only facts, because documents are ten to a hundred times as large. Documents that were dropped are looked up again.
  */
-import { SingleFlight } from '../../async/single-flight.ts';
 import {
   failedFacts,
   type ImageFacts,
@@ -14,7 +13,6 @@ import type { FactsMemory } from '../memory/memory.ts';
 import { needsProof } from '../facts/proof.ts';
 import { maxProofBytes } from '../../registry/manifest-lookup.ts';
 import { maxDocuments } from '../facts/wire.ts';
-import { keyOf, scopedKey, scopeOf, withAccount } from '../memory/scope.ts';
 
 /** About 800 images of 10 KiB (an index, or a manifest and its config), 3 % of an agent's memory. */
 const defaultMaxBytes = 8 * 1_048_576;
@@ -80,13 +78,9 @@ export class DocumentStore {
   }
 }
 
-/**
- * A memory that gives out facts of digests only with their documents.
- * @param source keeps the documents of what it looks up in `store`
- */
+/** A memory that gives out facts of digests only with their documents. */
 export class ProvingMemory implements ImageFactsSource {
   readonly #options: ProvingMemoryOptions;
-  readonly #lookups = new SingleFlight<ImageFacts>({ abortAbandoned: true });
 
   constructor(options: ProvingMemoryOptions) {
     this.#options = options;
@@ -103,8 +97,8 @@ export class ProvingMemory implements ImageFactsSource {
     const { reference, image } = request;
     if (reference.digest === undefined || !needsProof(reference, facts)) return facts;
     if (!store.find(reference.digest)) {
-      const again = await this.#lookUpAgain(request, options.signal);
-      if (!needsProof(reference, again)) return { ...again, image };
+      const again = await memory.lookupAgain(request, options);
+      if (!needsProof(reference, again)) return again;
     }
     const documents = store.find(reference.digest);
     if (documents && documents.length > 0) return { ...facts, documents: documents.map(base64) };
@@ -121,17 +115,11 @@ export class ProvingMemory implements ImageFactsSource {
         yield { ...facts, documents: documents.map(base64) };
     }
   }
-
-  #lookUpAgain(request: ImageRequest, signal: AbortSignal): Promise<ImageFacts> {
-    const { pullCredentials, serviceAccount } = request;
-    const key = scopedKey(keyOf(request), withAccount(scopeOf(pullCredentials), serviceAccount));
-    return this.#lookups.run(key, (stop) => this.#options.source.lookup(request, { signal: stop }), signal);
-  }
 }
 
 interface ProvingMemoryOptions {
-  readonly memory: Pick<FactsMemory, 'lookup' | 'shared' | 'size'>;
-  readonly source: ImageFactsSource;
+  /** Its source keeps the documents of what it looks up in `store`. */
+  readonly memory: Pick<FactsMemory, 'lookup' | 'lookupAgain' | 'shared' | 'size'>;
   readonly store: DocumentStore;
 }
 

@@ -6,7 +6,7 @@ import { createRegistrySource } from '../../../src/images/sources/registry-sourc
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
 import { clientFor, endpointOf, patience, startRegistry } from '../../support/registry/client.ts';
 import { image, multiArch, type Content } from '../../support/registry/content.ts';
-import { digestOf, question, recordedLog } from '../support.ts';
+import { digestOf, facts, handInspector, question, recordedLog, settled } from '../support.ts';
 
 const both = multiArch(['linux/amd64', 'linux/arm64']);
 const single = image('linux/arm64');
@@ -25,7 +25,7 @@ async function start(t: Test, contents: readonly Content[], store = new Document
   });
   const memory = new FactsMemory({ source, log: recordedLog().log });
   t.teardown(() => memory.close());
-  const proving = new ProvingMemory({ memory, source, store });
+  const proving = new ProvingMemory({ memory, store });
   const lookup = (text: string) => proving.lookup(question(text), { signal: patience });
   return { registry, store, memory, proving, lookup, gets: () => registry.requests.length };
 }
@@ -62,6 +62,28 @@ t.test('documents that are not here any more are looked up again, once for all r
     t.equal(facts.documents?.length, 1);
   t.equal(gets(), before + 1);
 });
+
+t.test(
+  'after a restart, many digests of one namespace and registry do not take the places of others',
+  async (t) => {
+    const source = handInspector();
+    const memory = new FactsMemory({ source, log: recordedLog().log, concurrentLookups: 16 });
+    t.teardown(() => memory.close());
+    const proving = new ProvingMemory({ memory, store: new DocumentStore() });
+    const images = Array.from({ length: 30 }, (_, number) => `slow.example/app@${digestOf(`${number}`)}`);
+    for (const image of [...images, `corp.example/app@${digestOf('other')}`]) memory.learn(facts(image));
+    const lookup = (image: string, namespace: string): void => {
+      proving.lookup({ ...question(image), namespace }, { signal: patience }).catch(() => undefined);
+    };
+    for (const image of images) lookup(image, 'noisy');
+    await settled();
+    t.equal(source.asked.length, 2, 'a ninth of all places');
+    lookup(images.at(-1) ?? '', 'quiet');
+    lookup(`corp.example/app@${digestOf('other')}`, 'quiet');
+    await settled();
+    t.equal(source.asked.length, 4, 'others are looked up at once');
+  },
+);
 
 t.test('a registry that fails meanwhile is the answer', async (t) => {
   const { lookup, registry } = await start(t, [both]);
