@@ -10,8 +10,14 @@ import type { Clock } from '../../src/async/clock.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import { decodeUtf8, readBounded } from '../../src/files/read.ts';
-import { agentSigner, agentUsages } from '../../src/fleet/agents/identity.ts';
+import {
+  agentRequestName,
+  agentSigner,
+  agentUsages,
+  maxAgentRequests,
+} from '../../src/fleet/agents/identity.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
+import { ignoring } from '../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { replaceTlsFiles } from '../../src/serving/tls-directory.ts';
@@ -44,7 +50,7 @@ const maxFileBytes = 512 * 1024;
 const failureBackOff: BackOff = { firstMs: 1000, mostMs: 5 * 60_000 };
 /** A controller answers within a second. Without a leader, thousands of agents wait. */
 const pollBackOff: BackOff = { firstMs: 250, mostMs: 20_000 };
-/** Then the request is made again, for the case that it was lost. The API server keeps open ones for a day. */
+/** Then the log says what to look at. The API server keeps open requests for a day, and then the next one is made. */
 const patienceMs = 15 * 60_000;
 /** The certificate is compared with the clock this often: the wall clock may have jumped. */
 const lookMs = 10 * 60_000;
@@ -59,10 +65,13 @@ export class AgentCertificate {
   readonly #random: number;
   readonly #running: Promise<void>;
   #changed = new AbortController();
+  /** Of the next request. */
+  #slot: number;
 
   constructor(options: AgentCertificateOptions) {
     this.#options = options;
     this.#random = options.clock.random();
+    this.#slot = Math.floor(this.#random * maxAgentRequests);
     this.#running = this.#run();
   }
 
@@ -147,22 +156,11 @@ export class AgentCertificate {
     const { client, node, clock, log } = this.#options;
     const { signal } = this.#ending;
     const { key, request } = createRequest(node);
-    const body = {
-      apiVersion: 'certificates.k8s.io/v1',
-      kind: 'CertificateSigningRequest',
-      metadata: { generateName: 'archwright-agent-' },
-      spec: {
-        signerName: agentSigner,
-        request: Buffer.from(request).toString('base64'),
-        usages: agentUsages,
-      },
-    };
-    const path = paths.certificateSigningRequests();
-    const { metadata } = await client.create<SigningRequest>(path, body, { signal });
-    const name = metadata?.name ?? '';
+    const name = await this.#create(request);
     log.info({ request: name }, 'the agent requested a certificate');
     const startedAt = clock.monotonic();
-    for (let polls = 1; clock.monotonic() - startedAt < patienceMs; polls += 1) {
+    let hasWarned = false;
+    for (let polls = 1; ; polls += 1) {
       await this.#pause(backOffMs(pollBackOff, polls, clock.random));
       const found = await client.get<SigningRequest>(paths.certificateSigningRequests(name), { signal });
       const { certificate, conditions = [] } = found.status ?? {};
@@ -171,8 +169,37 @@ export class AgentCertificate {
       if (certificate) {
         return { certificate: Buffer.from(certificate, 'base64').toString('utf8'), key: reveal(key) };
       }
+      if (hasWarned || clock.monotonic() - startedAt < patienceMs) continue;
+      hasWarned = true;
+      log.error({ request: name }, 'the request is not signed yet: is there a leader among the controllers?');
     }
-    throw new Error(`${name} was not signed: is there a leader among the controllers?`);
+  }
+
+  /** Under a name that the node does not use yet. */
+  async #create(request: string): Promise<string> {
+    const { client, node } = this.#options;
+    const spec = {
+      signerName: agentSigner,
+      request: Buffer.from(request).toString('base64'),
+      usages: agentUsages,
+    };
+    const path = paths.certificateSigningRequests();
+    for (let tries = 0; tries < maxAgentRequests; tries += 1) {
+      const name = agentRequestName(node, this.#slot);
+      this.#slot = (this.#slot + 1) % maxAgentRequests;
+      const body = {
+        apiVersion: 'certificates.k8s.io/v1',
+        kind: 'CertificateSigningRequest',
+        metadata: { name },
+        spec,
+      };
+      const { signal } = this.#ending;
+      const created = await ignoring('conflict', client.create<SigningRequest>(path, body, { signal }));
+      if (created !== undefined) return name;
+    }
+    throw new Error(
+      `this node has ${maxAgentRequests} requests; the API server removes them an hour after they were answered`,
+    );
   }
 }
 

@@ -5,11 +5,12 @@
  * All state is in the requests, which the API server removes after an hour (pkg/controller/certificates/cleaner).
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
+import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import type { Counter } from '../../telemetry/metrics.ts';
-import { agentNameOn, agentServerName, agentSigner } from '../../fleet/agents/identity.ts';
+import { agentNameOn, agentServerName, agentSigner, maxAgentRequests } from '../../fleet/agents/identity.ts';
 import { readAuthorities } from '../certificates/authorities.ts';
 import { agreedTimeOf, timesOf, validity } from '../certificates/clock-agreement.ts';
 import { issueFor } from '../certificates/issue.ts';
@@ -26,7 +27,11 @@ const mostLifeMs = 7 * 24 * 60 * 60_000;
 /** For the caches, and for the authority of a new cluster. */
 const againMs = 1000;
 /** More than the agents of a large cluster that start together. */
-const maxSigned = 1000;
+const maxSeen = 1000;
+/** Answers for one node: its agent makes one request for each of its pods, and one in five days. */
+const answers = { perSecond: maxAgentRequests / 3600, burst: maxAgentRequests };
+/** The nodes are those of tokens, so an agent cannot choose one. */
+const maxNodes = 10_000;
 
 export const agentCertificates: Feature = async (leading) => {
   const { client, clock, log, caches, signal, configuration } = leading;
@@ -57,8 +62,10 @@ export class AgentCertificates {
   readonly #namespace: string;
   readonly #requests: Pick<Reflector<OpenRequest>, 'get'>;
   readonly #secrets: Secrets;
-  /** A request changes when it is approved, before its certificate is there. */
-  readonly #signed = new BoundedMap<string, true>(maxSigned);
+  /** By name. A request changes when it is approved, before its certificate is there. */
+  readonly #seen = new BoundedMap<string, 'admitted' | 'signed'>(maxSeen);
+  /** By node. */
+  readonly #limiters = new BoundedMap<string, RateLimiter>(maxNodes);
   readonly #results: Readonly<Record<AgentCertificateResult, Counter>>;
 
   constructor(leading: Leading, namespace: string, requests: Pick<Reflector<OpenRequest>, 'get'>) {
@@ -75,7 +82,9 @@ export class AgentCertificates {
   async reconcile(name: string): Promise<ReconcileResult> {
     const { caches, serverNow, log } = this.#leading;
     const request = this.#requests.get('', name);
-    if (request === undefined || this.#signed.peek(name)) return undefined;
+    if (request === undefined || this.#seen.peek(name) === 'signed') return undefined;
+    const waitMs = this.#admit(name, request.nodes[0] ?? '');
+    if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     const requested = await readRequest(request.text);
     const podOf = (pod: string) => caches.runningPods.get(this.#namespace, pod);
     const verdict = judge(request, requested, podOf, serverNow());
@@ -91,6 +100,16 @@ export class AgentCertificates {
       return undefined;
     }
     return requested && (await this.#sign(request, requested, verdict.node));
+  }
+
+  /** @returns 0, or how long the node has had its answers for now, milliseconds */
+  #admit(name: string, node: string): number {
+    if (this.#seen.peek(name)) return 0;
+    const limiter = this.#limiters.get(node) ?? createRateLimiter({ ...answers, clock: this.#leading.clock });
+    this.#limiters.set(node, limiter);
+    const waitMs = limiter.tryTake();
+    if (waitMs === 0) this.#seen.set(name, 'admitted');
+    return waitMs;
   }
 
   async #sign(request: OpenRequest, { publicKey }: Requested, node: string): Promise<ReconcileResult> {
@@ -111,7 +130,7 @@ export class AgentCertificates {
     const body = { status: { certificate: Buffer.from(pem).toString('base64') } };
     const path = `${paths.certificateSigningRequests(name)}/status`;
     await ignoring('not-found', client.patch(path, { type: 'merge', body }, { signal }));
-    this.#signed.set(name, true);
+    this.#seen.set(name, 'signed');
     this.#results.issued.inc();
     log.info({ node, expires: new Date(life.to).toISOString() }, 'an agent got its certificate');
     return undefined;

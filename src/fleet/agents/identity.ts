@@ -11,3 +11,13 @@ export function agentNameOn(node: string): string {
 /** Of the CertificateSigningRequests. */
 export const agentSigner = 'arch.example/agent';
 export const agentUsages = ['digital signature', 'server auth'] as const;
+
+/**
+ * Of an agent's requests. The chart's policy gives agents no other names, so the API server, which removes requests an hour after the
+ * answer, never has more of one node: a compromised node cannot flood those who list or sign them.
+ */
+export const maxAgentRequests = 32;
+
+export function agentRequestName(node: string, slot: number): string {
+  return `${agentServerName}-${slot}.${node}`;
+}

@@ -3,6 +3,7 @@ import 'reflect-metadata';
 import { X509Certificate } from 'node:crypto';
 import t from 'tap';
 import * as x509 from '@peculiar/x509';
+import { maxAgentRequests } from '../../../src/fleet/agents/identity.ts';
 import { until } from '../../fleet/support.ts';
 import { startWorld, type Token } from './world.ts';
 
@@ -154,6 +155,16 @@ t.test('the pod of the token has to run on the node', async (t) => {
   t.same(world.statusOf(late), {}, 'a new pod may not be in the cache yet');
   world.putAgent('n3');
   t.ok((await world.answer(late)).certificate);
+});
+
+t.test('a node that requests certificates without end gets few, and does not delay others', async (t) => {
+  const world = await startWorld(t);
+  const text = world.requestFor('n1');
+  const flood = Array.from({ length: 300 }, () => world.put({ node: 'n1' }, text));
+  t.ok((await world.answer(world.put({ node: 'n2' }, world.requestFor('n2')))).certificate);
+  const isAnswered = (name: string): boolean => Object.keys(world.statusOf(name)).length > 0;
+  t.equal(flood.filter(isAnswered).length, maxAgentRequests);
+  await until(async () => (await world.series(`${counter}{result="issued"}`)) === maxAgentRequests + 1);
 });
 
 t.test('without an authority agents wait for their certificates', async (t) => {

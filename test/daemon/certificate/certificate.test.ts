@@ -9,7 +9,12 @@ import { loadTlsMaterial } from '../../../src/serving/tls-files.ts';
 import { issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
 import { AgentCertificate } from '../../../daemon/certificate/certificate.ts';
 import { renewalOf } from '../../../daemon/certificate/renewal.ts';
-import { agentNameOn, agentServerName } from '../../../src/fleet/agents/identity.ts';
+import {
+  agentNameOn,
+  agentRequestName,
+  agentServerName,
+  maxAgentRequests,
+} from '../../../src/fleet/agents/identity.ts';
 import {
   requestsPath,
   startWorld as startLeader,
@@ -81,6 +86,18 @@ t.test('an agent gets a certificate for its own key', async (t) => {
   await start().ready(AbortSignal.timeout(10_000));
   t.equal(certificate().serialNumber, serialNumber, 'a restarted agent keeps it');
   t.equal(requests(), 1);
+});
+
+t.test('a node has few names for requests', async (t) => {
+  const { start, store, log, certificate } = await startWorld(t);
+  const names = Array.from({ length: maxAgentRequests }, (_, slot) => agentRequestName('n1', slot));
+  for (const name of names) store.put(`${requestsPath}/${name}`, { metadata: { name }, spec: {} });
+  const agent = start();
+  await until(() => log().includes('this node has 32 requests; the API server removes them'));
+  store.remove(`${requestsPath}/${names[20]}`);
+  await agent.ready(AbortSignal.timeout(10_000));
+  t.match(store.get(`${requestsPath}/${names[20]}`), { status: { certificate: /./ } });
+  t.equal(certificate().subjectAltName, 'DNS:n1.archwright-agent, DNS:archwright-agent');
 });
 
 t.test('an agent with the token of another node gets none', async (t) => {

@@ -22,6 +22,7 @@ export const everything = {
   flowSchema: { enabled: true },
   rbac: { pullSecrets: 'namespaces', pullSecretNamespaces: ['default'] },
   networkPolicy: {
+    webhookFrom: [{ ipBlock: { cidr: '10.0.0.0/28' } }],
     metricsFrom: [{ podSelector: {} }],
     egress: [{ ports: [{ port: 443, protocol: 'TCP' }] }],
   },
@@ -31,7 +32,12 @@ export const everything = {
     dashboard: { enabled: true },
     scrapeAnnotations: true,
   },
-  webhook: { autoscaling: { enabled: true }, verticalAutoscaling: { enabled: true }, hostNetwork: true },
+  webhook: {
+    clientCa: '-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n',
+    autoscaling: { enabled: true },
+    verticalAutoscaling: { enabled: true },
+    hostNetwork: true,
+  },
   agent: {
     serviceAccountTokenAudiences: ['registry.example.com'],
     readKubeletEnvironment: true,
