@@ -1,5 +1,5 @@
 /** Secrets with certificates as a kubelet would mount them, and webhooks that the controller configures. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
@@ -8,8 +8,10 @@ import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { Secret } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
+import { watchNamed } from '../../../src/kube/watch/reflector.ts';
 import { ownNamespace } from './archwright.ts';
 import { patience, type Cluster } from './harness.ts';
+import { waitFor } from './watch.ts';
 
 /** Writes webhooks for the pods of `default`, with `failurePolicy: Fail`. @returns the path of the file */
 export async function writeWebhooksFile(cluster: Cluster, url: string): Promise<string> {
@@ -54,6 +56,37 @@ export async function mount(t: Test, cluster: Cluster, secretName: string, ms: n
   const kept = keepClientCertificate(options);
   t.teardown(() => kept.close());
   await kept.ready(patience());
+  return dir;
+}
+
+/** The same for any Secret, without a check of its content. Keys that are added later have no file. */
+export async function mountAny(t: Test, cluster: Cluster, secretName: string, ms: number): Promise<string> {
+  const dir = join(cluster.directory, 'mounted', `${secretName}-${ms}`);
+  await mkdir(dir, { recursive: true });
+  const path = paths.secrets(ownNamespace, secretName);
+  await waitFor(cluster.client, path, (secret) => secret !== undefined);
+  let writes = 0;
+  const write = async (): Promise<void> => {
+    const version = `..${(writes += 1)}`;
+    const texts = await secretTexts(cluster, secretName);
+    await mkdir(join(dir, version));
+    for (const [key, text] of Object.entries(texts)) {
+      await writeFile(join(dir, version, key), text);
+      if (writes === 1) await symlink(join('..data', key), join(dir, key));
+    }
+    await symlink(version, join(dir, '..new'));
+    await rename(join(dir, '..new'), join(dir, '..data'));
+  };
+  await write();
+  let last = Promise.resolve();
+  const log = createLog({ level: 'silent' });
+  const client = late(cluster.client, ms);
+  const onChange = (): void => void (last = last.then(write));
+  const watch = watchNamed({ client, path: paths.secrets(ownNamespace), name: secretName, log, onChange });
+  t.teardown(async () => {
+    watch.stop();
+    await last;
+  });
   return dir;
 }
 

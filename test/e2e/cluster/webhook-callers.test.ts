@@ -1,0 +1,190 @@
+/**
+ * How the webhook recognizes the API server, on a real one: by a path that rotates while pods are created with `failurePolicy: Fail`, and by a
+ * client certificate of an AdmissionConfiguration. Other callers are refused before their bodies are read.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { connect } from 'node:tls';
+import t, { type Test } from 'tap';
+import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
+import { pathOf } from '../../../src/controller/webhook-configuration/endpoints.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
+import { send } from '../../serving/support.ts';
+import { createCa, type PemPair } from '../../support/certificates.ts';
+import { podOf, review } from '../../webhook/support.ts';
+import {
+  configureWebhook,
+  metricOf,
+  ownNamespace,
+  prepareArchwright,
+  startController,
+  startWebhook,
+  tryPod,
+  type Server,
+  type TlsDirs,
+} from './archwright.ts';
+import { startCluster, type Cluster } from './harness.ts';
+import { mount, mountAny, secretTexts, writeWebhooksFile } from './issued.ts';
+import { freePorts } from './ports.ts';
+import { shortLease } from './start-archwright.ts';
+
+const name = 'archwright';
+const configured = paths.mutatingWebhookConfigurations(name);
+const pathSecret = 'archwright-webhook-path';
+/** Delay of a changed Secret. */
+const lagMs = 3000;
+/** No files: every process gets its certificates from the controller. */
+const noTls: TlsDirs = { webhookCa: '', webhook: '', agent: '', webhookClient: '', controllerClient: '' };
+
+const body = review({ object: podOf(['probe.invalid/probe:1']) });
+
+/** Pods until the end, as many at once as need new connections. */
+function createPods(t: Test, cluster: Cluster) {
+  const ending = new AbortController();
+  const refused: string[] = [];
+  let pods = 0;
+  const one = (): Promise<void> =>
+    tryPod(cluster).then(
+      () => void (pods += 1),
+      (error: unknown) => void refused.push(String(error)),
+    );
+  const running = (async () => {
+    while (!ending.signal.aborted) {
+      await Promise.all(Array.from({ length: 12 }, one));
+      await pause(100);
+    }
+  })();
+  const end = async () => {
+    ending.abort();
+    await running;
+    return { pods, refused };
+  };
+  t.teardown(end);
+  return { end, count: () => pods };
+}
+
+/** The start of a review of 7 MiB, whose body never comes. @returns what the webhook answers before it closes the connection */
+async function announce(webhook: Server, ca: string, path: string, client?: PemPair): Promise<string> {
+  const { hostname, port } = new URL(webhook.url);
+  const socket = connect({ host: hostname, port: Number(port), ca, ...client });
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  let text = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => (text += chunk));
+  socket.on('close', () => resolve(text)).on('error', reject);
+  const headers = `host: a\r\ncontent-type: application/json\r\ncontent-length: ${7 * 1024 * 1024}\r\n\r\n`;
+  socket.write(`POST ${path} HTTP/1.1\r\n${headers}`);
+  return promise;
+}
+
+t.test('the path rotates while pods are created', async (t) => {
+  const cluster = await startCluster({}, t);
+  await cluster.createNamespace(ownNamespace);
+  const kind = 'MutatingWebhookConfiguration';
+  await cluster.create({ apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata: { name } });
+  const [port = 0] = await freePorts(1);
+  const controller = await startController(cluster, {
+    tls: noTls,
+    settings: {
+      ...shortLease,
+      certificates: 'builtin',
+      'webhook-configuration': name,
+      'webhooks-file': await writeWebhooksFile(cluster, `https://127.0.0.1:${port}`),
+      'webhook-path-secret': pathSecret,
+      'webhook-path-rotation': '1m',
+    },
+  });
+  const tls = { ...noTls, webhook: await mount(t, cluster, 'archwright-webhook-tls', 0) };
+  const dir = await mountAny(t, cluster, pathSecret, lagMs);
+  const webhook = await startWebhook(cluster, { tls, port, settings: { 'webhook-path-dir': dir } });
+  const ca = (await secretTexts(cluster, 'archwright-webhook-tls'))['ca.crt'] ?? '';
+
+  const pathIn = (now: WebhookConfiguration | undefined): string => {
+    const { clientConfig } = now?.webhooks?.[0] ?? {};
+    return clientConfig ? pathOf(clientConfig) : '';
+  };
+  const inForce = async (other = ''): Promise<string> => {
+    const isNew = (now: WebhookConfiguration | undefined): boolean => !['', other].includes(pathIn(now));
+    return pathIn(await cluster.waitFor<WebhookConfiguration>(configured, isNew, 120_000));
+  };
+  const statusAt = async (path: string): Promise<number> => {
+    const headers = { 'content-type': 'application/json' };
+    return (await send(`${webhook.url}${path}`, { method: 'POST', agent: false, ca, headers, body })).status;
+  };
+  const first = await inForce();
+  t.match(first, /^\/mutate\/[0-9a-f]{64}$/);
+  const load = createPods(t, cluster);
+  // By age.
+  const second = await inForce(first);
+  t.equal(await statusAt(second), 200);
+  t.equal(await statusAt(first), 200, 'the path before is accepted for a while');
+  // As the docs tell those whose path has become known.
+  await cluster.merge(paths.secrets(ownNamespace, pathSecret), { data: { rotated: null } });
+  const third = await inForce(second);
+  t.equal(await statusAt(first), 404, 'then it is refused');
+  t.equal(await statusAt(second), 200);
+  t.match(await announce(webhook, ca, first), /^HTTP\/1.1 404 [^]*connection: close/i);
+  const before = load.count();
+  await pause(3000);
+  t.ok(load.count() > before, 'pods are admitted at the third path');
+  t.ok((await metricOf(webhook, 'archwright_admissions_total')) > load.count() / 2);
+  const { pods, refused } = await load.end();
+  t.comment(`${pods} pods`);
+  t.same(refused.slice(0, 5), [], `${refused.length} refused`);
+  t.ok(pods > 200);
+  for (const { process } of [controller, webhook])
+    for (const path of [first, second, third]) t.notOk(process.log().includes(path.slice(-64)), process.name);
+});
+
+t.test('the API server presents a client certificate', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'archwright-e2e-admission-'));
+  t.teardown(() => rm(directory, { recursive: true }));
+  const write = async (file: string, content: string | object): Promise<string> => {
+    const path = join(directory, file);
+    await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content), { mode: 0o600 });
+    return path;
+  };
+  const [port = 0] = await freePorts(1);
+  const [clients, others] = await Promise.all([createCa('clients'), createCa('others')]);
+  const pair = await clients.issue({ cn: 'kube-apiserver', client: true });
+  const user = {
+    'client-certificate': await write('client.crt', pair.cert),
+    'client-key': await write('client.key', pair.key),
+  };
+  const kubeConfigFile = await write('webhooks.kubeconfig', {
+    apiVersion: 'v1',
+    kind: 'Config',
+    users: [{ name: `127.0.0.1:${port}`, user }],
+  });
+  const apiVersion = 'apiserver.config.k8s.io/v1';
+  const configuration = { apiVersion, kind: 'WebhookAdmissionConfiguration', kubeConfigFile };
+  const admission = await write('admission.json', {
+    apiVersion,
+    kind: 'AdmissionConfiguration',
+    plugins: [{ name: 'MutatingAdmissionWebhook', configuration }],
+  });
+  const cluster = await startCluster({ apiServerFlags: [`--admission-control-config-file=${admission}`] }, t);
+  const tls = await prepareArchwright(cluster);
+  const settings = { 'webhook-client-ca': await write('clients.crt', clients.cert) };
+  const webhook = await startWebhook(cluster, { tls, port, settings });
+  await configureWebhook(cluster, { tls, webhook, failurePolicy: 'Fail' });
+  const load = createPods(t, cluster);
+  const ca = tls.webhookCa;
+  const stranger = await others.issue({ cn: 'kube-apiserver', client: true });
+  const server = await clients.issue({ cn: 'kube-apiserver', server: true });
+  for (const [what, client] of [
+    ['no certificate', undefined],
+    ['a certificate of another authority', stranger],
+    ["a server's certificate of that authority", server],
+  ] as const)
+    t.match(await announce(webhook, ca, '/mutate', client), /^HTTP\/1.1 403 [^]*connection: close/i, what);
+  const headers = { 'content-type': 'application/json' };
+  const options = { method: 'POST', agent: false, ca, headers, body, ...pair } as const;
+  t.equal((await send(`${webhook.url}/mutate`, options)).status, 200, 'who has its certificate is believed');
+  await pause(2000);
+  const { pods, refused } = await load.end();
+  t.comment(`${pods} pods`);
+  t.same(refused.slice(0, 5), [], `${refused.length} refused`);
+  t.ok(pods > 20);
+});
