@@ -2,16 +2,23 @@
  * Certificates of the agents on a real API server: real processes with real tokens that are bound to pods on nodes, and the rights and policies
  * of `deploy/archwright.yaml`. A token of one node's agent gives no certificate of another node.
  */
+import { X509Certificate } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import t from 'tap';
 import { createRequest } from '../../../daemon/certificate/signing-request.ts';
 import { openConnection } from '../../../src/fleet/agents/connection.ts';
-import { agentNameOn, agentSigner, agentUsages } from '../../../src/fleet/agents/identity.ts';
-import type { KubeClient } from '../../../src/kube/api/client.ts';
+import {
+  agentNameOn,
+  agentRequestName,
+  agentSigner,
+  agentUsages,
+  maxAgentRequests,
+} from '../../../src/fleet/agents/identity.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
+import { until } from '../../serving/support.ts';
 import { ownNamespace, startAgent, startController, type TlsDirs } from './archwright.ts';
 import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
 import { mount } from './issued.ts';
@@ -21,6 +28,7 @@ import { waitFor } from './watch.ts';
 const requests = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const accounts = `/api/v1/namespaces/${ownNamespace}/serviceaccounts`;
 const log = createLog({ level: 'silent' });
+const [here, there] = ['amd64-0', 'amd64-1'] as const;
 
 /** No files: every process gets its certificates from the controller. */
 const noTls: TlsDirs = { webhookCa: '', webhook: '', agent: '', webhookClient: '', controllerClient: '' };
@@ -79,11 +87,21 @@ async function putAgent(cluster: Cluster, node: string): Promise<KubeObject> {
   });
 }
 
-function request(text: string, more: object = {}): object {
+let slot = 0;
+/** The name that the agent itself has chosen. */
+let taken: string | undefined;
+
+function nextName(): string {
+  const name = agentRequestName(here, slot++);
+  return name === taken ? nextName() : name;
+}
+
+/** By the next name of the node. */
+function request(text: string, more: object = {}, metadata: object = {}): object {
   return {
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',
-    metadata: { generateName: 'attack-' },
+    metadata: { name: nextName(), ...metadata },
     spec: {
       signerName: agentSigner,
       request: Buffer.from(text).toString('base64'),
@@ -95,17 +113,19 @@ function request(text: string, more: object = {}): object {
 
 t.test('each agent has a certificate for its own node', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 2 } }, t);
-  const [here, there] = ['amd64-0', 'amd64-1'];
   await install(cluster);
   const token = await tokenOf(cluster, 'archwright-agent', await putAgent(cluster, here));
   await putAgent(cluster, there);
+  const controllerToken = await tokenOf(cluster, 'archwright-controller');
   const controller = await startController(cluster, {
     tls: noTls,
     settings: {
       ...shortLease,
       certificates: 'builtin',
       'webhook-names': '127.0.0.1',
-      kubeconfig: await tokenOf(cluster, 'archwright-controller'),
+      // Agents of a shorter life move to another CA sooner.
+      'certificate-time': '1h',
+      kubeconfig: controllerToken,
     },
   });
   const authority = await mount(t, cluster, 'archwright-agent-tls', 0);
@@ -115,9 +135,10 @@ t.test('each agent has a certificate for its own node', async (t) => {
     const settings = { 'tls-dir': dir, 'agent-authority-dir': authority, 'node-name': node, kubeconfig };
     return startAgent(cluster, { name, tls: { ...noTls, agent: dir }, settings, mayEnd });
   };
-  const agent = await start('agent-0', here, token);
+  let agent = await start('agent-0', here, token);
+  taken = (await cluster.list(requests))[0]?.metadata?.name;
   const dir = await mount(t, cluster, 'archwright-controller-client-tls', 0);
-  let node = here;
+  let node: string = here;
   const connection = await openConnection({ dir, log, serverNameOf: () => agentNameOn(node) });
   t.teardown(() => connection.close());
   const ask = () => connection.json(agent.url, '/v1/info', { signal: patience(), maxBytes: 10_000 });
@@ -128,8 +149,11 @@ t.test('each agent has a certificate for its own node', async (t) => {
   await t.test('an agent with the token of another node gets no certificate', async (t) => {
     // It ends with the cluster.
     start('agent-1', there, token, true).catch(() => undefined);
-    const denied = await refusedRequest(cluster.client);
-    t.equal(denied, `the token is of node ${here}: only the name ${agentNameOn(here)}`);
+    const file = join(cluster.logs, 'agent-1.log');
+    const refusal = 'an agent requests certificates by the names of its own node';
+    const isRefused = async () => (await readFile(file, 'utf8').catch(() => '')).includes(refusal);
+    await until('the refusal', isRefused, 60_000);
+    t.equal((await cluster.list(requests)).length, 1, 'its request is not stored');
   });
 
   await t.test('what a stolen token of an agent cannot do', async (t) => {
@@ -145,7 +169,8 @@ t.test('each agent has a certificate for its own node', async (t) => {
     };
     await t.rejects(patch(`${path}/approval`, approved), { code: 'forbidden' }, 'approve its own request');
     const found = await waitFor<SigningRequest>(cluster.client, path, (object) => isAnswered(object));
-    t.match(found?.status, { conditions: [{ type: 'Denied' }] });
+    const message = `the token is of node ${here}: only the name ${agentNameOn(here)}`;
+    t.match(found?.status, { conditions: [{ type: 'Denied', message }] });
     t.equal(found?.status?.certificate, undefined);
     const kubelet = { signerName: 'kubernetes.io/kube-apiserver-client-kubelet', usages: ['client auth'] };
     await t.rejects(create(request(createRequest(here).request, kubelet)), { code: 'forbidden' });
@@ -168,32 +193,71 @@ t.test('each agent has a certificate for its own node', async (t) => {
     t.match(kept?.status, { conditions: [{ type: 'Denied' }] }, 'the API server fills in the node itself');
   });
 
+  await t.test('requests to fill the API server', async (t) => {
+    const stolen = await clientOf(token);
+    t.teardown(() => stolen.close());
+    const { request: text } = createRequest(here);
+    const create = (metadata: object, body = text) =>
+      stolen.create(requests, request(body, {}, metadata), { signal: patience() });
+    for (const [what, metadata, body] of [
+      ['any name', { name: undefined, generateName: 'attack-' }],
+      ['a name of another node', { name: agentRequestName(there, 0) }],
+      ['one more name', { name: agentRequestName(here, maxAgentRequests) }],
+      ['a finalizer, which would keep it', { finalizers: ['x.example/stuck'] }],
+      ['annotations', { annotations: { a: 'b' } }],
+      ['a large text', {}, `${text}${'\n'.repeat(5000)}`],
+    ] as const)
+      await t.rejects(create(metadata, body), { code: 'forbidden' }, what);
+    const names = Array.from({ length: maxAgentRequests }, (_, number) => agentRequestName(here, number));
+    for (const name of names)
+      await create({ name }).catch((error: unknown) => t.match(error, { code: 'conflict' }));
+    t.equal((await cluster.list(requests)).length, maxAgentRequests);
+  });
+
   await t.test('without a controller a restarted agent keeps its certificate', async (t) => {
     await controller.process.stop();
     await agent.process.stop();
-    const { url } = await start('agent-0', here, token);
+    agent = await start('agent-0', here, token);
     node = here;
-    t.match(await connection.json(url, '/v1/info', { signal: patience(), maxBytes: 10_000 }), {
-      nodeName: here,
+    t.match(await ask(), { nodeName: here });
+  });
+
+  await t.test('while the CA rotates, the agent moves to the new one and every call succeeds', async (t) => {
+    // As an hour after they were answered.
+    for (const { metadata } of await cluster.list(requests))
+      await cluster.delete(`${requests}/${metadata?.name}`);
+    const own = async (file: string) => readFile(join(cluster.directory, 'own', 'agent-0', file), 'utf8');
+    const before = new X509Certificate(await own('tls.crt'));
+    const oldCa = new X509Certificate(await own('ca.crt'));
+    t.ok(before.verify(oldCa.publicKey));
+    // The CA lives longer than a new one would, so it is replaced at once.
+    await startController(cluster, {
+      tls: noTls,
+      name: 'controller-2',
+      settings: {
+        ...shortLease,
+        certificates: 'builtin',
+        'webhook-names': '127.0.0.1',
+        'certificate-time': '2m',
+        'ca-time': '4m',
+        kubeconfig: controllerToken,
+      },
     });
+    let calls = 0;
+    const isOver = async () => {
+      t.match(await ask(), { nodeName: here });
+      calls += 1;
+      return !(await own('ca.crt')).includes(oldCa.toString().trim());
+    };
+    await until('the old CA is gone', isOver, 180_000);
+    const [after, ca] = [new X509Certificate(await own('tls.crt')), new X509Certificate(await own('ca.crt'))];
+    t.ok(after.verify(ca.publicKey), 'a certificate of the new CA, and the old one is gone');
+    t.notOk(after.verify(oldCa.publicKey));
+    t.match(await ask(), { nodeName: here });
+    t.comment(`${calls} calls`);
   });
 });
 
 function isAnswered(object: SigningRequest | undefined): boolean {
   return object?.status?.certificate !== undefined || (object?.status?.conditions ?? []).length > 0;
-}
-
-/** The first denied request. @returns why */
-async function refusedRequest(client: KubeClient): Promise<string> {
-  for (const end = performance.now() + 60_000; performance.now() < end;) {
-    const { items } = await client.get<{ readonly items: readonly SigningRequest[] }>(requests, {
-      signal: patience(),
-    });
-    const denied = items
-      .flatMap(({ status }) => status?.conditions ?? [])
-      .find(({ type }) => type === 'Denied');
-    if (denied) return denied.message;
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-  throw new Error('no request was denied');
 }
