@@ -57,8 +57,10 @@ function parsers(): string[] {
 function called(): ReadonlySet<string> {
   const dir = mkdtempSync(join(tmpdir(), 'archwright-coverage-'));
   try {
-    const env = { PATH: process.env['PATH'], NODE_V8_COVERAGE: dir };
-    const { status, stderr } = spawnSync(process.execPath, [script], { env, encoding: 'utf8' });
+    // By `env -i`, because tap adds variables to child processes when it measures coverage itself.
+    const variables = [`PATH=${process.env['PATH'] ?? ''}`, `NODE_V8_COVERAGE=${dir}`];
+    const command = ['-i', ...variables, process.execPath, script];
+    const { status, stderr } = spawnSync('env', command, { encoding: 'utf8' });
     if (status !== 0) throw new Error(stderr);
     const found = new Set<string>();
     for (const file of readdirSync(dir)) {
