@@ -6,7 +6,7 @@ import { setMaxListeners } from 'node:events';
 import { clusterObjects } from '../src/cluster/cluster.ts';
 import { concurrently } from '../src/async/concurrently.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
-import { isArchitecture } from '../src/names/architecture.ts';
+import { unknownArchitecture } from '../src/names/architecture.ts';
 import { sortObjects } from './explain/input.ts';
 import { createPodContext } from './explain/context.ts';
 import { openPodFacts } from './explain/pod-facts.ts';
@@ -50,8 +50,8 @@ async function run(invocation: Invocation): Promise<number> {
   const output = choiceOf(invocation, 'output', ['table', 'csv', 'json']);
   const by = choiceOf(invocation, 'by', ['workload', 'image']);
   const architecture = flags.get('architecture')?.at(-1) ?? 'arm64';
-  if (!isArchitecture(architecture))
-    throw new UsageError(`--architecture must be a value of kubernetes.io/arch, not ${architecture}`);
+  const mistake = unknownArchitecture(architecture);
+  if (mistake !== undefined) throw new UsageError(`--architecture: ${mistake}`);
   if (invocation.positionals.length > 0)
     throw new UsageError('takes no arguments; select namespaces with --namespace');
   const shot = await openCliContext(invocation);

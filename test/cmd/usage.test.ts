@@ -97,7 +97,9 @@ const cases: readonly (readonly [args: readonly string[], message: RegExp, code?
   [['report', 'web'], /takes no arguments/],
   [['report', '-o', 'yaml'], /--output must be table or csv or json/],
   [['report', '--by', 'node'], /--by must be workload or image, not node/],
-  [['report', '-a', 'arm 64'], /--architecture must be a value of kubernetes\.io\/arch/],
+  [['report', '-a', 'arm 64'], /--architecture: unknown architecture arm 64; did you mean arm64\?/],
+  [['report', '--architecture', 'amd46'], /--architecture: unknown architecture amd46; did you mean amd64\?/],
+  [['report', '--architecture', 'aarch64'], /did you mean arm64\?/],
   [['report'], /no cluster found; set --kubeconfig/],
 
   [['webhook'], /name the directory with tls\.crt and tls\.key by --tls-dir/],

@@ -4,8 +4,8 @@
  * wrote a preference into the pod that cannot be met, a warning is returned.
  *
  * The pod's own preferred node affinity on an architecture has precedence over all of these. A DaemonSet has no preference,
- * because it runs on every node. While an image is unknown, preferences wait: they could draw the pod to a node that cannot
- * run that image.
+ * because it runs on every node. The template of another workload has the preference of its pods, for warnings. While an
+ * image is unknown, preferences wait: they could draw the pod to a node that cannot run that image.
  */
 import {
   byName,
@@ -13,6 +13,7 @@ import {
   isArchitectureKey,
   maxArchitectures,
   own,
+  unknownArchitecture,
 } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import { printable } from '../../names/printable.ts';
@@ -52,7 +53,7 @@ export function preferredOf(
 ) {
   const isSettled = withoutPreference.has(outcome);
   const mode = isSettled ? 'soft' : policy.preferenceMode;
-  const preferences = isSettled || template !== undefined ? [] : preferencesOf(pod.metadata, policy);
+  const preferences = isSettled || template === 'DaemonSet' ? [] : preferencesOf(pod.metadata, policy);
   if (preferences.length === 0) return { required, preferred: [], mode, warnings: [], reasons: [] };
   if (prefersItself(fields)) {
     const message = 'the pod prefers architectures by its own node affinity and keeps that';
@@ -67,10 +68,12 @@ export function preferredOf(
     if (weights?.length === 0) continue;
     const met = weights?.filter(({ architecture }) => possible.includes(architecture)) ?? [];
     if (met.length !== weights?.length) {
-      const text = describeUnmet(preference, possible, isKnown);
+      const mistake = firstMistake(preference, [...possible, ...policy.schedulableArchitectures]);
+      const text = mistake ?? describeUnmet(preference, possible, isKnown);
       reasons.push(reason('preference-left-out', text));
-      // A gated pod is decided again once its images are known.
-      const isPostponed = !isKnown && weights !== undefined && policy.onUnknownImage === 'gate';
+      // A gated pod is decided again once its images are known, and so are the pods of a template.
+      const isDecidedAgain = policy.onUnknownImage === 'gate' || template !== undefined;
+      const isPostponed = !isKnown && weights !== undefined && isDecidedAgain && mistake === undefined;
       if (inPod && !isPostponed) warnings.push(`archwright: ${text}`);
     }
     if (met.length === 0) continue;
@@ -149,6 +152,15 @@ function prefersItself({ preferred }: OwnFields): boolean {
 
 function permittedByTerms({ terms }: OwnFields, architecture: string): boolean {
   return terms === undefined || terms.some((term) => permits(term, architecture));
+}
+
+/** The first name that is probably a mistake. @param others names that are none */
+function firstMistake({ origin, weights = [] }: Preference, others: readonly string[]): string | undefined {
+  for (const { architecture } of weights) {
+    const mistake = unknownArchitecture(architecture, others);
+    if (mistake !== undefined) return `${origin}: ${mistake}`;
+  }
+  return undefined;
 }
 
 function describeUnmet(

@@ -1,6 +1,7 @@
 /** Kinds of values about architectures and nodes: names, weights, taints, tolerations, required labels, overrides. */
 import type { Toleration } from '../../kube/api/objects.ts';
 import { choice, integer, listOf, refuse, shown, tableOf, text } from './plain.ts';
+import { architecturesOfNodes, namesElsewhere } from '../../names/architecture.ts';
 import { isLabelKey, isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { ArchitectureRules, TolerationTemplate } from '../effective/policy.ts';
 import { oneOrMore, record } from './records.ts';
@@ -12,25 +13,6 @@ export interface ImageOverride {
   /** Empty: the image constrains nothing. */
   readonly architectures: readonly string[];
 }
-
-const otherNames = {
-  amd64: ['x86_64', 'x86-64', 'x64'],
-  '386': ['i386', 'i686', 'x86'],
-  arm64: ['aarch64', 'arm64v8'],
-  arm: ['armhf', 'armel', 'armv7', 'armv7l', 'arm32v7'],
-  ppc64le: ['ppc64el'],
-};
-
-/**
- * Names of architectures in compilers, kernels and distributions. No node has such a label, so a pod that requires one would
- * stay pending.
- */
-export const namesElsewhere: ReadonlyMap<string, string> = new Map(
-  Object.entries(otherNames).flatMap(([label, names]) => names.map((name) => [name, label] as const)),
-);
-
-/** Values of `kubernetes.io/arch` with published kubelets. Others are valid too. */
-export const architecturesOfNodes = new Set(['amd64', 'arm64', 'arm', '386', 'ppc64le', 's390x', 'riscv64']);
 
 /** An architecture name must be a valid label value that nodes can have. */
 export function checkArchitecture(name: string): string | undefined {

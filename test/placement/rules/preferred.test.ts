@@ -160,7 +160,29 @@ const cases: Readonly<Record<string, Case>> = {
   'names of things that every object has': {
     metadata: asks('constructor'),
     decided: 'preference-left-out',
-    warnings: [/constructor is ignored/u],
+    warnings: [/unknown architecture constructor/u],
+  },
+  'a mistake, with the name that was meant': {
+    metadata: asks('amd46'),
+    decided: 'preference-left-out',
+    warnings: [/label arch.example\/preferred: unknown architecture amd46; did you mean amd64\?$/u],
+  },
+  "a kernel's name, at once, behind a gate too": {
+    metadata: asks('aarch64'),
+    known: {},
+    decided: 'preference-left-out',
+    warnings: [/unknown architecture aarch64; did you mean arm64\?$/u],
+  },
+  'a mistake among weights': {
+    metadata: weighs('x86_64=50,arm64=10'),
+    decided: 'preference-left-out preferred-weights arm64=10',
+    warnings: [/preferred-weights: unknown architecture x86_64; did you mean amd64\?$/u],
+  },
+  'an architecture that nodes have is none': {
+    metadata: asks('amd46'),
+    policy: { schedulableArchitectures: ['amd46', 'amd64', 'arm64'] },
+    decided: 'preference-left-out',
+    warnings: [/amd46 is ignored, the pod can only run on amd64, arm64/u],
   },
 };
 

@@ -3,7 +3,7 @@
  * `test/e2e/chart/versions.test.ts`. Both must come to the same end.
  */
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import { architecturesOfNodes, namesElsewhere } from '../../../src/policy/value-kinds/architectures.ts';
+import { architecturesOfNodes, namesElsewhere } from '../../../src/names/architecture.ts';
 
 export interface ObjectCase {
   readonly about: string;
