@@ -19,7 +19,7 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
     const text = `invalid: ${message(outcome.error)}; the webhook would admit it unchanged`;
     return `${title}${indent}${text}\n`;
   }
-  const { decision, patch, patched, basePath, warnings } = outcome;
+  const { decision, patch, patched, basePath } = outcome;
   const reasons = decision.reasons.map(({ rule, message: why }) => [rule, message(why)]);
   return [
     title,
@@ -27,7 +27,7 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
     paragraph(imagesOf(decision.images)),
     paragraph(lines(decision.images.flatMap(errorOf))),
     paragraph(table([['RULE', 'WHY'], ...reasons], indent)),
-    paragraph(lines(warnings.map((warning) => `warning: ${message(warning)}`))),
+    paragraph(lines(decision.warnings.map((warning) => `warning: ${message(warning)}`))),
     ...(withPatch
       ? [paragraph(json('patch', patch)), paragraph(json('after', schedulingOf(patched, basePath)))]
       : []),
@@ -112,13 +112,13 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
   const { kind, namespace, name, place } = subject;
   const head = { kind, namespace, name, place, admitted: isAdmitted(explanation) };
   if ('error' in outcome) return { ...head, error: outcome.error };
-  const { decision, patch, patched, warnings } = outcome;
+  const { decision, patch, patched } = outcome;
   return {
     ...head,
     ...decisionResult(decision),
     images: decision.images.map(imageResult),
     rules: decision.reasons.map(({ rule, message }) => ({ rule, message, meaning: describeRule(rule) })),
-    warnings,
+    warnings: decision.warnings,
     ...(withPatch && { patch, patched }),
   };
 }

@@ -3,11 +3,11 @@ import jsonPatch from 'fast-json-patch';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
 import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
-import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import type { PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
-import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod.ts';
-import { skipReasonOf } from '../../src/placement/rules/skip.ts';
+import { nodesPinnedBy } from '../../src/placement/pod/terms.ts';
+import { namedNodeArchitecture, skipReasonOf } from '../../src/placement/rules/skip.ts';
 import type { Policies } from '../../src/policy/effective/policies.ts';
 import { createConfirm } from '../../src/cluster/confirm-refusal.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
@@ -20,6 +20,9 @@ import type { Subject } from './input.ts';
 import type { PodContext } from './context.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
+/** Each is a GET. A pod names one node, or a few. */
+const maxNamedNodes = 16;
+
 export interface Explanation {
   readonly subject: Subject;
   /** The decision, or why the object is invalid. */
@@ -30,7 +33,6 @@ export interface Explanation {
         readonly patched: JsonObject;
         /** JSON pointer to the pod in the object; empty for a pod. */
         readonly basePath: string;
-        readonly warnings: readonly string[];
       }
     | { readonly error: string };
 }
@@ -57,9 +59,17 @@ export function createExplainer(options: {
     const { namespace } = subject;
     const namespaceLabels = await surroundings.namespaceLabels(namespace, stop);
     const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
-    const input = { pod, namespace, namespaceLabels, policy, ...(template !== undefined && { template }) };
+    const nodeArchitecture = await architecturesOfNamedNodes(pod.spec);
+    const input = {
+      pod,
+      namespace,
+      namespaceLabels,
+      policy,
+      nodeArchitecture,
+      ...(template !== undefined && { template }),
+    };
     const uses = imagesOf(pod.spec);
-    const isSkipped = skipReasonOf(input, uses) !== undefined;
+    const isSkipped = skipReasonOf(input, uses) !== undefined && namedNodeArchitecture(input) === undefined;
     const wanted = wantedBy(placing, namespace, uses);
     const facts: FactsByImage = isSkipped ? new Map() : await factsOfPod(wanted);
     const asksNodes = placing.kind === 'Pod' && policy.requirePullableNodes;
@@ -74,9 +84,8 @@ export function createExplainer(options: {
     const asked = first.required?.length === 0 ? confirm(wanted, facts) : undefined;
     const decision = asked ? decideBy(await asked) : first;
     const patch = patchPod(pod, decision, { basePath });
-    const warnings = [...decision.warnings, ...(await warningsOfRunning(placing, namespace))];
     const patched = patchedObject(subject.request.object, patch);
-    return { decision, patch, patched, basePath, warnings };
+    return { decision, patch, patched, basePath };
   }
 
   /** A pod in a file has not passed admission, which would add the pull secrets of its service account. */
@@ -85,15 +94,14 @@ export function createExplainer(options: {
     return { uses, namespace, pullSecrets: templatePullSecrets(pod), serviceAccount, budgetMs };
   }
 
-  /** A running pod cannot be placed any more, but its images may not run on its node. */
-  async function warningsOfRunning(placing: Placing, namespace: string): Promise<readonly string[]> {
-    const { kind, pod } = placing;
-    if (kind !== 'Pod' || !pod.spec.nodeName) return [];
-    const nodeArchitecture = await surroundings.nodeArchitecture(pod.spec.nodeName, stop);
-    if (nodeArchitecture === undefined) return [];
-    const facts = await factsOfPod(wantedBy(placing, namespace, newImagesOf(pod, undefined)));
-    const factsOf = (image: string): ImageFacts | undefined => facts.get(image);
-    return runningPodWarnings({ pod, oldPod: undefined, nodeArchitecture, facts: factsOf });
+  /** Architectures of the nodes that a pod names itself, by its `nodeName` or by `matchFields`. */
+  async function architecturesOfNamedNodes({ nodeName, affinity }: PodSpec) {
+    const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+    const pinned = (required?.nodeSelectorTerms ?? []).flatMap(nodesPinnedBy);
+    const names = [...new Set([...(nodeName ? [nodeName] : []), ...pinned])].slice(0, maxNamedNodes);
+    const found = await Promise.all(names.map((name) => surroundings.nodeArchitecture(name, stop)));
+    const byName = new Map(names.map((name, index) => [name, found[index]]));
+    return (name: string): string | undefined => byName.get(name);
   }
 
   return async (subject) => {

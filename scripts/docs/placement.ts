@@ -49,6 +49,16 @@ can pull with the pod's own pull secrets stays.
 \`archwright explain --agents …\` shows which group can pull each image, by the first 12 characters of the \`credentialFingerprint\` of
 [its agents](../reference/agent-api.md), and which nodes are excluded.
 
+## Warnings
+
+The person who applies a pod, or a Deployment, StatefulSet, ReplicaSet, Job or CronJob, gets a warning from the API server if
+
+- the images share no architecture, or the pod's own constraint, node affinity or node is one that they cannot run on;
+- a preference in the pod names an unknown architecture (\`aarch64\`) or one that the images do not have.
+
+Pods that a controller creates are checked with the template that a person applied. \`workloadWarnings\` of the chart disables this
+for templates and for pods that name their node.
+
 ## Labels and annotations that you set
 
 | on | key | value | effect |

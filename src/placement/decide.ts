@@ -1,6 +1,6 @@
 /** The decision: one line for each rule, in the order of docs/use/placement.md. Each rule has its own file. */
 import type { Policy } from '../policy/effective/policy.ts';
-import { noAdditions, type ImageVerdict, type PlacementDecision, type PlacementInput } from './decision.ts';
+import { noAdditions, type PlacementDecision, type PlacementInput } from './decision.ts';
 import { boundedWarnings } from '../names/printable.ts';
 import { imagesOf } from './pod/images.ts';
 import { operatingSystemOf } from './pod/operating-system.ts';
@@ -9,7 +9,7 @@ import { recordedIn } from './record/read.ts';
 import { explainAllowed, explainDetails } from './rules/details.ts';
 import { explainNoCommon, noCommonArchitecture } from './rules/no-common.ts';
 import { nodeLabelsOf } from './rules/node-labels.ts';
-import { keepOwnConstraint, warnIfOwnTermsExclude } from './rules/own-constraint.ts';
+import { keepOwnConstraint, warnIfOwnTermsExclude, warnIfWrongNodesMatch } from './rules/own-constraint.ts';
 import { preferredOf } from './rules/preferred.ts';
 import { excludedNodesOf } from './rules/pullable-nodes.ts';
 import { commonArchitectures, requiredArchitectures, verdictsOf, withinAllowed } from './rules/required.ts';
@@ -17,19 +17,18 @@ import { skipped, skipReasonOf } from './rules/skip.ts';
 import { addedTolerations } from './rules/tolerations.ts';
 import { unknownImage } from './rules/unknown.ts';
 import { reason } from './rules/rules.ts';
+import { namedNodeWarnings } from './running-pod.ts';
 
 export function decide(input: PlacementInput): PlacementDecision {
   const { pod, policy, template } = input;
   const os = operatingSystemOf(pod.spec);
   const uses = imagesOf(pod.spec);
   const skip = skipReasonOf(input, uses);
-  if (skip !== undefined) return skipped(input, os, skip);
+  if (skip !== undefined) return skipped(input, os, skip, namedNodeWarnings(input));
 
   const images = verdictsOf(uses, os, input.facts);
   const shared = commonArchitectures(images, policy.schedulableArchitectures);
   const common = withinAllowed(shared, policy);
-  if (template === 'workload') return workloadTemplate(policy, os, images, common);
-
   const recorded = recordedIn(input) ?? (input.before && recordedIn({ ...input, pod: input.before }));
   const own = ownFieldsOf(pod.spec, recorded);
   const draft =
@@ -42,7 +41,7 @@ export function decide(input: PlacementInput): PlacementDecision {
   const tolerations = addedTolerations(policy, draft, required, own);
   const labels = nodeLabelsOf(policy, pod.metadata?.labels, required);
   const nodes = excludedNodesOf(input, own, images, draft, required);
-  return {
+  const decision: PlacementDecision = {
     outcome: draft.outcome,
     ...(template === undefined ? {} : { template }),
     own,
@@ -62,6 +61,7 @@ export function decide(input: PlacementInput): PlacementDecision {
     warnings: boundedWarnings([
       ...draft.warnings,
       ...warnIfOwnTermsExclude(own, required),
+      ...warnIfWrongNodesMatch(own, shared, input),
       ...nodes.warnings,
       ...preference.warnings,
     ]),
@@ -75,22 +75,19 @@ export function decide(input: PlacementInput): PlacementDecision {
       ...nodes.reasons,
     ],
   };
+  return template === 'workload' ? unchangedTemplate(decision, policy, common) : decision;
 }
 
 /**
  * The template of a Deployment, StatefulSet, ReplicaSet, Job or CronJob stays unchanged, because its pods are placed when they
- * are created. The person who applies it gets a warning if its images share no architecture.
+ * are created. Their controller creates them, so the person who applies the template gets the warnings about them.
  */
-function workloadTemplate(
+function unchangedTemplate(
+  { os, images, warnings, reasons }: PlacementDecision,
   policy: Policy,
-  os: string,
-  images: readonly ImageVerdict[],
   common: readonly string[] | undefined,
 ): PlacementDecision {
-  const warnings =
-    common?.length === 0
-      ? [`archwright: pods of this template cannot be placed: ${explainNoCommon(images, policy)}`]
-      : [];
+  const refusal = `archwright: pods of this template cannot be placed: ${explainNoCommon(images, policy)}`;
   const message =
     common === undefined
       ? 'its images constrain nothing so far'
@@ -101,7 +98,10 @@ function workloadTemplate(
     template: 'workload',
     os,
     images,
-    warnings: boundedWarnings(warnings),
-    reasons: [reason('workload-template', message)],
+    warnings: common?.length === 0 ? boundedWarnings([refusal]) : warnings,
+    reasons: [
+      reason('workload-template', message),
+      ...reasons.filter(({ rule }) => rule === 'exec-format-error'),
+    ],
   };
 }

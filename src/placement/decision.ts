@@ -37,6 +37,8 @@ export interface PlacementInput {
   readonly facts: (image: string) => ImageFacts | undefined;
   /** Groups that can pull an image, by its reference as the pod writes it; used only under `requirePullableNodes`. */
   readonly pullability?: (image: string) => Pullability | undefined;
+  /** Architecture of a node by its name, for warnings about pods that name their node; `undefined`: not known. */
+  readonly nodeArchitecture?: (node: string) => string | undefined;
   /** The template of a workload. It is never gated. */
   readonly template?: 'DaemonSet' | 'workload';
   /** The template before this update. Its record counts if the new template has none. */

@@ -1,16 +1,18 @@
 /**
- * Pods that run already. An ephemeral container (`kubectl debug`) or a new image cannot move the pod. If its node cannot run
+ * Pods that have a node already. An ephemeral container (`kubectl debug`) or a new image cannot move the pod. If its node cannot run
  * the new image, the person gets a warning.
  */
 import type { ImageFacts } from '../images/facts/facts.ts';
-import type { Container, Pod } from '../kube/api/objects.ts';
+import type { Container, Pod, PodTemplate } from '../kube/api/objects.ts';
 import { imagesOfContainers, type ImageUse } from './pod/images.ts';
 import { operatingSystemOf } from './pod/operating-system.ts';
+import type { PlacementInput } from './decision.ts';
 import { verdictsOf } from './rules/required.ts';
+import { namedNodeArchitecture } from './rules/skip.ts';
 import { boundedWarnings, maxImageBytes, printable } from '../names/printable.ts';
 
 export interface RunningPodInput {
-  readonly pod: Pod;
+  readonly pod: Pod | PodTemplate;
   /** The pod before the change; `undefined`: every image is new. */
   readonly oldPod: Pod | undefined;
   /** Architecture of its node; `undefined`: not known, so there is no warning. */
@@ -19,7 +21,7 @@ export interface RunningPodInput {
 }
 
 /** The images that a change adds to a running pod. `runningPodWarnings` needs their facts. */
-export function newImagesOf(pod: Pod, oldPod: Pod | undefined): readonly ImageUse[] {
+export function newImagesOf(pod: Pod | PodTemplate, oldPod: Pod | undefined): readonly ImageUse[] {
   const before = new Map(containersOf(oldPod).map(({ name, image }) => [name, image]));
   return imagesOfContainers(containersOf(pod).filter(({ name, image }) => before.get(name) !== image));
 }
@@ -40,7 +42,18 @@ export function runningPodWarnings(input: RunningPodInput): readonly string[] {
   return boundedWarnings(warnings);
 }
 
-function containersOf(pod: Pod | undefined): readonly Container[] {
+/** Warnings for a new pod, or a template, that names its node itself. The scheduler does not see it, so it starts there. */
+export function namedNodeWarnings(input: PlacementInput): readonly string[] {
+  const { pod, facts } = input;
+  return runningPodWarnings({
+    pod,
+    oldPod: undefined,
+    nodeArchitecture: namedNodeArchitecture(input),
+    facts,
+  });
+}
+
+function containersOf(pod: Pod | PodTemplate | undefined): readonly Container[] {
   if (pod === undefined) return [];
   const { initContainers, containers, ephemeralContainers } = pod.spec;
   return [...(initContainers ?? []), ...(containers ?? []), ...(ephemeralContainers ?? [])];

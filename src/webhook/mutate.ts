@@ -1,9 +1,9 @@
 /**
  * Answers admission requests by kind and operation:
- * - a pod that is created: decided and patched;
+ * - a pod that is created: decided and patched; one that names its node: a warning if that node cannot run it;
  * - a running pod that gets an image (an update, an ephemeral container): a warning if its node cannot run it;
  * - a DaemonSet: its template decided and patched, so that it starts only where it can run;
- * - other workloads: a warning if the images of their template share no architecture;
+ * - other workloads: the warnings that their pods would get, which only their controller would see;
  * - anything else: let through.
  *
  * After any error, the object is let through unpatched, with a warning.
@@ -15,7 +15,7 @@ import { decide } from '../placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../placement/decision.ts';
 import { imagesOf } from '../placement/pod/images.ts';
 import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
-import { optOutOf, skipReasonOf } from '../placement/rules/skip.ts';
+import { namedNodeArchitecture, optOutOf, skipReasonOf } from '../placement/rules/skip.ts';
 import type { Policies } from '../policy/effective/policies.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -117,23 +117,29 @@ export class Mutator {
     const seal = this.#options
       .recordSealer?.()
       ?.sealOf(kind === 'Pod' ? 'Pod' : 'DaemonSet', namespace, metadataOf(request.object));
+    const { factsOfPod, cluster, clock } = this.#options;
     const input = {
       pod,
       namespace,
       ...this.#policyOf(namespace, pod),
+      ...(cluster && { nodeArchitecture: (node: string) => cluster.nodeArchitecture(node) }),
       ...(template !== undefined && { template }),
       ...(before !== undefined && { before }),
       ...(seal && { seal }),
     };
     const uses = imagesOf(pod.spec);
-    if (skipReasonOf(input, uses) !== undefined)
+    const isSkipped = skipReasonOf(input, uses) !== undefined;
+    // Without a person to read a warning, no image is looked up for one.
+    const isForWarning = namedNodeArchitecture(input) !== undefined && !hasController(request.object);
+    if (isSkipped && !isForWarning)
       return this.#responses.decided(request, placing, input, decideBy(input, new Map()));
-    const { factsOfPod, clock } = this.#options;
     const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
     const memoryOnly = isDryRun(request);
     const wanted = { uses, namespace, pullSecrets, serviceAccount, budgetMs, memoryOnly };
     const review = { request, placing, input, wanted, deadline: clock.monotonic() + budgetMs };
-    return after(factsOfPod(wanted), (facts) => this.#withNodes(review, facts));
+    return after(factsOfPod(wanted), (facts) =>
+      isSkipped ? this.#decide(review, facts) : this.#withNodes(review, facts),
+    );
   }
 
   #withNodes(review: Review, facts: FactsByImage): Answer {

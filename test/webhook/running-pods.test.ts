@@ -28,6 +28,38 @@ test('so is an ephemeral container', async (t) => {
   ]);
 });
 
+test('so is a new pod that names its node, or pins it, unless a controller made it', async (t) => {
+  const asked = scripted(images);
+  const { admit, metric } = await serve(t, { inspector: asked, cluster });
+  const named = await admit({ object: running(['app:2']) });
+  t.ok(named.allowed);
+  t.strictSame(named.operations, []);
+  t.match(named.warnings, [/app:2 cannot run here: it has amd64, the node is arm64/]);
+  t.equal(await metric('archwright_admission_skipped_total{reason="node-name"}'), 1);
+  const affinity = {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [
+          { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['graviton'] }] },
+        ],
+      },
+    },
+  };
+  t.match((await admit({ object: podOf(['app:2'], { affinity }) })).warnings, [
+    /the pod chooses node graviton \(arm64\), but its images can only run on amd64/,
+  ]);
+  const before = asked.asked.length;
+  const owned = {
+    name: 'w',
+    ownerReferences: [{ kind: 'ReplicaSet', name: 'r', uid: 'u', controller: true }],
+  };
+  const mirror = { name: 'w', annotations: { 'kubernetes.io/config.mirror': 'x' } };
+  for (const metadata of [owned, mirror])
+    t.strictSame((await admit({ object: { ...running(['app:2', 'debug:1']), metadata } })).warnings, []);
+  t.equal(asked.asked.length, before, 'no image was looked up');
+  t.strictSame((await admit({ object: running(['app:1']) })).warnings, []);
+});
+
 test('nothing is said or asked where there is nothing to say', async (t) => {
   const asked = scripted(images);
   const { admit } = await serve(t, { inspector: asked, cluster });

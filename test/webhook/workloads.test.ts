@@ -1,9 +1,11 @@
 import { test } from 'tap';
 import type { Operation } from '../../src/placement/decision.ts';
 import { applied } from '../support/placement-input.ts';
-import { podOf, scripted, serve, uid, workload } from './support.ts';
+import { clusterOf, podOf, scripted, serve, uid, workload } from './support.ts';
 
 const images = { 'app:1': ['amd64', 'arm64'], 'arm:1': ['arm64'], 'intel:1': ['amd64'] };
+
+const cluster = clusterOf({ nodeArchitecture: (node) => (node === 'graviton' ? 'arm64' : undefined) });
 
 const withTemplate = (images: readonly string[], more: object = {}): object => ({
   metadata: { name: 'w' },
@@ -86,6 +88,35 @@ test('other workloads are not changed; the person applying them is warned', asyn
     t.strictSame((await admit(workload(kind, make(['app:1', 'arm:1'])))).raw, { uid, allowed: true }, kind);
     t.equal(await metric(`archwright_admissions_total{kind="${kind}",outcome="unconstrained"}`), 2);
   }
+});
+
+test('the warnings that only a controller would see reach the person who applies a workload', async (t) => {
+  const { admit } = await serve(t, { inspector: scripted(images), cluster });
+  const rows: [what: string, template: object, warning: RegExp][] = [
+    [
+      'a misspelled preference',
+      { metadata: { labels: { 'arch.example/preferred': 'aarch64' } }, spec: podOf(['app:1']).spec },
+      /unknown architecture aarch64; did you mean arm64/,
+    ],
+    [
+      'a node selector that its image does not fit',
+      { spec: podOf(['intel:1'], { nodeSelector: { 'kubernetes.io/arch': 'arm64' } }).spec },
+      /the pod allows arm64, but its images can only run on amd64/,
+    ],
+    [
+      'a node by name',
+      { spec: podOf(['intel:1'], { nodeName: 'graviton' }).spec },
+      /intel:1 cannot run here: it has amd64, the node is arm64/,
+    ],
+  ];
+  for (const [what, template, warning] of rows)
+    for (const kind of ['Deployment', 'StatefulSet', 'Job']) {
+      const admitted = await admit(workload(kind, { metadata: { name: 'w' }, spec: { template } }));
+      t.ok(admitted.allowed, `${kind}: ${what}`);
+      t.strictSame(admitted.operations, [], `${kind}: ${what}`);
+      t.match(admitted.warnings, [warning], `${kind}: ${what}`);
+      t.equal(admitted.warnings.length, 1, `${kind}: ${what}`);
+    }
 });
 
 test('what a controller made for its owner is not looked at again', async (t) => {

@@ -57,14 +57,20 @@ webhooks:
     {{- include "archwright.webhookBasics" (dict "root" . "failurePolicy" "Ignore" "namespaces" $namespaces "objectSelector" .Values.objectSelector) | nindent 4 }}
     rules:
       - { apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [pods, pods/ephemeralcontainers], scope: Namespaced }
+      - { apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods], scope: Namespaced }
     matchConditions:
       - name: stays
         expression: "!has(object.metadata.deletionTimestamp)"
       - name: has-a-node
-        expression: has(object.spec.nodeName)
+        expression: has(object.spec.nodeName) && object.spec.nodeName != ''
+      - name: is-new-of-a-person
+        expression: >-
+          request.operation != 'CREATE'
+          || (!has(object.metadata.annotations) || !('kubernetes.io/config.mirror' in object.metadata.annotations))
+          && (!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller))
       - name: image-changes
         expression: >-
-          request.subResource == 'ephemeralcontainers'
+          request.operation == 'CREATE' || request.subResource == 'ephemeralcontainers'
           || object.spec.containers.map(c, c.image) != oldObject.spec.containers.map(c, c.image)
           || has(object.spec.initContainers) && object.spec.initContainers.map(c, c.image) != oldObject.spec.initContainers.map(c, c.image)
   {{- end }}

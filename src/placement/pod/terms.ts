@@ -17,7 +17,15 @@ export function isEmptyTerm(term: NodeSelectorTerm): boolean {
 }
 
 export function pinsNode(term: NodeSelectorTerm): boolean {
-  return term.matchFields?.some((field) => field.key === 'metadata.name' && field.operator === 'In') ?? false;
+  return term.matchFields?.some(isNodeName) ?? false;
+}
+
+export function nodesPinnedBy({ matchFields }: NodeSelectorTerm): readonly string[] {
+  return matchFields?.filter(isNodeName).flatMap(({ values }) => values ?? []) ?? [];
+}
+
+function isNodeName({ key, operator }: NodeSelectorRequirement): boolean {
+  return key === 'metadata.name' && operator === 'In';
 }
 
 /** Whether a term constrains the architecture or pins the node. */

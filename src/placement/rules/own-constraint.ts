@@ -12,10 +12,11 @@ import {
   own,
 } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
-import type { ImageVerdict, OwnFields } from '../decision.ts';
+import type { NodeSelectorTerm } from '../../kube/api/objects.ts';
+import type { ImageVerdict, OwnFields, PlacementInput } from '../decision.ts';
 import { describeImages } from './no-common.ts';
 import { draft, type Draft } from './rules.ts';
-import { constrainsItself, isEmptyTerm, permits, pinsNode } from '../pod/terms.ts';
+import { constrainsItself, isEmptyTerm, nodesPinnedBy, permits, pinsNode } from '../pod/terms.ts';
 import { printable } from '../../names/printable.ts';
 
 /** @returns the architectures that it allows, sorted; none: that of the pinned node */
@@ -30,13 +31,18 @@ export function ownConstraintOf(
   const found = new Set<string>();
   let anyNode = false;
   for (const term of terms) {
-    const named = (term.matchExpressions ?? []).flatMap(({ key, operator, values }) =>
-      isArchitectureKey(key) && operator === 'In' ? (values ?? []) : [],
-    );
+    const named = namedBy(term);
     if (named.length === 0 && pinsNode(term)) anyNode = true;
     for (const name of named) if (isArchitecture(name) && permits(term, name)) found.add(name);
   }
   return { architectures: anyNode ? undefined : [...found].sort(byName).slice(0, maxArchitectures) };
+}
+
+/** Values of `In` on an architecture label. */
+function namedBy({ matchExpressions = [] }: NodeSelectorTerm): readonly string[] {
+  return matchExpressions.flatMap(({ key, operator, values }) =>
+    isArchitectureKey(key) && operator === 'In' ? (values ?? []) : [],
+  );
 }
 
 function selectedBy({ nodeSelector }: OwnFields): readonly string[] | undefined {
@@ -101,4 +107,35 @@ export function warnIfOwnTermsExclude(
   return [
     `archwright: the pod's own node affinity excludes all that its images can run on: ${required.join(', ')}`,
   ];
+}
+
+/**
+ * Warns if a node that the images cannot run on matches one of the pod's own terms: by its architecture, or by its name. A term
+ * with such a constraint is kept as it is, beside terms that get the requirement.
+ * @param possible architectures that the known images share; `undefined`: they constrain nothing
+ */
+export function warnIfWrongNodesMatch(
+  fields: OwnFields,
+  possible: readonly string[] | undefined,
+  { nodeArchitecture = () => undefined }: Pick<PlacementInput, 'nodeArchitecture'>,
+): readonly string[] {
+  if (!fields.terms || !possible?.length) return [];
+  const can = `but its images can only run on ${possible.join(', ')}`;
+  const wrong = (architecture: string): boolean => !possible.includes(architecture);
+  const isKept = ownConstraintOf(fields) !== undefined;
+  const warnings: string[] = [];
+  for (const term of fields.terms) {
+    for (const node of nodesPinnedBy(term)) {
+      const architecture = nodeArchitecture(node);
+      if (architecture !== undefined && wrong(architecture))
+        warnings.push(`archwright: the pod chooses node ${printable(node, 63)} (${architecture}), ${can}`);
+    }
+    // `keepOwnConstraint` warns if all terms are kept.
+    const which = isKept ? [] : namedBy(term).filter((name) => permits(term, name) && wrong(name));
+    if (which.length > 0)
+      warnings.push(
+        `archwright: a required term of the pod allows ${printable(which.join(', '), 80)}, ${can}`,
+      );
+  }
+  return warnings;
 }

@@ -23,7 +23,7 @@ type SkipInput = Pick<PlacementInput, 'pod' | 'namespace' | 'namespaceLabels' | 
 export function skipReasonOf(input: SkipInput, uses?: readonly ImageUse[]): SkipReason | undefined {
   const { spec, metadata } = input.pod;
   if (spec.nodeName) return 'node-name';
-  if (own(metadata?.annotations, mirrorAnnotation) !== undefined) return 'mirror-pod';
+  if (isMirror(metadata)) return 'mirror-pod';
   if (metadata?.ownerReferences?.some((owner) => owner.kind === 'DaemonSet')) return 'daemonset-pod';
   const optedOut = optOutOf(input);
   if (optedOut !== undefined) return optedOut;
@@ -36,6 +36,7 @@ export function skipped(
   { template }: Pick<PlacementInput, 'template'>,
   os: string,
   skip: SkipReason,
+  warnings: readonly string[],
 ): PlacementDecision {
   const rule = skipRule(skip);
   return {
@@ -45,7 +46,7 @@ export function skipped(
     ...(template === undefined ? {} : { template }),
     os,
     images: [],
-    warnings: [],
+    warnings,
     reasons: [reason(rule, describeRule(rule))],
   };
 }
@@ -55,6 +56,22 @@ export function optOutOf({ pod, namespace, namespaceLabels, policy }: SkipInput)
   if (policy.excludedNamespaces.includes(namespace)) return 'excluded-namespace';
   if (disabled(pod.metadata)) return 'disabled-by-pod';
   return own(namespaceLabels, keys.placement) === 'disabled' ? 'disabled-by-namespace' : undefined;
+}
+
+/**
+ * The architecture of the node that a new pod, or a template, names itself, so that its images can be checked against it.
+ * @returns `undefined` if it names none, is skipped for another reason too, or the architecture is not known
+ */
+export function namedNodeArchitecture(
+  input: SkipInput & Pick<PlacementInput, 'nodeArchitecture'>,
+): string | undefined {
+  const { spec, metadata } = input.pod;
+  if (!spec.nodeName || isMirror(metadata) || optOutOf(input) !== undefined) return undefined;
+  return input.nodeArchitecture?.(spec.nodeName);
+}
+
+function isMirror(metadata: ObjectMeta | undefined): boolean {
+  return own(metadata?.annotations, mirrorAnnotation) !== undefined;
 }
 
 /** Match conditions read the label. The annotation is accepted because people try both. */

@@ -140,3 +140,44 @@ test('a long list of architectures of a person stays readable', async (t) => {
   t.ok(decision.warnings.every((warning) => Buffer.byteLength(warning) <= 256));
   t.ok(decision.reasons.every(({ message }) => message.length < 1024));
 });
+
+test('a node that the images cannot run on, and that the pod itself lets in', async (t) => {
+  const zone = isIn('zone', 'a');
+  const pinned = (node: string): NodeSelectorTerm => ({ matchFields: [isIn('metadata.name', node)] });
+  const nodeArchitecture = (node: string) =>
+    new Map([
+      ['intel', 'amd64'],
+      ['graviton', 'arm64'],
+    ]).get(node);
+  const rows: [what: string, terms: NodeSelectorTerm[], known: Known, warnings: RegExp[]][] = [
+    [
+      'a pinned node',
+      [pinned('graviton')],
+      { a: 'amd64' },
+      [/chooses node graviton \(arm64\), .* run on amd64$/u],
+    ],
+    ['a pinned node that fits', [pinned('intel')], { a: 'amd64' }, []],
+    ['a pinned node that is not known', [pinned('other')], { a: 'amd64' }, []],
+    ['an image that is not known', [pinned('graviton')], {}, []],
+    [
+      'one of two pinned nodes',
+      [pinned('intel'), pinned('graviton')],
+      { a: 'amd64' },
+      [/chooses node graviton/u],
+    ],
+    ['beside a free term', [termOf(zone), pinned('graviton')], { a: 'amd64' }, [/chooses node graviton/u]],
+    [
+      'an architecture beside a free term',
+      [named(arch, 's390x'), termOf(zone)],
+      multi,
+      [/a required term of the pod allows s390x, but its images can only run on amd64, arm64$/u],
+    ],
+    ['an architecture that fits, beside a free term', [named(arch, 'amd64'), termOf(zone)], multi, []],
+    ['an empty term matches no node', [{}, termOf(zone)], multi, []],
+  ];
+  for (const [what, terms, known, warnings] of rows) {
+    const { decision } = place(inputOf(podOf(['a'], required(...terms)), known, {}, { nodeArchitecture }));
+    t.equal(decision.warnings.length, warnings.length, what);
+    t.match(decision.warnings, warnings, what);
+  }
+});

@@ -1,9 +1,18 @@
 import { test } from 'tap';
-import type { Pod } from '../../../src/kube/api/objects.ts';
+import type { ObjectMeta, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { applied, failed, inputOf, podOf, type Known } from '../../support/placement-input.ts';
+import {
+  applied,
+  failed,
+  inputOf,
+  isIn,
+  podOf,
+  requiring,
+  termOf,
+  type Known,
+} from '../../support/placement-input.ts';
 
 const known: Known = { a: 'amd64 arm64', b: 'arm64', c: 'amd64', broken: failed('timeout') };
 
@@ -121,6 +130,37 @@ test('other workloads stay unchanged, with a warning if their images share no ar
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   t.strictSame(look(podOf(['a'], { schedulingGates: gates })), []);
   t.strictSame(look(podOf(['b', 'c'], {}, { labels: { 'arch.example/placement': 'disabled' } })), []);
+});
+
+test('the person who applies another workload gets the warnings about its pods', async (t) => {
+  const look = (images: readonly string[], spec: Partial<PodSpec> = {}, metadata: ObjectMeta = {}) => {
+    const pod = podOf(images, spec, metadata);
+    const nodeArchitecture = (node: string) => (node === 'graviton' ? 'arm64' : undefined);
+    const decision = decide(inputOf(pod, known, {}, { template: 'workload', nodeArchitecture }));
+    t.strictSame(patchPod(pod, decision, { basePath: '/spec/template' }), []);
+    return decision.warnings;
+  };
+  const prefers = (value: string): ObjectMeta => ({ labels: { 'arch.example/preferred': value } });
+  const unknown = [
+    /^archwright: label arch.example\/preferred: unknown architecture aarch64; did you mean arm64\?$/u,
+  ];
+  t.match(look(['a'], {}, prefers('aarch64')), unknown);
+  t.match(look(['x'], {}, prefers('aarch64')), unknown, 'before the images are known too');
+  t.strictSame(look(['a'], {}, prefers('arm64')), []);
+  t.strictSame(look(['x'], {}, prefers('arm64')), [], 'its pods are decided once their images are known');
+  t.match(look(['c'], {}, prefers('arm64')), [/arm64 is ignored, the pod can only run on amd64/u]);
+  const onArm = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+  t.match(look(['c'], onArm), [/the pod allows arm64, but its images can only run on amd64/u]);
+  t.strictSame(look(['b', 'x'], onArm), []);
+  const excludes = requiring([termOf({ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64'] })]);
+  t.match(look(['c'], excludes), [/excludes all that its images can run on: amd64/u]);
+  t.match(look(['c'], requiring([{ matchFields: [isIn('metadata.name', 'graviton')] }])), [
+    /the pod chooses node graviton \(arm64\), but its images can only run on amd64/u,
+  ]);
+  t.match(look(['c'], { nodeName: 'graviton' }), [
+    /image c cannot run here: it has amd64, the node is arm64/u,
+  ]);
+  t.strictSame(look(['b'], { nodeName: 'graviton' }), []);
 });
 
 test('a template that was made from a placed pod stays as it is', async (t) => {

@@ -223,7 +223,7 @@ export const partSections: readonly Section[] = [
         },
       ),
       workloadWarnings: flag({
-        help: 'Warns users who apply Deployments and other workloads, or new images of running pods, that cannot run.',
+        help: 'Warns users who apply workloads, pods that name their node, or new images of running pods, that cannot run.',
         default: true,
         example: false,
       }),
