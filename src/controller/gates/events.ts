@@ -1,24 +1,47 @@
-/** Events for the owner of a gated pod. Texts are bounded and hold no secret. */
-import type { EventRecorder } from '../../kube/events/events.ts';
+/** Events about a gated pod, on the pod and on its workload. Texts are bounded and hold no secret. */
+import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts';
+import { timeText } from '../../kube/events/event.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import { recordedImages } from '../../placement/record/read.ts';
 import { printable } from '../../names/printable.ts';
 import { describeUnknown } from '../../placement/rules/unknown.ts';
+import type { Leading } from '../leadership/leading.ts';
+import { PodEvents } from '../scope/pod-events.ts';
+import { controllerOf } from '../scope/workload.ts';
 
 const maxListBytes = 200;
 const maxWhyBytes = 700;
 
-export class GateEvents {
-  readonly #events: EventRecorder;
+/** Ten thousand pods that wait must not take the room of other events. The next look at a pod tries again. */
+const waiting = { perSecond: 5, burst: 50 };
 
-  constructor(events: EventRecorder) {
-    this.#events = events;
+export class GateEvents {
+  readonly #events: PodEvents;
+  readonly #limiter: RateLimiter;
+
+  constructor(leading: Leading) {
+    this.#events = new PodEvents(leading);
+    this.#limiter = createRateLimiter({ ...waiting, clock: leading.clock });
+  }
+
+  /**
+   * The pod waits for its images.
+   * @param until when it no longer waits; server time, milliseconds
+   * @returns false if there are too many such events now
+   */
+  gated(pod: Pod, decision: PlacementDecision, until: number): boolean {
+    if (this.#limiter.tryTake() > 0) return false;
+    const why = whyGated(decision);
+    const text = `waits behind the scheduling gate, until ${timeText(until)} at the latest, for images that are not known`;
+    const hasFailed = decision.images.some(({ facts }) => facts?.error !== undefined);
+    this.#record(pod, 'Gated', `${text}: ${why}`, why, hasFailed ? 'Warning' : 'Normal');
+    return true;
   }
 
   /** The images share no architecture: the pod stays pending. */
   noCommonArchitecture(pod: Pod, message: string): void {
-    this.#warn(pod, 'NoCommonArchitecture', message);
+    this.#record(pod, 'NoCommonArchitecture', message, message);
   }
 
   /** The pod's images have changed, and no architecture that was required before can run them. */
@@ -26,26 +49,42 @@ export class GateEvents {
     const text =
       `required ${listOf(before)} when it was created, its images can only run on ${listOf(now)} now; ` +
       'requirements cannot be removed from a pod: create it again';
-    this.#warn(pod, 'NoCommonArchitecture', text);
+    this.#record(pod, 'NoCommonArchitecture', text, text);
   }
 
-  imageUnknown(pod: Pod, { required, images }: PlacementDecision, waitedMs: number): void {
+  imageUnknown(pod: Pod, decision: PlacementDecision, waitedMs: number): void {
+    const { required } = decision;
     const where = required === undefined ? 'on any architecture' : `on ${listOf(required)}`;
-    const why = printable(describeUnknown(images), maxWhyBytes);
+    const why = whyGated(decision);
     const waited = Math.round(waitedMs / 1000);
-    this.#warn(pod, 'ImageUnknown', `not known after ${waited} s, so it may run ${where}: ${why}`);
+    const text = `not known after ${waited} s, so it may run ${where}: ${why}`;
+    this.#record(pod, 'ImageUnknown', text, `${where}: ${why}`);
   }
 
   placementFailed(pod: Pod, why: string): void {
     const text = 'its architecture could not be required, so it may run anywhere';
-    this.#warn(pod, 'PlacementFailed', `${text}: ${printable(why, maxWhyBytes)}`);
+    this.#record(pod, 'PlacementFailed', `${text}: ${printable(why, maxWhyBytes)}`, '');
   }
 
-  #warn({ metadata = {} }: Pod, reason: string, message: string): void {
-    const { namespace, name = '', uid, resourceVersion } = metadata;
-    const about = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid, resourceVersion };
-    this.#events.record(about, { type: 'Warning', reason, message });
+  #record(
+    pod: Pod,
+    reason: string,
+    message: string,
+    subject: string,
+    type: 'Normal' | 'Warning' = 'Warning',
+  ): void {
+    const { namespace = '', name = '', uid = '' } = pod.metadata ?? {};
+    this.#events.record(
+      { namespace, name, uid, owner: controllerOf(pod) },
+      { type, reason, message },
+      subject,
+    );
   }
+}
+
+/** Each image that is not known, and why. */
+export function whyGated({ images }: PlacementDecision): string {
+  return printable(describeUnknown(images), maxWhyBytes);
 }
 
 /** Why a pod that is pending since its creation cannot run, from the record in its annotation. */

@@ -9,7 +9,7 @@
  *    even that, only the gate is removed.
  *
  * All state is in memory (`waiting.ts`), and each write is one complete patch: a leader that comes or goes at any moment
- * leaves nothing half done. Pods without our gate that the webhook made pending get an event (`events.ts`).
+ * leaves nothing half done. Pods that wait, and pods without our gate that the webhook made pending, get an event (`events.ts`).
  */
 import { toConfirm } from '../../cluster/confirm-refusal.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
@@ -28,7 +28,7 @@ import {
   wantedOf,
   type WaitingInput,
 } from './decide-waiting.ts';
-import { describeRecorded, GateEvents } from './events.ts';
+import { describeRecorded, GateEvents, whyGated } from './events.ts';
 import { GateLookups, signatureOf } from './lookups.ts';
 import { bindGateMetrics, type GateMeters, type WaitingReason } from './metrics.ts';
 import { GateRemover, type Removal } from './remove-gate.ts';
@@ -41,6 +41,8 @@ const lastLookupMs = 1000;
 /** A namespace as new as its pod comes by another watch. */
 const namespacePatienceMs = 5000;
 const namespacePauseMs = 250;
+/** The first answer usually comes sooner, and a pod that waits no longer needs no event. */
+const quietMs = 2000;
 /** So long after the end of its time a pod that is changed again and again loses its gate without a placement. */
 const conflictsMs = 15_000;
 
@@ -59,7 +61,7 @@ class Gates {
   constructor(leading: Leading) {
     this.#leading = leading;
     this.#pods = new WaitingPods(leading);
-    this.#events = new GateEvents(leading.events);
+    this.#events = new GateEvents(leading);
     this.#meters = bindGateMetrics(leading.metrics, () => this.#pods.groups());
     this.#withPullability = createPullability(leading);
     this.#reconciler = createReconciler({
@@ -128,6 +130,8 @@ class Gates {
     const facts = skipped ? new Map<never, never>() : this.#factsFor(input, waiting, expired);
     if (facts === undefined) {
       if (waiting.reason === 'new') waiting.update({ reason: 'asking' });
+      if (!expired && waiting.ageMs >= quietMs && waiting.reported === undefined)
+        this.#report(pod, waiting, decideWaiting(input, this.#remembered(input), expired));
       // Facts arrive by themselves, unless the pod that started the lookup is gone.
       return expired ? undefined : this.#nextLook(waiting);
     }
@@ -135,6 +139,7 @@ class Gates {
     const decision = skipped ?? decideWaiting(looked, facts, expired);
     if (decision.outcome === 'gated') {
       waiting.update({ reason: reasonOf(decision) });
+      this.#report(pod, waiting, decision);
       return this.#nextLook(waiting);
     }
     if (decision.required?.length === 0 && !expired && this.#isToConfirm(input, waiting, facts))
@@ -146,6 +151,22 @@ class Gates {
       return next.outcome === 'gated' || imagesOf(changed) !== imagesOf(input) ? undefined : next;
     };
     return this.#finish(waiting, await this.#remover.place(pod, decision, again, signal));
+  }
+
+  /** What memory knows now. */
+  #remembered(input: WaitingInput): FactsByImage {
+    const found = this.#leading.factsOfPod({ ...wantedOf(input, 0), memoryOnly: true });
+    if (!(found instanceof Promise)) return found;
+    void found.catch(() => undefined);
+    return new Map();
+  }
+
+  /** Says on the pod why it waits, and again if that changes. */
+  #report(pod: Pod, waiting: WaitingPod, decision: PlacementDecision): void {
+    const why = whyGated(decision);
+    if (decision.outcome !== 'gated' || waiting.reported === why) return;
+    const until = this.#leading.serverNow() + this.#remainingMs(waiting);
+    if (this.#events.gated(pod, decision, until)) waiting.update({ reported: why });
   }
 
   #factsFor(input: WaitingInput, waiting: WaitingPod, expired: boolean): FactsByImage | undefined {

@@ -29,13 +29,21 @@ type WaitingState =
       readonly answer: Answer | undefined;
       /** Its images were looked up once more, because they seem to share no architecture. */
       readonly isConfirmed: boolean;
+      /** Why it waits, as its last event says; `undefined`: it had none. */
+      readonly reported: string | undefined;
     }
   /** The gate is removed; the cache may still show it. */
   | { readonly kind: 'ungated' }
   /** Not gated, and its owner has read in an event that its images share no architecture. */
   | { readonly kind: 'reported' };
 
-const newState: WaitingState = { kind: 'waiting', reason: 'new', answer: undefined, isConfirmed: false };
+const newState: WaitingState = {
+  kind: 'waiting',
+  reason: 'new',
+  answer: undefined,
+  isConfirmed: false,
+  reported: undefined,
+};
 
 export class WaitingPod {
   readonly uid: string;
@@ -57,7 +65,14 @@ export class WaitingPod {
     return this.#state.kind === 'waiting' ? this.#state.reason : undefined;
   }
 
-  update(changes: { readonly reason: WaitingReason } | { readonly answer: Answer }): void {
+  /** Why it waits, as its last event says. */
+  get reported(): string | undefined {
+    return this.#state.kind === 'waiting' ? this.#state.reported : undefined;
+  }
+
+  update(
+    changes: { readonly reason: WaitingReason } | { readonly answer: Answer } | { readonly reported: string },
+  ): void {
     if (this.#state.kind === 'waiting') this.#state = { ...this.#state, ...changes };
   }
 

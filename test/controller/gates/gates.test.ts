@@ -54,6 +54,7 @@ void t.test('an unknown image: the fallback and an event after maxGateDuration',
   await gates.opened(1);
   t.same(termsOf(gates.pod('web')), [archIn('amd64')]);
   t.match(gates.events, [
+    { reason: 'Gated' },
     {
       type: 'Warning',
       reason: 'ImageUnknown',
@@ -62,7 +63,7 @@ void t.test('an unknown image: the fallback and an event after maxGateDuration',
       about: { kind: 'Pod', namespace: 'shop', name: 'web', uid: 'uid-web' },
     },
   ]);
-  t.equal(gates.events.length, 1);
+  t.equal(gates.events.length, 2);
   t.equal(await gates.series('archwright_gate_decisions_total{outcome="fallback"}'), 1);
 });
 
@@ -71,7 +72,10 @@ void t.test('what is known is the bound of a pod without a fallback architecture
   await gates.pass(5.1 * minute);
   await gates.opened(1);
   t.same(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
-  t.match(gates.events, [{ reason: 'ImageUnknown', message: /on amd64, arm64: never: not inspected yet/u }]);
+  t.match(gates.events, [
+    { reason: 'Gated', message: /: never: not inspected yet$/u },
+    { reason: 'ImageUnknown', message: /on amd64, arm64: never: not inspected yet/u },
+  ]);
 });
 
 void t.test('a new leader goes on where the last one was: the time counts from creation', async (t) => {

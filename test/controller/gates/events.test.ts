@@ -1,0 +1,124 @@
+/** What people read about a gated pod: events on the pod, and on the workload that they applied. */
+import t from 'tap';
+import type { KubeStore } from '../../support/kube-store.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+import { failed } from '../../support/placement-input.ts';
+import { gated, newStore, startGates } from './support.ts';
+
+const minute = 60_000;
+const ofReplicaSet = {
+  ownerReferences: [
+    { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'rs', controller: true },
+  ],
+};
+const unauthorized = { private: failed('unauthorized', 'the registry said 401') };
+
+function addReplicaSet(store: KubeStore): void {
+  const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'd', controller: true };
+  store.put('/apis/apps/v1/namespaces/shop/replicasets/web-1', {
+    metadata: { name: 'web-1', namespace: 'shop', uid: 'rs', ownerReferences: [owner] },
+  });
+}
+
+void t.test('which image, why and until when, on the pod and on its Deployment', async (t) => {
+  const time = createFakeClock();
+  const store = await newStore(t, time);
+  addReplicaSet(store);
+  const pod = gated('web-1-a', ['private', 'both'], {}, ofReplicaSet);
+  const known = { both: 'amd64 arm64', ...unauthorized };
+  const gates = await startGates(t, [pod], { store, time, known });
+  await store.until(() => gates.events.length === 2, 'both events');
+  const message =
+    'waits behind the scheduling gate, until 2026-11-01T00:05:00Z at the latest, for images that are not known: ' +
+    'private: unauthorized: the registry wants a valid credential; check the pull secrets';
+  t.match(gates.events, [
+    { type: 'Warning', reason: 'Gated', message, about: { kind: 'Pod', namespace: 'shop', name: 'web-1-a' } },
+    {
+      type: 'Warning',
+      reason: 'Gated',
+      message: `Pod web-1-a: ${message}`,
+      about: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'shop', name: 'web', uid: 'd' },
+    },
+  ]);
+  await gates.pass(4 * minute);
+  t.equal(gates.events.length, 2, 'once');
+  gates.known = { both: 'amd64 arm64', private: failed('not-found') };
+  await gates.pass(0.5 * minute);
+  t.match(gates.events.slice(2), [
+    { reason: 'Gated', message: /: private: not-found: the registry has no such image/u },
+    { reason: 'Gated', about: { kind: 'Deployment' } },
+  ]);
+  await gates.pass(minute);
+  t.match(gates.events.slice(4), [
+    { reason: 'ImageUnknown', about: { kind: 'Pod' } },
+    { reason: 'ImageUnknown', about: { kind: 'Deployment', name: 'web' } },
+  ]);
+  t.equal(store.asked(/^GET .*replicasets/u).length, 1, 'the owner is read once');
+});
+
+void t.test('a pod whose images are known within two seconds needs no event', async (t) => {
+  const gates = await startGates(t, [gated('web', ['later'])]);
+  await gates.pass(1500);
+  gates.known = { later: 'arm64' };
+  gates.answer();
+  await gates.opened(1);
+  t.same(gates.events, []);
+
+  const slow = await startGates(t, [gated('web', ['later'])]);
+  await slow.pass(3000);
+  t.match(slow.events, [{ type: 'Normal', reason: 'Gated', message: /: later: not inspected yet$/u }]);
+  await slow.pass(5000);
+  t.equal(slow.events.length, 1);
+});
+
+void t.test(
+  'the pods of a workload with the same trouble are one event there, and not all at once',
+  async (t) => {
+    const time = createFakeClock();
+    const store = await newStore(t, time);
+    addReplicaSet(store);
+    const pods = Array.from({ length: 200 }, (_, index) =>
+      gated(`web-${index}`, ['private'], {}, ofReplicaSet),
+    );
+    const gates = await startGates(t, pods, { store, time, known: unauthorized });
+    const about = (kind: string): number => gates.events.filter((event) => event.about.kind === kind).length;
+    await store.until(() => about('Deployment') > 0, 'the event of the workload');
+    t.equal(about('Pod'), 50);
+    await gates.pass(minute);
+    t.equal(about('Pod'), 200, 'each pod in the end');
+    t.equal(about('Deployment'), 1);
+  },
+);
+
+void t.test('a pod that cannot be placed, or not be patched, tells its workload too', async (t) => {
+  const time = createFakeClock();
+  const store = await newStore(t, time);
+  addReplicaSet(store);
+  const gates = await startGates(t, [gated('web', ['arm', 'intel'], {}, ofReplicaSet)], {
+    store,
+    time,
+    known: { arm: 'arm64', intel: 'amd64' },
+  });
+  await store.until(() => gates.events.length === 2, 'both events');
+  t.match(gates.events, [
+    { reason: 'NoCommonArchitecture', about: { kind: 'Pod', name: 'web' } },
+    {
+      reason: 'NoCommonArchitecture',
+      message: 'Pod web: no architecture can run all images: arm has arm64; intel has amd64',
+      about: { kind: 'Deployment', name: 'web' },
+    },
+  ]);
+});
+
+void t.test('an owner that cannot be read stands for the workload', async (t) => {
+  for (const status of [403, 404, 500]) {
+    const time = createFakeClock();
+    const store = await newStore(t, time);
+    addReplicaSet(store);
+    store.fault(/^GET .*replicasets/u, { status });
+    const pod = gated('web', ['private'], {}, ofReplicaSet);
+    const gates = await startGates(t, [pod], { store, time, known: unauthorized });
+    await store.until(() => gates.events.length === 2, `the events, ${status}`);
+    t.match(gates.events[1], { reason: 'Gated', about: { kind: 'ReplicaSet', name: 'web-1', uid: 'rs' } });
+  }
+});
