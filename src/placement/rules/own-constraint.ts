@@ -39,8 +39,8 @@ export function ownConstraintOf(
 }
 
 /** Values of `In` on an architecture label. */
-function namedBy({ matchExpressions = [] }: NodeSelectorTerm): readonly string[] {
-  return matchExpressions.flatMap(({ key, operator, values }) =>
+function namedBy({ matchExpressions }: NodeSelectorTerm): readonly string[] {
+  return (matchExpressions ?? []).flatMap(({ key, operator, values }) =>
     isArchitectureKey(key) && operator === 'In' ? (values ?? []) : [],
   );
 }
