@@ -38,10 +38,8 @@ export const namesElsewhere: ReadonlyMap<string, string> = new Map(
 export const architecturesOfNodes = new Set(['amd64', 'arm64', 'arm', '386', 'ppc64le', 's390x', 'riscv64']);
 
 /** With Go's other ports to Linux (`go tool dist list`), for which anyone can build a kubelet. */
-const known: ReadonlySet<string> = new Set([
-  ...architecturesOfNodes,
-  ...['loong64', 'mips', 'mips64', 'mips64le', 'mipsle', 'ppc64'],
-]);
+const otherPorts = ['loong64', 'mips', 'mips64', 'mips64le', 'mipsle', 'ppc64'];
+const known: ReadonlySet<string> = new Set([...architecturesOfNodes, ...otherPorts]);
 
 /**
  * @param others names that count as known too, such as those of nodes and images
