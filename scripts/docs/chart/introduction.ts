@@ -91,6 +91,8 @@ The container runtime creates a missing directory, empty, on the node, so name t
 \`rbac.pullSecrets: namespaces\` with \`rbac.pullSecretNamespaces\` limits which Secrets can be read; \`none\` removes the right. The purpose of each right
 is in [security](../../docs/internals/security.md#rights-of-the-webhook).
 
+With \`certificates: certManager\` or \`external\`, all agents share one key: [a compromised node can pose as every agent](../../docs/internals/security.md#one-key-for-all-agents).
+
 ## Network
 
 The NetworkPolicies allow all traffic to the webhook's port, because they cannot select an API server; if you know the addresses of the API
