@@ -1,6 +1,7 @@
 /**
  * Exec format errors: an image's manifest and its binaries can differ. `suspects.ts` finds containers that may have failed for that
- * reason, their log decides, and `broken-notes.ts` notes it for the namespace: decisions avoid the architecture until the note expires.
+ * reason, and their log decides. If the manifest names the node's architecture (`blame.ts`), `broken-notes.ts` notes it for the
+ * namespace: decisions avoid the architecture until the note expires.
  */
 import { backOffMs } from '../../async/back-off.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
@@ -13,8 +14,10 @@ import type { RunningPod } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { brokenImages, execFormatErrors } from '../metrics.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
-import { isDaemon, referenceOf } from '../scope/workload.ts';
+import { PodEvents } from '../scope/pod-events.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
+import { isDaemon } from '../scope/workload.ts';
+import { blameOf, describeBlame } from './blame.ts';
 import { BrokenNotes, type Noted } from './broken-notes.ts';
 import { isExecFormatError, suspectsOf, type Suspect } from './suspects.ts';
 
@@ -66,6 +69,7 @@ export const watchExecFormatErrors: Feature = async (leading) => {
 class ExecFormatMonitor {
   readonly #leading: Leading;
   readonly #notes: BrokenNotes;
+  readonly #events: PodEvents;
   readonly #limiter: RateLimiter;
   readonly #limiters = new BoundedMap<string, RateLimiter>(maxNamespaces);
   readonly #gauge: Gauge;
@@ -79,6 +83,7 @@ class ExecFormatMonitor {
     const { client, clock, metrics, configuration } = leading;
     this.#leading = leading;
     this.#notes = new BrokenNotes({ client, namespace, name: configuration().brokenImagesName });
+    this.#events = new PodEvents(leading);
     this.#limiter = createRateLimiter({ ...checks, clock });
     this.#gauge = metrics.gauge(brokenImages);
     this.#skippedPods = createSkippedPods(leading);
@@ -127,7 +132,7 @@ class ExecFormatMonitor {
       const waitMs = this.#waitMs(pod.namespace);
       if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
       const isBroken = suspect.certain || isExecFormatError(await this.#logOf(pod, suspect));
-      const noted = isBroken ? await this.#note(pod, suspect, architecture) : undefined;
+      const noted = isBroken ? await this.#report(pod, suspect, architecture) : undefined;
       this.#checkedAt.set(key, clock.monotonic());
       if (noted === 'new') await this.prune();
     }
@@ -169,23 +174,23 @@ class ExecFormatMonitor {
     this.#hasWarned = true;
   }
 
-  async #note(pod: RunningPod, { container, image, digest }: Suspect, architecture: string): Promise<Noted> {
-    const { signal, events, metrics, log, configuration, serverNow } = this.#leading;
-    const { namespace, name, uid, owner } = pod;
-    const { brokenImagesName, brokenImageTime } = configuration();
-    const until = serverNow() + brokenImageTime;
-    const noted = await this.#notes.add({ digest, architecture, image, namespace, until }, signal);
+  /** Tells pod and workload what the error is due to, and notes the image if it is to blame. */
+  async #report(pod: RunningPod, suspect: Suspect, architecture: string): Promise<Noted | undefined> {
+    const { metrics, configuration } = this.#leading;
+    const blame = await blameOf(this.#leading, pod, suspect, architecture);
+    const noted = blame.kind === 'image' ? await this.#note(pod, suspect, architecture) : undefined;
     metrics.counter(execFormatErrors, { architecture }).inc();
-    const effect =
-      noted === 'full'
-        ? `That could not be noted: ConfigMap ${brokenImagesName} is full.`
-        : `New pods of this namespace avoid ${architecture} if the image has another architecture.`;
-    const message =
-      `Container ${container}: a binary of ${image.slice(0, 256)} is not for ${architecture}, the architecture of node ${pod.node}, ` +
-      `although its manifest names that architecture. ${effect}`;
-    const about = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
-    for (const each of owner ? [about, referenceOf(namespace, owner)] : [about])
-      events.record(each, { type: 'Warning', reason: 'ExecFormatError', message });
+    const notesName = configuration().brokenImagesName;
+    const message = describeBlame({ pod, suspect, architecture, blame, noted, notesName });
+    const subject = [suspect.digest, architecture, blame.kind, noted === 'full'].join(' ');
+    this.#events.record(pod, { type: 'Warning', reason: 'ExecFormatError', message }, subject);
+    return noted;
+  }
+
+  async #note({ namespace }: RunningPod, { image, digest }: Suspect, architecture: string): Promise<Noted> {
+    const { signal, log, configuration, serverNow } = this.#leading;
+    const until = serverNow() + configuration().brokenImageTime;
+    const noted = await this.#notes.add({ digest, architecture, image, namespace, until }, signal);
     if (noted !== 'known')
       log.warn(
         { image, digest, architecture, namespace, noted: noted === 'new' },

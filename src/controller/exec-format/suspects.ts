@@ -4,11 +4,14 @@
  * `FallbackToLogsOnError` the same text is the termination message.
  */
 import type { RunningContainer, RunningPod } from '../caches/cached.ts';
+import { withoutScheme } from '../scope/pulled-images.ts';
 
 export interface Suspect {
   readonly container: string;
   readonly image: string;
   readonly digest: string;
+  /** Reference by digest to what was pulled. */
+  readonly pulled: string;
   /** Whether the termination message says it. Otherwise the log decides. */
   readonly certain: boolean;
   /** Whether the log of the previous container is needed. */
@@ -34,7 +37,8 @@ export function suspectsOf(pod: RunningPod): readonly Suspect[] {
     if (!certain && !crashesAgain(pod, container)) return [];
     const image = pod.images.find(({ usedBy }) => usedBy === container.name)?.image ?? container.image;
     const previous = container.reason === 'CrashLoopBackOff';
-    return [{ container: container.name, image, digest, certain, previous }];
+    const pulled = withoutScheme(container.imageID);
+    return [{ container: container.name, image, digest, pulled, certain, previous }];
   });
 }
 

@@ -9,11 +9,10 @@ import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
 import { parseReference } from '../../images/references/reference.ts';
 import { verdictsOf } from '../../placement/rules/required.ts';
 import type { Leading } from '../leadership/leading.ts';
+import { factsOf, useOf } from '../scope/pulled-images.ts';
 import {
-  factsOf,
   isCertain,
   pulledReferences,
-  useOf,
   type ImageWithoutArchitecture,
   type MisplacedPod,
 } from './misplaced-pod.ts';

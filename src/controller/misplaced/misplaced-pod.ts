@@ -3,7 +3,6 @@
  * of theirs runs there (there may be an emulator, or the manifest may be wrong); and the facts are about the digest that was pulled.
  * If the tag was pushed again since, the facts of the pulled digest decide.
  */
-import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { ignoring } from '../../kube/api/errors.ts';
@@ -15,6 +14,7 @@ import { verdictsOf } from '../../placement/rules/required.ts';
 import type { RunningContainer, RunningPod } from '../caches/cached.ts';
 import { trimRunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
+import { byDigest, factsOf, useOf, withoutScheme } from '../scope/pulled-images.ts';
 import { isSuspect } from './suspects.ts';
 
 export interface ImageWithoutArchitecture {
@@ -36,9 +36,6 @@ export interface MisplacedPod {
   readonly facts: FactsByImage;
 }
 
-/** No user waits for the answer. */
-const factsBudgetMs = 5_000;
-
 /** @returns `undefined`: not misplaced, or not certain */
 export async function misplacedPodOf(leading: Leading, pod: RunningPod): Promise<MisplacedPod | undefined> {
   const architecture = leading.caches.nodes.get('', pod.node)?.architecture;
@@ -50,16 +47,6 @@ export async function misplacedPodOf(leading: Leading, pod: RunningPod): Promise
     if (isMissingInPulled(image, pod.os, architecture, pulled)) images.push(image);
   }
   return images.length === 0 ? undefined : { pod, architecture, images, facts };
-}
-
-export function factsOf(
-  { factsOfPod }: Leading,
-  { namespace, pullSecrets, serviceAccountName }: RunningPod,
-  uses: readonly ImageUse[],
-): FactsByImage | Promise<FactsByImage> {
-  const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
-  const names = { names: pullSecrets };
-  return factsOfPod({ uses, namespace, pullSecrets: names, serviceAccount, budgetMs: factsBudgetMs });
 }
 
 /** Reads the pod again; `undefined`: it is gone, or no longer misplaced for the same reason. @throws KubeError */
@@ -126,11 +113,6 @@ function isMissingInPulled(
   });
 }
 
-/** A reference by digest, for a lookup of facts. */
-export function useOf(reference: string): ImageUse {
-  return { image: reference, usedBy: [], pullPolicy: 'IfNotPresent', volumeOnly: false };
-}
-
 export function isCertain({ error, stale }: ImageFacts): boolean {
   return error === undefined && !stale;
 }
@@ -152,16 +134,9 @@ export function pulledReferences(pod: RunningPod, image: string): readonly strin
   return [...new Set(references.filter((reference) => byDigest.test(reference)))];
 }
 
-const byDigest = /@sha256:[0-9a-f]{64}$/u;
-
 /** An image ID without a digest was imported: no registry has facts about it. */
 function pulledInstead(imageID: string, { digest }: ImageFacts): readonly string[] {
   if (imageID === '' || digest === undefined) return [];
   const reference = withoutScheme(imageID);
   return byDigest.test(reference) && reference.endsWith(`@${digest}`) ? [] : [reference];
-}
-
-/** Some runtimes write `docker-pullable://` in front. */
-function withoutScheme(imageID: string): string {
-  return imageID.replace(/^[a-z-]+:\/\//u, '');
 }

@@ -7,7 +7,15 @@ import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../src/policy/resources/overlay.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
-import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import { failed, facts } from '../../support/placement-input.ts';
+import {
+  factsByImage,
+  startLeading as startAny,
+  type TestLeading,
+  type TestLeadingOptions,
+} from '../leading.ts';
+import type { FactsOfPod } from '../../../src/cluster/facts-of-pod.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { until } from '../../serving/support.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
@@ -37,6 +45,16 @@ function crashing(name: string, message?: string, imageDigest = digest): object 
 function crash(store: KubeStore, name: string, namespace?: string): void {
   store.log(podPath(name, namespace), () => log);
   store.put(podPath(name, namespace), crashing(name));
+}
+
+const knowing =
+  (factsOf: (image: string) => ImageFacts | undefined): FactsOfPod =>
+  ({ uses }) =>
+    factsByImage(uses, factsOf);
+
+/** Every manifest claims arm64, the architecture of the node. */
+function startLeading(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
+  return startAny(t, { factsOfPod: knowing((image) => facts('arm64', { image, digest })), ...options });
 }
 
 async function start(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
@@ -299,4 +317,79 @@ t.test('a node that comes after its pod, and one that does not come', async (t) 
   await store.until(() => test.leading.caches.runningPods.size === 2, 'the pod');
   await clock.advance(60_000);
   t.equal(clock.pending, 1, 'only the next pruning waits');
+});
+
+/** A pod whose termination message says it, and the events about it. */
+async function eventsOf(t: Test, options: TestLeadingOptions, more: object = {}) {
+  const test = await start(t, options);
+  const pod = crashing('web-1', log) as { readonly metadata: object; readonly spec: object };
+  const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'd', controller: true };
+  test.store.put('/apis/apps/v1/namespaces/shop/replicasets/web', {
+    metadata: { name: 'web', namespace: 'shop', uid: 'rs', ownerReferences: [owner] },
+  });
+  test.store.put(podPath('web-1'), { ...pod, spec: { ...pod.spec, ...more } });
+  await test.store.until(() => test.events.length === 2, 'the events');
+  t.match(test.events, [
+    { type: 'Warning', reason: 'ExecFormatError', about: { kind: 'Pod', name: 'web-1' } },
+    {
+      type: 'Warning',
+      reason: 'ExecFormatError',
+      about: { kind: 'Deployment', namespace: 'shop', name: 'web' },
+    },
+  ]);
+  t.equal(test.events[1]?.message, `Pod web-1: ${test.events[0]?.message}`);
+  return { ...test, message: test.events[0]?.message ?? '' };
+}
+
+t.test('the event reaches the Deployment, once for all of its pods', async (t) => {
+  const { store, message, events } = await eventsOf(t, {});
+  t.match(
+    message,
+    /^Container web: a binary of shop\/web:1 is not for arm64, .* although its manifest says so\./,
+  );
+  store.put(podPath('web-2'), crashing('web-2', log));
+  await store.until(() => events.length === 3, 'the event of the other pod');
+  t.match(events[2], { about: { kind: 'Pod', name: 'web-2' } });
+});
+
+t.test('an image that does not claim the architecture of the node is not to blame', async (t) => {
+  const factsOfPod = knowing((image) => facts('amd64 s390x', { image, digest }));
+  const chosen = await eventsOf(t, { factsOfPod }, { nodeSelector: { 'kubernetes.io/arch': 'arm64' } });
+  t.equal(
+    chosen.message,
+    'Container web: shop/web:1 has amd64, s390x, so it cannot run on node n1 (arm64). The pod chose that node by its node ' +
+      'selector or affinity: change these, or use an image for arm64.',
+  );
+  t.equal(chosen.store.get(notesPath), undefined, 'it is not noted as broken');
+  t.equal(await chosen.series('archwright_exec_format_errors_total{architecture="arm64"}'), 1);
+  const other = await eventsOf(t, { factsOfPod });
+  t.match(other.message, /has amd64, s390x, so it cannot run on node n1 \(arm64\)\. Create the pod again/);
+  t.equal(other.store.get(notesPath), undefined);
+});
+
+t.test('what was pulled counts, not what the tag has now', async (t) => {
+  const pulled = `registry.example/shop/web@${digest}`;
+  const later = facts('amd64', { digest: `sha256:${'b'.repeat(64)}` });
+  const byDigest = knowing((image) => (image === pulled ? facts('arm64', { digest }) : later));
+  await eventsOf(t, { factsOfPod: byDigest });
+  const byTag = knowing((image) => (image === pulled ? failed('unauthorized') : facts('amd64', { digest })));
+  t.match((await eventsOf(t, { factsOfPod: byTag })).message, /has amd64, so it cannot run/);
+});
+
+t.test('a manifest that is not known: told, and not noted', async (t) => {
+  for (const factsOf of [() => undefined, () => failed('unauthorized')]) {
+    const { message, store } = await eventsOf(t, { factsOfPod: knowing(factsOf) });
+    t.match(
+      message,
+      /a binary of shop\/web:1 is not for arm64.*Its manifest is not known now, so nothing is noted/,
+    );
+    t.equal(store.get(notesPath), undefined);
+  }
+});
+
+t.test('an image that is noted already stays to blame', async (t) => {
+  const factsOfPod = knowing((image) => facts('amd64', { image, digest, brokenOn: ['arm64'] }));
+  const { store, message } = await eventsOf(t, { factsOfPod });
+  t.match(message, /although its manifest says so/);
+  await store.until(() => store.get(notesPath) !== undefined, 'the note');
 });

@@ -21,7 +21,8 @@ function pod(container: Partial<RunningContainer>, more: Partial<RunningPod> = {
   return runningPod({ ready: false, images, containers: [{ ...crashing, ...container }], ...more });
 }
 
-const suspect = { container: 'web', image: 'shop/web:1', digest, certain: false, previous: true };
+const pulled = `registry.example/shop/other@${digest}`;
+const suspect = { container: 'web', image: 'shop/web:1', digest, pulled, certain: false, previous: true };
 
 t.test('who is worth a look', async (t) => {
   const text = 'exec /app: exec format error\n';

@@ -1,0 +1,75 @@
+/**
+ * What an exec format error is due to: an image whose manifest names an architecture that its binary is not for, or a pod that
+ * came to a node that its image is not for. Only the first one is noted.
+ */
+import { maxImageBytes, printable } from '../../names/printable.ts';
+import { recordedOutcome } from '../../placement/record/read.ts';
+import { verdictsOf } from '../../placement/rules/required.ts';
+import type { RunningPod } from '../caches/cached.ts';
+import type { Leading } from '../leadership/leading.ts';
+import { factsOf, useOf } from '../scope/pulled-images.ts';
+import type { Noted } from './broken-notes.ts';
+import type { Suspect } from './suspects.ts';
+
+export type Blame =
+  | { readonly kind: 'image' }
+  | { readonly kind: 'node'; readonly architectures: readonly string[] }
+  /** The manifest is not known. */
+  | { readonly kind: 'unknown' };
+
+/** @param architecture of the pod's node */
+export async function blameOf(
+  leading: Leading,
+  pod: RunningPod,
+  { pulled, image, digest }: Suspect,
+  architecture: string,
+): Promise<Blame> {
+  const found = await factsOf(leading, pod, [useOf(pulled), useOf(image)]);
+  const byTag = found.get(image);
+  const known = [found.get(pulled), byTag?.digest === digest ? byTag : undefined];
+  const facts = known.find((each) => each !== undefined && each.error === undefined);
+  const [verdict] = verdictsOf([useOf(image)], pod.os, () => facts);
+  if (facts === undefined || verdict?.architectures === undefined) return { kind: 'unknown' };
+  const { architectures } = verdict;
+  const isClaimed = architectures.includes(architecture) || facts.brokenOn?.includes(architecture);
+  return isClaimed ? { kind: 'image' } : { kind: 'node', architectures };
+}
+
+export interface Reported {
+  readonly pod: RunningPod;
+  readonly suspect: Suspect;
+  /** Of the pod's node. */
+  readonly architecture: string;
+  readonly blame: Blame;
+  /** `undefined`: nothing is to be noted. */
+  readonly noted: Noted | undefined;
+  /** ConfigMap of the notes. */
+  readonly notesName: string;
+}
+
+/** One message for the person who looks at the pod or its workload. */
+export function describeBlame({ pod, suspect, architecture, blame, noted, notesName }: Reported): string {
+  const image = printable(suspect.image, maxImageBytes);
+  const start = `Container ${suspect.container}: `;
+  const node = `node ${pod.node}`;
+  if (blame.kind === 'node') {
+    const has = printable(blame.architectures.join(', '), 100) || 'no platform for its OS';
+    return `${start}${image} has ${has}, so it cannot run on ${node} (${architecture}). ${remedyOf(pod, architecture)}`;
+  }
+  const what = `a binary of ${image} is not for ${architecture}, the architecture of ${node}`;
+  if (blame.kind === 'unknown')
+    return `${start}${what}. Its manifest is not known now, so nothing is noted; archwright explain shows why.`;
+  const effect =
+    noted === 'full'
+      ? `That could not be noted: ConfigMap ${notesName} is full.`
+      : `New pods of this namespace avoid ${architecture} if the image has another architecture.`;
+  return `${start}${what}, although its manifest says so. ${effect}`;
+}
+
+function remedyOf({ nodeChoice, annotations }: RunningPod, architecture: string): string {
+  const outcome = recordedOutcome({ metadata: { ...(annotations && { annotations }) } });
+  const isOwnChoice = nodeChoice !== undefined && (outcome === undefined || outcome === 'own-constraint');
+  return isOwnChoice
+    ? `The pod chose that node by its node selector or affinity: change these, or use an image for ${architecture}.`
+    : 'Create the pod again without a node name, so that archwright places it by what its image has.';
+}

@@ -1,0 +1,31 @@
+/** What the containers of a running pod pulled, and image facts for it. */
+import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
+import { serviceAccountOf } from '../../credentials/credential.ts';
+import type { ImageUse } from '../../placement/pod/images.ts';
+import type { RunningPod } from '../caches/cached.ts';
+import type { Leading } from '../leadership/leading.ts';
+
+/** No user waits for the answer. */
+const factsBudgetMs = 5_000;
+
+export function factsOf(
+  { factsOfPod }: Leading,
+  { namespace, pullSecrets, serviceAccountName }: RunningPod,
+  uses: readonly ImageUse[],
+): FactsByImage | Promise<FactsByImage> {
+  const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
+  const names = { names: pullSecrets };
+  return factsOfPod({ uses, namespace, pullSecrets: names, serviceAccount, budgetMs: factsBudgetMs });
+}
+
+/** A reference by digest, for a lookup of facts. */
+export function useOf(reference: string): ImageUse {
+  return { image: reference, usedBy: [], pullPolicy: 'IfNotPresent', volumeOnly: false };
+}
+
+export const byDigest = /@sha256:[0-9a-f]{64}$/u;
+
+/** Some runtimes write `docker-pullable://` in front. */
+export function withoutScheme(imageID: string): string {
+  return imageID.replace(/^[a-z-]+:\/\//u, '');
+}
