@@ -72,12 +72,12 @@ function messageOf(blocker: Blocker): string {
   const { key, value = '', effect } = blocker.taint;
   const blocked = `The nodes of ${value} do not get their taint ${key}=${value}:${effect}`;
   if (blocker.reason === 'pods') {
-    const todo = 'Delete it, or label it arch.example/placement=disabled.';
+    const advice = 'Delete it, or label it arch.example/placement=disabled.';
     const why = `this pod could not be given the toleration: ${printable(blocker.why, 300)}`;
-    if (!blocker.established) return `${blocked}: ${why}. ${todo}`;
+    if (!blocker.established) return `${blocked}: ${why}. ${advice}`;
     return (
       `The nodes of ${value} have their taint ${key}=${value}:${effect}, but ${why}. It goes on running, but autoscalers and ` +
-      `deschedulers may find it in the wrong place. ${todo}`
+      `deschedulers may find it in the wrong place. ${advice}`
     );
   }
   if (blocker.reason === 'daemonsets') {

@@ -60,7 +60,7 @@ export class WebhookConfigurationReconciler {
   }
 
   async #reconcile(signal: AbortSignal) {
-    const nothingToDo = { wrote: false, nextMs: pauses.settled };
+    const unchanged = { wrote: false, nextMs: pauses.settled };
     const { name, secretPath, file, pathSecret } = this.#parts;
     const { serverNow, configuration } = this.#leading;
     const path = paths.mutatingWebhookConfigurations(name);
@@ -70,19 +70,19 @@ export class WebhookConfigurationReconciler {
     const secretPart = await pathSecret?.reconcile(actual);
     if (found === undefined) {
       this.#show('missing');
-      return nothingToDo;
+      return unchanged;
     }
     const inFile = file.current();
     if (inFile === undefined) {
       this.#show('no-file', { problem: file.problem()?.message });
-      return nothingToDo;
+      return unchanged;
     }
     const wanted = secretPart ? inFile.map((each) => withToken(each, secretPart.token)) : inFile;
     const secret = await this.#find<Secret>(secretPath, signal);
     const bundle = readCaBundle(secret?.data?.['ca.crt']);
     if (bundle === undefined) {
       this.#show('no-authority');
-      return nothingToDo;
+      return unchanged;
     }
     const places = await this.#availability.observe(wanted, bundle, signal);
     const availability = ({ clientConfig }: Webhook): Availability => {
