@@ -2,8 +2,9 @@
 import { hostname } from 'node:os';
 import { systemClock } from '../src/async/clock.ts';
 import { aborted } from '../src/async/wait.ts';
-import { startAgent } from '../daemon/agent.ts';
+import { architectureOf, startAgent } from '../daemon/agent.ts';
 import { AgentCertificate, type AgentCertificateOptions } from '../daemon/certificate/certificate.ts';
+import { readMachine } from '../daemon/machine/machine.ts';
 import { checkNode } from './agent/check.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { openInspection } from './wiring/inspection.ts';
@@ -65,6 +66,7 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
   const { inspector } = inspection;
   const own = agentAuthorityDir && { node: nodeName, dir: tlsDir, authorityDir: agentAuthorityDir, log };
   const certificate = own && (await openCertificate(live.current(), io.env, own, opened));
+  const machine = await readMachine(architectureOf(process.arch));
   const memory = await openMemory({
     configuration,
     inspector,
@@ -83,6 +85,7 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
     version: programVersion.version,
     memory: new ProvingMemory({ memory, store }),
     fingerprint: () => inspection.fingerprint(),
+    node: () => ({ ...inspection.runtime(), ...machine }),
     ...(certificate && { certificate: () => certificate.ready(stop) }),
     log,
     metrics,

@@ -12,6 +12,7 @@ import { describe, resultOf } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObject, readNamedObjects } from './explain/named-objects.ts';
+import { nodeClassesAround } from './explain/nodes.ts';
 import { openPodFacts } from './explain/pod-facts.ts';
 import { policiesAround } from './explain/policies.ts';
 import { createPodContext } from './explain/context.ts';
@@ -137,7 +138,8 @@ async function openExplainer(
   // Node names are good enough here. The hostname label differs on few clusters.
   const nodeHostnames = (node: string): readonly string[] => [node];
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
-  return createExplainer({ factsOfPod, pullableNodes, policies, surroundings, budgetMs, stop });
+  const nodes = await nodeClassesAround(surroundings, fleet, stop);
+  return createExplainer({ factsOfPod, pullableNodes, nodes, policies, surroundings, budgetMs, stop });
 }
 
 function write(

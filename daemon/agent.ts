@@ -11,6 +11,7 @@
 import { startServer, type RunningServer } from '../src/serving/server.ts';
 import { startHealth, type Checks } from '../src/serving/health.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
+import type { NodeReport } from '../src/nodes/node-report.ts';
 import { createApi, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';
 
 export interface AgentOptions extends Pick<ApiOptions, 'memory' | 'log' | 'metrics'> {
@@ -26,6 +27,8 @@ export interface AgentOptions extends Pick<ApiOptions, 'memory' | 'log' | 'metri
   readonly version: string;
   /** A hash of the node's credential and endpoint sources; equal for equal content, reveals nothing. */
   readonly fingerprint: () => string;
+  /** What the node's runtime, CPU and kernel are, as far as it can be found out. */
+  readonly node: () => NodeReport;
   readonly ready?: Checks;
   /** Resolves when `tlsDir` has a certificate. Health is served before; the agent is not ready. */
   readonly certificate?: () => Promise<void>;
@@ -48,7 +51,13 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   let stopping = false;
   let listening = false;
   const architecture = architectureOf(process.arch);
-  const info = () => ({ nodeName, architecture, version, credentialFingerprint: options.fingerprint() });
+  const info = () => ({
+    nodeName,
+    architecture,
+    version,
+    credentialFingerprint: options.fingerprint(),
+    node: options.node(),
+  });
   const limits = { ...defaultApiLimits, ...options.limits };
   const handler = createApi({ memory, info, limits, clock, log, metrics });
   const tls = { dir: options.tlsDir, clientAuth: true };

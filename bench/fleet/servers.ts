@@ -41,6 +41,7 @@ export async function startOneAgent(
     version: 'bench',
     memory,
     fingerprint: () => inspection.fingerprint(),
+    node: () => ({}),
     log,
     metrics,
   });

@@ -35,7 +35,7 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
 }
 
 function summaryOf(decision: PlacementDecision, operations: number): readonly (readonly string[])[] {
-  const { outcome, required, excludedNodes, preferred, preferenceMode, gate } = decision;
+  const { outcome, required, amd64Level, excludedNodes, preferred, preferenceMode, gate } = decision;
   const change = operations === 0 ? 'unchanged' : `changed by ${operations} patch operations`;
   const rows: (readonly string[])[] = [
     ['decision', outcome === 'denied' ? 'denied' : `${outcome}: admitted, ${change}`],
@@ -43,6 +43,7 @@ function summaryOf(decision: PlacementDecision, operations: number): readonly (r
   if (decision.message !== undefined) rows.push(['because', message(decision.message)]);
   if (required !== undefined)
     rows.push(['requires', required.join(', ') || 'none: the pod would stay pending']);
+  if (amd64Level) rows.push(['on amd64', `${amd64Level.key} in ${amd64Level.values.join(', ')}`]);
   if (excludedNodes.length > 0)
     rows.push(['excludes', cell(listed(excludedNodes, (name) => name, maxNodesBytes))]);
   if (preferred.length > 0) {
@@ -125,7 +126,7 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
 
 function decisionResult(decision: PlacementDecision): Readonly<Record<string, unknown>> {
   const { outcome, message, os, required, preferred, preferenceMode, tolerations, gate } = decision;
-  const { nodeLabels, nodeLabelsByArchitecture, excludedNodes } = decision;
+  const { nodeLabels, nodeLabelsByArchitecture, amd64Level, excludedNodes } = decision;
   return {
     outcome,
     ...(message !== undefined && { message }),
@@ -134,6 +135,7 @@ function decisionResult(decision: PlacementDecision): Readonly<Record<string, un
     ...(preferred.length > 0 && { preferred, preferenceMode }),
     ...(Object.keys(nodeLabels).length > 0 && { nodeLabels }),
     ...(Object.keys(nodeLabelsByArchitecture).length > 0 && { nodeLabelsByArchitecture }),
+    ...(amd64Level && { amd64Level }),
     ...(excludedNodes.length > 0 && { excludedNodes }),
     tolerations,
     gate,
@@ -141,12 +143,13 @@ function decisionResult(decision: PlacementDecision): Readonly<Record<string, un
 }
 
 /** Image facts as in the agent API and `inspect`, without the repeated image name. */
-function imageResult({ image, usedBy, architectures, unknown, facts }: ImageVerdict): object {
+function imageResult({ image, usedBy, architectures, fit, unknown, facts }: ImageVerdict): object {
   const { image: _, ...learned } = facts ?? { image };
   return {
     image,
     usedBy,
     ...(facts && architectures !== undefined && { architectures }),
+    ...(fit?.dependsOn.size && { dependsOn: Object.fromEntries(fit.dependsOn) }),
     ...(unknown !== undefined && { unknown }),
     ...learned,
   };

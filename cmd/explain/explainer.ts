@@ -12,6 +12,7 @@ import type { Policies } from '../../src/policy/effective/policies.ts';
 import { createConfirm } from '../../src/cluster/confirm-refusal.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import { placingOf, type Placing } from '../../src/webhook/workloads.ts';
+import type { NodeClasses } from '../../src/nodes/node-classes.ts';
 import type { PullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';
@@ -45,12 +46,13 @@ export interface Explanation {
 export function createExplainer(options: {
   readonly factsOfPod: FactsOfPod;
   readonly pullableNodes: PullableNodes | undefined;
+  readonly nodes?: NodeClasses | undefined;
   readonly policies: Policies;
   readonly surroundings: PodContext;
   readonly budgetMs: number;
   readonly stop: AbortSignal;
 }): (subject: Subject) => Promise<Explanation> {
-  const { factsOfPod, pullableNodes, policies, surroundings, budgetMs, stop } = options;
+  const { factsOfPod, pullableNodes, nodes: classes, policies, surroundings, budgetMs, stop } = options;
   const confirm = createConfirm(factsOfPod, systemClock);
 
   async function decided(subject: Subject): Promise<Explanation['outcome']> {
@@ -78,6 +80,7 @@ export function createExplainer(options: {
       decide({
         ...input,
         facts: (image) => known.get(image),
+        ...(classes && { nodes: classes }),
         ...(nodes && { pullability: (image: string) => nodes.get(image) }),
       });
     const first = decideBy(facts);

@@ -1,7 +1,7 @@
 /** The pods of a cluster that have not ended, their nodes and their workloads, reduced to what a report needs. */
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
-import { architectureOf } from '../../src/cluster/cluster.ts';
+import { architectureOf } from '../../src/nodes/classify.ts';
 import {
   daemonSetApiVersion,
   daemonTemplateOf,

@@ -9,6 +9,7 @@ import { describeImages } from '../../src/placement/rules/no-common.ts';
 import { ownConstraintOf } from '../../src/placement/rules/own-constraint.ts';
 import { ownFieldsOf } from '../../src/placement/record/own-fields.ts';
 import { recordedIn } from '../../src/placement/record/read.ts';
+import { noNodes } from '../../src/nodes/node-classes.ts';
 import { verdictsOf } from '../../src/placement/rules/required.ts';
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
@@ -52,7 +53,7 @@ export function judgeImages(
   architecture: string,
   factsOf: (image: string) => ImageFacts | undefined,
 ): readonly JudgedImage[] {
-  return verdictsOf(wanted.uses, os, factsOf).map((each, index) =>
+  return verdictsOf(wanted.uses, os, factsOf, noNodes).map((each, index) =>
     judgedImage(each, wanted.uses[index], architecture),
   );
 }

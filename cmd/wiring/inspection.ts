@@ -85,6 +85,8 @@ export async function openInspection(options: InspectionOptions) {
     inspector,
     /** In the order of precedence. */
     sources,
+    /** The node's runtime, if its containerd is read. */
+    runtime: () => containerd?.runtime() ?? {},
     /** Sources, or parts of sources, that are ignored. */
     problems: () => credentials.problems(),
     /** A hash over credential and endpoint sources: equal for equal content, reveals no secret. */

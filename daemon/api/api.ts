@@ -19,7 +19,7 @@ import { roleProblem } from './roles.ts';
 
 export interface ApiOptions {
   readonly memory: FactsOptions['memory'];
-  readonly info: () => Readonly<Record<string, string>>;
+  readonly info: () => Readonly<Record<string, unknown>>;
   readonly limits: ApiLimits;
   readonly clock: Clock;
   readonly log: Log;

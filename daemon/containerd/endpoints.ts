@@ -20,6 +20,7 @@ import { FileError } from '../../src/files/read.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import { DirectoryWatcher, type WatchOptions } from '../../src/files/watch.ts';
+import { runtimeOf, type NodeReport } from '../../src/nodes/node-report.ts';
 import type { Endpoint, EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import type { Log } from '../../src/telemetry/log.ts';
@@ -73,6 +74,7 @@ const noConfig: NodeConfig = {
   registry: { configPath: '', mirrors: new Map(), configs: new Map(), auths: new Map(), headers: [] },
   roots: [],
   localPull: false,
+  servesKubelet: true,
   problems: [],
 };
 
@@ -165,6 +167,16 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
     const { configFile = 'no config.toml', version, roots, localPull } = this.#node;
     const hosts = roots.length > 0 ? `, hosts in ${roots.join(localPull ? ', ' : '')}` : '';
     return `${configFile} of containerd ${version ?? 'of an unknown version, treated as the newest'}${hosts}`;
+  }
+
+  /** The kubelet's runtime, and how it pulls, as far as the version and the configuration tell. */
+  runtime(): Pick<NodeReport, 'runtime' | 'pullMode'> {
+    const { configFile, version, rules, localPull, servesKubelet } = this.#node;
+    if (version === undefined || !servesKubelet) return {};
+    const runtime = runtimeOf('containerd', version.replace(/^v/u, ''));
+    // A file in an unusual place may force local pulls.
+    const isKnown = configFile !== undefined || !rules.transferService;
+    return { ...(runtime && { runtime }), ...(isKnown && { pullMode: localPull ? 'local' : 'transfer' }) };
   }
 
   describe(): Promise<readonly SourcePart[]> {

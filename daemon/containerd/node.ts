@@ -31,6 +31,8 @@ export interface NodeConfig {
   readonly roots: readonly string[];
   /** containerd's client pulls images, not its transfer service. */
   readonly localPull: boolean;
+  /** False if its CRI plugin is disabled: the kubelet does not use it. */
+  readonly servesKubelet: boolean;
   readonly problems: readonly NodeProblem[];
 }
 
@@ -61,12 +63,14 @@ export async function readNodeConfig(
     const registry = validateRegistry(readRegistry(table, rules));
     const localPull = usesLocalPull(images, rules);
     const roots = searchRoots(effectiveConfigPath(registry, rules), localPull);
+    const servesKubelet = config === undefined || !isCriDisabled(config, rules);
     if (configFile !== undefined && config) {
-      if (isCriDisabled(config, rules)) problems.push({ origin: configFile, message: criDisabled });
+      if (!servesKubelet) problems.push({ origin: configFile, message: criDisabled });
       problems.push(...invalidCredentials(configFile, registry));
     }
     const files = config?.files ?? [];
-    return { configFile, files, version: found.version, rules, registry, roots, localPull, problems };
+    const { version: runs } = found;
+    return { configFile, files, version: runs, rules, registry, roots, localPull, servesKubelet, problems };
   } catch (error) {
     throw configFileError(configFile ?? '', error);
   }

@@ -11,7 +11,7 @@ webhook's log at \`debug\` show the rules that applied.
 1. **Skipped?** Pods that already have a node, and pods that are disabled or out of scope, stay as they are.
 2. **Own constraint?** If a pod constrains its architecture by nodeSelector or in every required term, it keeps that. It still
    gets tolerations and \`matchNodeLabels\`.
-3. **Required architectures**: those that all images have for the pod's operating system (init containers, sidecars, containers,
+3. **Required architectures**: those whose nodes can [pull and run](#variants-and-cpu-levels) all images for the pod's operating system (init containers, sidecars, containers,
    image volumes), within \`schedulableArchitectures\` and \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md).
    They are ANDed into every required term, because an additional term would loosen the pod's own terms. The operating system is
    \`spec.os\`, else \`kubernetes.io/os\` in the nodeSelector or in every required term, else \`linux\`.
@@ -26,7 +26,26 @@ webhook's log at \`debug\` show the rules that applied.
    scheduler may overrule. With \`hard\` the nodeSelector pins the pod to the heaviest one.
 7. **Tolerations and node labels** for the resulting architectures: \`tolerateArchitectureTaint\`, \`tolerations\`,
    \`architectures.<arch>.taintsToTolerate\` and \`requireNodeLabels\`, \`matchNodeLabels\`, \`taintArchitectures\`.
-8. **Nodes that cannot pull** an image are excluded under \`requirePullableNodes\`.
+8. **Nodes of these architectures that cannot pull or run** an image are excluded, by a label or by name.
+   Nodes without access to an image are excluded under \`requirePullableNodes\`.
+
+## Variants and CPU levels
+
+An image may be for \`amd64/v3\`, \`386\` or \`arm/v7\`. What a node pulls from an index depends on its runtime:
+
+| index | containerd, local pull (up to 2.0, and later if configured) | containerd from 2.1, CRI-O |
+| --- | --- | --- |
+| \`386\` alone, on amd64 | pulled | refused |
+| \`arm/v7\` alone, on arm64 | pulled; the CPU must run 32-bit programs | refused |
+| \`amd64/v2\` to \`v4\` alone | refused | refused |
+
+archwright requires the architectures with nodes that can pull and run all images. What it knows of a node comes from its
+[agent](../reference/agent-api.md), otherwise from \`status.nodeInfo\` and the labels of
+[Node Feature Discovery](https://kubernetes-sigs.github.io/node-feature-discovery/) (\`cpu-cpuid.X86_64_V3\` from v0.19). A node of
+which too little is known counts as able; the rule \`depends-on-node\` says what decides there.
+
+If only some nodes of an architecture can run the images, the others are excluded: by the label for the CPU level if it tells them apart,
+otherwise by \`kubernetes.io/hostname NotIn […]\`, up to 250 names. Templates of DaemonSets are restricted too.
 
 ## Nodes that cannot pull
 

@@ -8,6 +8,9 @@ import { isCode } from '../kube/api/errors.ts';
 import type { KubeObject, Node, Secret, ServiceAccount } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { startReflector } from '../kube/watch/reflector.ts';
+import { architectureOf, classify } from '../nodes/classify.ts';
+import type { NodeReport } from '../nodes/node-report.ts';
+import { createNodeClasses, type CurrentNodeClasses } from './node-classes.ts';
 import { createNodeHostnames, pooledNode, type NodeHostnames } from './node-hostnames.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -18,6 +21,8 @@ export interface Cluster {
   nodeArchitecture(node: string): string | undefined;
   /** Hostnames of the nodes that the agent of a node answers for. */
   readonly nodeHostnames: NodeHostnames;
+  /** @param reports what agents say of their nodes */
+  nodeClasses(reports?: () => ReadonlyMap<string, NodeReport>): CurrentNodeClasses;
   /** A Secret by name, or `undefined` if it does not exist or cannot be read. */
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
   /** Names of the pull secrets of a service account, for templates that admission has not completed. */
@@ -27,7 +32,6 @@ export interface Cluster {
 }
 
 const noLabels: Readonly<Record<string, string>> = {};
-const architectureLabel = 'kubernetes.io/arch';
 
 /** Starts watching namespaces and nodes. `client` is closed together with the cluster. */
 export function connectCluster(options: {
@@ -46,6 +50,7 @@ export function connectCluster(options: {
     path: paths.nodes(),
     trim: (node: Node) => ({
       architecture: architectureOf(node),
+      classified: classify(node),
       ...pooledNode(node.metadata?.labels),
     }),
   });
@@ -54,6 +59,7 @@ export function connectCluster(options: {
     namespaceLabels: (namespace) => namespaces.get('', namespace) ?? noLabels,
     nodeArchitecture: (node) => nodes.get('', node)?.architecture,
     nodeHostnames: createNodeHostnames(nodes),
+    nodeClasses: (reports) => createNodeClasses(nodes, reports),
     secret,
     serviceAccountPullSecrets,
     ready: async (signal) => {
@@ -112,9 +118,4 @@ export function clusterObjects(options: {
       return node && architectureOf(node);
     },
   };
-}
-
-/** The node's own report comes before the label, which people can overwrite. Until a node has reported, the report is an empty text. */
-export function architectureOf(node: Node): string | undefined {
-  return node.status?.nodeInfo?.architecture || node.metadata?.labels?.[architectureLabel];
 }

@@ -9,6 +9,7 @@
 import { watchBrokenImages } from '../cluster/broken-images.ts';
 import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
 import { clusterObjects } from '../cluster/cluster.ts';
+import { createNodeClasses } from '../cluster/node-classes.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { sealerFor, watchRecordKey } from '../cluster/record-seal.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -181,6 +182,7 @@ function leadingOver(
     factsOfPod,
     pullSecrets,
     recordSealer,
+    nodeClasses: createNodeClasses(caches.nodes, fleet && (() => fleet.nodeReports())),
     policies: createPolicies({ configuration, controllerLeads, clusterConfigs, podConfigs, metrics }),
     configuration: overlaid(configuration, collectResources({ clusterConfigs })),
     clock,

@@ -29,6 +29,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { ResponseTime, type ResponseTimeLimits } from './lookup/hedge.ts';
 import { FleetLookup, type FleetLookupContext, type PullSecretNodes } from './lookup/lookup.ts';
+import type { NodeReport } from '../nodes/node-report.ts';
 import type { AgentConnection } from './agents/connection.ts';
 import { FactRequests } from './agents/fact-requests.ts';
 import { Groups, type Members } from './groups/groups.ts';
@@ -65,6 +66,8 @@ export interface Fleet extends ImageFactsSource {
    * if no more agents have any.
    */
   opinions(request: ImageRequest, signal: AbortSignal): Promise<readonly ImageFacts[]>;
+  /** What agents say of their nodes, by node; the same map until something changes. */
+  nodeReports(): ReadonlyMap<string, NodeReport>;
   /** Resolves when each agent was asked for its credential group, at the latest when `signal` aborts. */
   grouped(signal: AbortSignal): Promise<void>;
   /**
@@ -195,6 +198,7 @@ export function createFleet(options: FleetOptions): Fleet {
     lookup,
     pullable,
     opinions: askSeveral,
+    nodeReports: () => groups.reports(),
     grouped: (signal) => groups.ready(signal),
     shared: async function* (signal) {
       await discovery.ready(signal);

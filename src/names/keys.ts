@@ -12,6 +12,8 @@ export const keys = {
   decision: 'arch.example/decision',
   /** Node label: `true` on the nodes that run an agent, if `agentNodes` is a number. Any other value keeps agents away. */
   agentNode: 'arch.example/agent',
+  /** Node label: `v1` to `v4`, the x86-64 level of its CPU, if `amd64LevelLabels` is set. */
+  amd64Level: 'arch.example/amd64-level',
   architectureLabel: 'kubernetes.io/arch',
   betaArchitectureLabel: 'beta.kubernetes.io/arch',
   hostnameLabel: 'kubernetes.io/hostname',

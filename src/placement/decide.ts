@@ -8,6 +8,7 @@ import { ownFieldsOf } from './record/own-fields.ts';
 import { recordedIn } from './record/read.ts';
 import { explainAllowed, explainDetails } from './rules/details.ts';
 import { explainNoCommon, noCommonArchitecture } from './rules/no-common.ts';
+import { certainOf, explainFit, restrictToClasses, withinClasses } from './rules/node-classes.ts';
 import { nodeLabelsOf } from './rules/node-labels.ts';
 import { keepOwnConstraint, warnIfOwnTermsExclude, warnIfWrongNodesMatch } from './rules/own-constraint.ts';
 import { preferredOf } from './rules/preferred.ts';
@@ -26,8 +27,10 @@ export function decide(input: PlacementInput): PlacementDecision {
   const skip = skipReasonOf(input, uses);
   if (skip !== undefined) return skipped(input, os, skip, namedNodeWarnings(input));
 
-  const images = verdictsOf(uses, os, input.facts);
-  const shared = commonArchitectures(images, policy.schedulableArchitectures);
+  const { schedulableArchitectures: schedulable } = policy;
+  const images = verdictsOf(uses, os, input.facts, input.nodes, schedulable);
+  const fit = withinClasses(commonArchitectures(images, schedulable), images, input.nodes, os);
+  const shared = fit.architectures;
   const common = withinAllowed(shared, policy);
   const recorded = recordedIn(input) ?? (input.before && recordedIn({ ...input, pod: input.before }));
   const own = ownFieldsOf(pod.spec, recorded);
@@ -36,11 +39,12 @@ export function decide(input: PlacementInput): PlacementDecision {
     noCommonArchitecture(policy, images, common) ??
     unknownImage(input, os, images, common, recorded) ??
     requiredArchitectures(common);
-  const preference = preferredOf(input, own, draft);
+  const preference = preferredOf(input, own, draft, certainOf(images, draft.required));
   const { required } = preference;
   const tolerations = addedTolerations(policy, draft, required, own);
   const labels = nodeLabelsOf(policy, pod.metadata?.labels, required);
-  const nodes = excludedNodesOf(input, own, images, draft, required);
+  const restriction = restrictToClasses(input, own, images, os, fit, draft, required);
+  const nodes = excludedNodesOf(input, own, images, draft, required, restriction.hostnames);
   const decision: PlacementDecision = {
     outcome: draft.outcome,
     ...(template === undefined ? {} : { template }),
@@ -54,6 +58,7 @@ export function decide(input: PlacementInput): PlacementDecision {
     preferenceMode: preference.mode,
     nodeLabelsByArchitecture: labels.byArchitecture,
     nodeLabels: labels.matched,
+    ...(restriction.amd64Level && { amd64Level: restriction.amd64Level }),
     excludedNodes: nodes.hostnames,
     tolerations: tolerations.added,
     gate: draft.gate ?? false,
@@ -62,6 +67,7 @@ export function decide(input: PlacementInput): PlacementDecision {
       ...draft.warnings,
       ...warnIfOwnTermsExclude(own, required),
       ...warnIfWrongNodesMatch(own, shared, input),
+      ...restriction.warnings,
       ...nodes.warnings,
       ...preference.warnings,
     ]),
@@ -72,6 +78,8 @@ export function decide(input: PlacementInput): PlacementDecision {
       ...explainDetails(policy, images, own, recorded),
       ...tolerations.reasons,
       ...labels.reasons,
+      ...explainFit(images, required),
+      ...restriction.reasons,
       ...nodes.reasons,
     ],
   };

@@ -12,6 +12,8 @@ import type {
   PreferredSchedulingTerm,
   Toleration,
 } from '../kube/api/objects.ts';
+import type { LabelExpression } from '../nodes/amd64-level.ts';
+import type { NodeClasses, NodesOfClass } from '../nodes/node-classes.ts';
 import type { Policy, PreferenceMode } from '../policy/effective/policy.ts';
 
 /** Nodes with the same credential sources: all of them can pull an image, or none. */
@@ -39,6 +41,8 @@ export interface PlacementInput {
   readonly pullability?: (image: string) => Pullability | undefined;
   /** Architecture of a node by its name, for warnings about pods that name their node; `undefined`: not known. */
   readonly nodeArchitecture?: (node: string) => string | undefined;
+  /** The classes of the cluster's nodes. Absent: not known, so architectures alone count. */
+  readonly nodes?: NodeClasses;
   /** The template of a workload. It is never gated. */
   readonly template?: 'DaemonSet' | 'workload';
   /** The template before this update. Its record counts if the new template has none. */
@@ -94,9 +98,21 @@ export interface ImageVerdict {
   readonly usedBy: readonly string[];
   /** Architectures that it can run on for the pod's OS, sorted; `undefined`: it constrains nothing, or is unknown. */
   readonly architectures: readonly string[] | undefined;
+  /** Nodes that cannot run it, and what is not certain. Absent: its architectures say it all. */
+  readonly fit?: Fit;
   /** Present if the image is unknown: the code of the error, or `unknown`. */
   readonly unknown?: string;
   readonly facts: ImageFacts | undefined;
+}
+
+/** How an image fits the classes of nodes. */
+export interface Fit {
+  /** Classes of its architectures that cannot pull or run it, with the reason. */
+  readonly refusing: ReadonlyMap<NodesOfClass, string>;
+  /** Why no node of an architecture can run it, by architecture: those that its index has, and that are left out. */
+  readonly leftOut: ReadonlyMap<string, string>;
+  /** What decides on some nodes, by architecture. */
+  readonly dependsOn: ReadonlyMap<string, string>;
 }
 
 /** One rule that applied, for `explain`, warnings and the annotation. */
@@ -164,6 +180,8 @@ export interface PlacementDecision {
   /** Required node labels by architecture, and those copied from the pod's labels. */
   readonly nodeLabelsByArchitecture: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly nodeLabels: Readonly<Record<string, string>>;
+  /** The label of the CPU levels that the images need on amd64. */
+  readonly amd64Level?: LabelExpression;
   /** Values of `kubernetes.io/hostname` of the excluded nodes, sorted. */
   readonly excludedNodes: readonly string[];
   readonly tolerations: readonly Toleration[];

@@ -7,6 +7,7 @@ import type { Container, Pod, PodTemplate } from '../kube/api/objects.ts';
 import { imagesOfContainers, type ImageUse } from './pod/images.ts';
 import { operatingSystemOf } from './pod/operating-system.ts';
 import type { PlacementInput } from './decision.ts';
+import type { NodeClasses } from '../nodes/node-classes.ts';
 import { verdictsOf } from './rules/required.ts';
 import { namedNodeArchitecture } from './rules/skip.ts';
 import { boundedWarnings, maxImageBytes, printable } from '../names/printable.ts';
@@ -17,6 +18,7 @@ export interface RunningPodInput {
   readonly oldPod: Pod | undefined;
   /** Architecture of its node; `undefined`: not known, so there is no warning. */
   readonly nodeArchitecture: string | undefined;
+  readonly nodes?: NodeClasses | undefined;
   readonly facts: (image: string) => ImageFacts | undefined;
 }
 
@@ -31,7 +33,7 @@ export function runningPodWarnings(input: RunningPodInput): readonly string[] {
   const { pod, nodeArchitecture } = input;
   if (nodeArchitecture === undefined) return [];
   const os = operatingSystemOf(pod.spec);
-  const verdicts = verdictsOf(newImagesOf(pod, input.oldPod), os, input.facts);
+  const verdicts = verdictsOf(newImagesOf(pod, input.oldPod), os, input.facts, input.nodes);
   const warnings = verdicts
     .filter(({ architectures }) => architectures !== undefined && !architectures.includes(nodeArchitecture))
     .map(({ image, architectures }) => {
@@ -44,11 +46,12 @@ export function runningPodWarnings(input: RunningPodInput): readonly string[] {
 
 /** Warnings for a new pod, or a template, that names its node itself. The scheduler does not see it, so it starts there. */
 export function namedNodeWarnings(input: PlacementInput): readonly string[] {
-  const { pod, facts } = input;
+  const { pod, facts, nodes } = input;
   return runningPodWarnings({
     pod,
     oldPod: undefined,
     nodeArchitecture: namedNodeArchitecture(input),
+    nodes,
     facts,
   });
 }

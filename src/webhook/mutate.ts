@@ -20,6 +20,7 @@ import type { Policies } from '../policy/effective/policies.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from '../cluster/cluster.ts';
+import type { CurrentNodeClasses } from '../cluster/node-classes.ts';
 import type { RecordSealer } from '../cluster/record-seal.ts';
 import { createConfirm, type Confirm } from '../cluster/confirm-refusal.ts';
 import {
@@ -47,6 +48,7 @@ export interface MutatorOptions {
   readonly pullableNodes: PullableNodes | undefined;
   readonly policies: Policies;
   readonly cluster: Cluster | undefined;
+  readonly nodeClasses?: CurrentNodeClasses | undefined;
   readonly counters: AdmissionCounters;
   /** Seals records; `undefined`: there is no key, so they have no seal. */
   readonly recordSealer?: () => RecordSealer | undefined;
@@ -118,6 +120,7 @@ export class Mutator {
       .recordSealer?.()
       ?.sealOf(kind === 'Pod' ? 'Pod' : 'DaemonSet', namespace, metadataOf(request.object));
     const { factsOfPod, cluster, clock } = this.#options;
+    const nodes = this.#options.nodeClasses?.();
     const input = {
       pod,
       namespace,
@@ -125,6 +128,7 @@ export class Mutator {
       ...(cluster && { nodeArchitecture: (node: string) => cluster.nodeArchitecture(node) }),
       ...(template !== undefined && { template }),
       ...(before !== undefined && { before }),
+      ...(nodes && { nodes }),
       ...(seal && { seal }),
     };
     const uses = imagesOf(pod.spec);
@@ -166,7 +170,8 @@ export class Mutator {
   }
 
   #warnRunningPod(request: AdmissionRequest, budgetMs: number): Answer {
-    const { cluster, factsOfPod } = this.#options;
+    const { cluster, factsOfPod, nodeClasses } = this.#options;
+    const nodes = nodeClasses?.();
     const pod = podOf(request.object);
     const oldPod = (request.oldObject ?? undefined) === undefined ? undefined : podOf(request.oldObject);
     const node = pod.spec.nodeName;
@@ -178,7 +183,7 @@ export class Mutator {
     const wanted = { ...factsWanted(pod, namespace, uses, budgetMs), memoryOnly: isDryRun(request) };
     return after(factsOfPod(wanted), (found) => {
       const facts = (image: string): ImageFacts | undefined => found.get(image);
-      const warnings = runningPodWarnings({ pod, oldPod, nodeArchitecture, facts });
+      const warnings = runningPodWarnings({ pod, oldPod, nodeArchitecture, nodes, facts });
       return this.#responses.ignored(request, 'Pod', warnings);
     });
   }

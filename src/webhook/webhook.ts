@@ -86,6 +86,7 @@ export async function startWebhook(options: WebhookOptions) {
     pullableNodes,
     policies,
     cluster,
+    nodeClasses: cluster?.nodeClasses(fleet && (() => fleet.nodeReports())),
     counters,
     recordSealer,
     clock,

@@ -29,6 +29,7 @@ t.test('/v1/info', async (t) => {
     architecture: architectureOf(process.arch),
     version: '1.2.3',
     credentialFingerprint: 'one',
+    node: { pullMode: 'local', amd64Level: 3 },
   });
   fingerprint = 'two';
   t.match((await send('GET', '/v1/info')).json, { credentialFingerprint: 'two' });
@@ -170,6 +171,7 @@ t.test('invalid options fail the start', async (t) => {
     version: '1',
     memory,
     fingerprint: () => 'x',
+    node: () => ({}),
     log: silentLog,
     metrics: createMetrics(),
   };

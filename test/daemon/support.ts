@@ -87,6 +87,7 @@ export async function startTestAgent(
     version: '1.2.3',
     memory,
     fingerprint: () => 'abc',
+    node: () => ({ pullMode: 'local', amd64Level: 3 }),
     log,
     metrics,
     ...others,

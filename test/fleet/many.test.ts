@@ -45,6 +45,7 @@ async function startCounting(
     version: '1',
     memory,
     fingerprint: () => fingerprint,
+    node: () => ({}),
     log: silentLog,
     metrics: createMetrics(),
   });

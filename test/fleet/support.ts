@@ -14,6 +14,7 @@ import {
 } from '../../src/fleet/agents/connection.ts';
 import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
+import type { NodeReport } from '../../src/nodes/node-report.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
 import { recordingLog, tlsDirectory } from '../serving/support.ts';
 import { createCa, type IssueOptions, type TestCa } from '../support/certificates.ts';
@@ -67,6 +68,8 @@ export interface Script {
   /** Name of its node; it says none where this is left out. */
   node?: string;
   architecture?: string;
+  /** What it says of its node's runtime and CPU. */
+  report?: NodeReport;
   /** The answer to `POST /v1/facts`: `results` are sent as lines, anything else as JSON; `undefined` where it was written to `response` already. */
   facts?: (asked: Asked, response: ServerResponse, request: IncomingMessage) => unknown;
   /** Writes the answer to `GET /v1/facts`. */
@@ -97,10 +100,10 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let answer: unknown;
     if (request.url === '/v1/info') {
-      const { fingerprint = 'same', node: nodeName, architecture } = script;
+      const { fingerprint = 'same', node: nodeName, architecture, report: node } = script;
       answer = script.info
         ? script.info(response)
-        : { credentialFingerprint: fingerprint, nodeName, architecture };
+        : { credentialFingerprint: fingerprint, nodeName, architecture, node };
     } else if (request.method === 'GET') {
       if (script.known) return script.known(response);
       response.end();

@@ -11,6 +11,7 @@ function fleetKnowing(known: Fleet['shared']): Fleet {
     shared: known,
     lookup: () => new Promise(() => undefined),
     pullable: () => ({ able: [], unable: [] }),
+    nodeReports: () => new Map(),
     opinions: () => Promise.resolve([]),
     grouped: () => Promise.resolve(),
     close: () => undefined,

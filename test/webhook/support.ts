@@ -59,6 +59,7 @@ export function clusterOf(parts: Partial<Cluster> & { secrets?: Readonly<Record<
     namespaceLabels: () => ({}),
     nodeArchitecture: () => undefined,
     nodeHostnames: (node) => [node],
+    nodeClasses: () => () => undefined,
     secret: (namespace, name) => Promise.resolve(parts.secrets?.[`${namespace}/${name}`]),
     serviceAccountPullSecrets: () => Promise.resolve([]),
     ready: () => Promise.resolve(),

@@ -1,5 +1,5 @@
 /** What the leader keeps of nodes, namespaces, and pods with a node. */
-import { architectureOf } from '../../cluster/cluster.ts';
+import { architectureOf, classify } from '../../nodes/classify.ts';
 import { pooledNode } from '../../cluster/node-hostnames.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
 import type {
@@ -63,6 +63,7 @@ export function trimNode(object: KubeObject, share: Share) {
     uid: metadata.uid ?? '',
     resourceVersion: metadata.resourceVersion ?? '',
     architecture: share(architectureOf(node)),
+    classified: classify(node),
     os: share(status?.nodeInfo?.operatingSystem || labels['kubernetes.io/os']),
     ...pooledNode(labels, share),
     taints: share<readonly Taint[]>(

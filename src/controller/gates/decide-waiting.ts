@@ -45,12 +45,14 @@ export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<
   });
 }
 
-export function inputOf(pod: Pod, { caches, policies, recordSealer }: Leading): WaitingInput {
+export function inputOf(pod: Pod, { caches, policies, recordSealer, nodeClasses }: Leading): WaitingInput {
   const namespace = pod.metadata?.namespace ?? '';
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? noLabels;
   const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
   const seal = recordSealer?.()?.sealOf('Pod', namespace, pod.metadata);
-  return { pod, namespace, namespaceLabels, policy, waiting: true, ...(seal && { seal }) };
+  const nodes = nodeClasses?.();
+  const common = { pod, namespace, namespaceLabels, policy, waiting: true };
+  return { ...common, ...(nodes && { nodes }), ...(seal && { seal }) };
 }
 
 export function wantedOf({ pod, namespace }: WaitingInput, budgetMs: number): FactsWanted {

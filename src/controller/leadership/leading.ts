@@ -1,6 +1,7 @@
 /** What every feature of the controller works with while this replica leads. */
 import type { Clock } from '../../async/clock.ts';
 import type { FactsMemory } from '../../images/memory/memory.ts';
+import type { CurrentNodeClasses } from '../../cluster/node-classes.ts';
 import type { FactsOfPod } from '../../cluster/facts-of-pod.ts';
 import type { PullSecrets } from '../../cluster/pull-secrets.ts';
 import type { RecordSealer } from '../../cluster/record-seal.ts';
@@ -29,6 +30,8 @@ export interface Leading {
   readonly pullSecrets: PullSecrets;
   /** The effective policy of each pod, as the webhook has it. */
   readonly policies: Policies;
+  /** The classes of the cluster's nodes. */
+  readonly nodeClasses?: CurrentNodeClasses;
   /** Seals records; `undefined`: there is no key, so they have no seal. */
   readonly recordSealer?: () => RecordSealer | undefined;
   /** The configuration in force, with that of `ClusterPodPlacementConfig/cluster`. Call it for each use. */

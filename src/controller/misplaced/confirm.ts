@@ -36,7 +36,7 @@ async function isImageConfirmed(
   const byDigest = image.includes('@') ? [image] : pulledReferences(pod, image);
   const isMissing = (reference: string, facts: ImageFacts | undefined): boolean => {
     if (facts === undefined || !isCertain(facts)) return false;
-    const [verdict] = verdictsOf([useOf(reference)], pod.os, () => facts);
+    const [verdict] = verdictsOf([useOf(reference)], pod.os, () => facts, leading.nodeClasses?.());
     return verdict?.architectures !== undefined && !verdict.architectures.includes(architecture);
   };
   if (byDigest.length > 0) {

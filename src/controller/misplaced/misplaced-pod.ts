@@ -9,6 +9,7 @@ import { ignoring } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { isArchitecture } from '../../names/architecture.ts';
+import type { NodeClasses } from '../../nodes/node-classes.ts';
 import { pullPolicyOf, type ImageUse } from '../../placement/pod/images.ts';
 import { verdictsOf } from '../../placement/rules/required.ts';
 import type { RunningContainer, RunningPod } from '../caches/cached.ts';
@@ -42,16 +43,17 @@ export async function misplacedPodOf(leading: Leading, pod: RunningPod): Promise
   if (architecture === undefined || !isArchitecture(architecture)) return undefined;
   const facts = await factsOf(leading, pod, usesOf(pod));
   const images: ImageWithoutArchitecture[] = [];
-  for (const image of imagesWithoutArchitecture(pod, architecture, facts)) {
+  const nodes = leading.nodeClasses?.();
+  for (const image of imagesWithoutArchitecture(pod, architecture, facts, nodes)) {
     const pulled = image.pulled.length === 0 ? facts : await factsOf(leading, pod, image.pulled.map(useOf));
-    if (isMissingInPulled(image, pod.os, architecture, pulled)) images.push(image);
+    if (isMissingInPulled(image, pod.os, architecture, pulled, nodes)) images.push(image);
   }
   return images.length === 0 ? undefined : { pod, architecture, images, facts };
 }
 
 /** Reads the pod again; `undefined`: it is gone, or no longer misplaced for the same reason. @throws KubeError */
 export async function readMisplaced(
-  { client, signal }: Leading,
+  { client, signal, nodeClasses }: Leading,
   { pod, architecture, images, facts }: MisplacedPod,
 ): Promise<Pod | undefined> {
   const now = await ignoring('not-found', client.get<Pod>(paths.pods(pod.namespace, pod.name), { signal }));
@@ -61,8 +63,9 @@ export async function readMisplaced(
     images.some(
       (each) => each.image === image.image && JSON.stringify(each.pulled) === JSON.stringify(image.pulled),
     );
-  const isStill = imagesWithoutArchitecture(trimmed, architecture, facts).some(
-    (image) => isSame(image) || isMissingInPulled(image, trimmed.os, architecture, facts),
+  const nodes = nodeClasses?.();
+  const isStill = imagesWithoutArchitecture(trimmed, architecture, facts, nodes).some(
+    (image) => isSame(image) || isMissingInPulled(image, trimmed.os, architecture, facts, nodes),
   );
   return isStill ? now : undefined;
 }
@@ -82,11 +85,11 @@ function imagesWithoutArchitecture(
   pod: RunningPod,
   architecture: string,
   facts: FactsByImage,
+  nodes: NodeClasses | undefined,
 ): readonly ImageWithoutArchitecture[] {
   const found = new Map<string, ImageWithoutArchitecture>();
-  for (const { image, usedBy, architectures, facts: known } of verdictsOf(usesOf(pod), pod.os, (each) =>
-    facts.get(each),
-  )) {
+  const verdicts = verdictsOf(usesOf(pod), pod.os, (each) => facts.get(each), nodes);
+  for (const { image, usedBy, architectures, facts: known } of verdicts) {
     if (architectures === undefined || architectures.includes(architecture) || found.has(image)) continue;
     if (known === undefined || !isCertain(known)) continue;
     const statuses = pod.containers.filter(({ name }) => usedBy.includes(name));
@@ -104,11 +107,12 @@ function isMissingInPulled(
   os: string,
   architecture: string,
   facts: FactsByImage,
+  nodes: NodeClasses | undefined,
 ): boolean {
   return pulled.every((reference) => {
     const known = facts.get(reference);
     if (known === undefined || !isCertain(known)) return false;
-    const [verdict] = verdictsOf([useOf(reference)], os, () => known);
+    const [verdict] = verdictsOf([useOf(reference)], os, () => known, nodes);
     return verdict?.architectures !== undefined && !verdict.architectures.includes(architecture);
   });
 }

@@ -22,7 +22,10 @@ export type Replacement =
    */
   | { readonly kind: 'skipped' | 'no-architecture' | 'no-node' | 'unsure' };
 
-export interface ReplacementContext extends Pick<PlacementInput, 'namespace' | 'namespaceLabels' | 'policy'> {
+export interface ReplacementContext extends Pick<
+  PlacementInput,
+  'namespace' | 'namespaceLabels' | 'policy' | 'nodes'
+> {
   readonly facts: FactsByImage;
 }
 
@@ -43,7 +46,8 @@ export function replacementOf(
   const tolerations = [...(spec.tolerations ?? []), ...decision.tolerations];
   const nodes = new Set<string>();
   for (const node of allNodes) {
-    const isRight = node.architecture !== undefined && required.includes(node.architecture);
+    const isExcluded = node.hostname !== undefined && decision.excludedNodes.includes(node.hostname);
+    const isRight = node.architecture !== undefined && required.includes(node.architecture) && !isExcluded;
     if (isRight && node.os === decision.os && takesPods(node) && letsIn(node, tolerations))
       nodes.add(node.name);
   }
@@ -55,7 +59,8 @@ export function replacementOf(
 function chosenBy(decision: PlacementDecision): readonly string[] | undefined {
   const { nodeSelector = {}, terms } = decision.own ?? {};
   const required = { ...decision.nodeLabels, ...decision.nodeLabelsByArchitecture };
-  const groups = Object.keys(required).length === 0 ? undefined : expressionGroups(decision, false);
+  const isFreeOfLabels = Object.keys(required).length === 0 && decision.amd64Level === undefined;
+  const groups = isFreeOfLabels ? undefined : expressionGroups(decision, false);
   const isFree = terms === undefined && groups === undefined && Object.keys(nodeSelector).length === 0;
   return isFree ? undefined : selectorsOf({ nodeSelector, terms }, groups);
 }

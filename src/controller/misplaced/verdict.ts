@@ -53,7 +53,8 @@ export async function verdictOf(
   const { namespace, labels } = pod;
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
   const policy = policies.policyOf({ namespace, namespaceLabels, labels });
-  const context = { namespace, namespaceLabels, policy, facts };
+  const nodes = leading.nodeClasses?.();
+  const context = { namespace, namespaceLabels, policy, facts, ...(nodes && { nodes }) };
   if (isDaemon(pod)) {
     const template = await daemonTemplateOf(pod, leading);
     if (typeof template === 'string') return later;

@@ -6,7 +6,7 @@
  * `spec.taints` is one atomic list to every kind of patch but a JSON patch, which names its items by position. So the patch is
  * guarded by the version of the node that it was made from.
  */
-import { architectureOf } from '../../cluster/cluster.ts';
+import { architectureOf } from '../../nodes/classify.ts';
 import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';

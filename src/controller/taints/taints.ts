@@ -10,7 +10,7 @@
  * If an architecture leaves the list, our taints go at once. If the key changes, our old taints go when the new one comes or is
  * blocked, because new pods tolerate only the new one. All state is in the cluster, so the next leader continues anywhere.
  */
-import { architectureOf } from '../../cluster/cluster.ts';
+import { architectureOf } from '../../nodes/classify.ts';
 import { concurrently } from '../../async/concurrently.ts';
 import { changeObject } from '../../kube/api/change.ts';
 import { KubeError } from '../../kube/api/errors.ts';

@@ -1,6 +1,7 @@
 /** The answers of agents, which are checked: image facts, one in a line, and `/v1/info`. */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { InvalidFacts, readFacts } from '../../images/facts/wire.ts';
+import { readNodeReport, type NodeReport } from '../../nodes/node-report.ts';
 import { AgentError } from './connection.ts';
 
 /**
@@ -46,6 +47,8 @@ export interface AgentInfo {
   readonly node?: string;
   /** `kubernetes.io/arch` of its node. */
   readonly architecture?: string;
+  /** Runtime, CPU and kernel of its node. */
+  readonly report?: NodeReport;
 }
 
 /** A fingerprint is a hash; this is room for a longer one of a later version. */
@@ -58,14 +61,21 @@ const maxArchitectureLength = 63;
 /** @returns `undefined` without a usable fingerprint; a node name that no node can have is left out */
 export function readAgentInfo(answer: unknown): AgentInfo | undefined {
   if (typeof answer !== 'object' || answer === null) return undefined;
-  const { credentialFingerprint, nodeName: node, architecture } = answer as Readonly<Record<string, unknown>>;
+  const {
+    credentialFingerprint,
+    nodeName: node,
+    architecture,
+    node: own,
+  } = answer as Readonly<Record<string, unknown>>;
   const fingerprint = text(credentialFingerprint, maxFingerprintLength);
   if (fingerprint === undefined) return undefined;
   const says = text(architecture, maxArchitectureLength);
+  const report = readNodeReport(own);
   return {
     fingerprint,
     ...(typeof node === 'string' && nodeName.test(node) && { node }),
     ...(says !== undefined && { architecture: says }),
+    ...(report && { report }),
   };
 }
 

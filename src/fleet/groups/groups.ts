@@ -11,6 +11,7 @@ import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { AgentError, type AgentConnection } from '../agents/connection.ts';
 import { readAgentInfo, type AgentInfo } from '../agents/requests.ts';
+import type { NodeReport } from '../../nodes/node-report.ts';
 import type { AgentAddress, Discovery } from '../discovery/discovery.ts';
 
 /** The agents of one group. */
@@ -53,6 +54,8 @@ export class Groups {
   #members:
     | { readonly of: readonly AgentAddress[]; readonly byFingerprint: ReadonlyMap<string, Members> }
     | undefined;
+  #reports:
+    { readonly of: readonly AgentAddress[]; readonly byNode: ReadonlyMap<string, NodeReport> } | undefined;
   #cancelTick = (): void => undefined;
 
   constructor(options: GroupsOptions) {
@@ -74,6 +77,15 @@ export class Groups {
     const agents = this.#options.discovery.current();
     if (this.#members?.of !== agents) this.#members = { of: agents, byFingerprint: this.#membersOf(agents) };
     return this.#members.byFingerprint;
+  }
+
+  /**
+   * What agents say of their nodes, by node; the same map until something changes. If two agents claim the same node, neither counts.
+   */
+  reports(): ReadonlyMap<string, NodeReport> {
+    const agents = this.#options.discovery.current();
+    if (this.#reports?.of !== agents) this.#reports = { of: agents, byNode: this.#reportsOf(agents) };
+    return this.#reports.byNode;
   }
 
   /** Resolves when every agent that is known now was asked once, at the latest when `signal` aborts. */
@@ -123,13 +135,30 @@ export class Groups {
       const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(timeoutMs)]);
       const info = readAgentInfo(await connection.json(url, '/v1/info', { signal, maxBytes: maxInfoBytes }));
       if (info === undefined) throw new AgentError('bad-answer', url, 'the agent gives no fingerprint');
+      const before = this.#known.get(url)?.info;
       this.#known.set(url, { info, until: clock.monotonic() + lifetimeMs });
       this.#members = undefined;
+      if (JSON.stringify([before?.node, before?.report]) !== JSON.stringify([info.node, info.report]))
+        this.#reports = undefined;
     } catch (error) {
       // The last fingerprint stands: an agent that cannot be reached has not changed its node's credentials.
       if (!this.#stopping.signal.aborted)
         log.debug({ agent: url, err: error }, 'an agent gave no information');
     }
+  }
+
+  #reportsOf(agents: readonly AgentAddress[]): ReadonlyMap<string, NodeReport> {
+    const known = agents.flatMap(({ url, node }) => {
+      const info = this.#known.get(url)?.info;
+      const name = node ?? info?.node;
+      return name === undefined || info?.report === undefined ? [] : [{ name, report: info.report }];
+    });
+    const byNode = Map.groupBy(known, ({ name }) => name);
+    return new Map(
+      [...byNode].flatMap(([name, [first, ...others]]) =>
+        first === undefined || others.length > 0 ? [] : [[name, first.report] as const],
+      ),
+    );
   }
 
   #membersOf(agents: readonly AgentAddress[]): ReadonlyMap<string, Members> {

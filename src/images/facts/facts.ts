@@ -9,6 +9,7 @@ import type {
 } from '../../credentials/credential.ts';
 import { registryErrorCodes, type Attempt } from '../../registry/manifest-lookup.ts';
 import type { FullPlatform } from '../../names/platform.ts';
+import type { Amd64Level } from '../../nodes/node-class.ts';
 import type { Reference } from '../references/reference.ts';
 
 export const factsErrorCodes = ['invalid-reference', ...registryErrorCodes] as const;
@@ -44,6 +45,8 @@ export interface ImageFacts {
   readonly stale: boolean;
   /** Architectures taken out of `platforms` for one pod, because exec format errors were seen there; never in the API. */
   readonly brokenOn?: readonly string[];
+  /** The level of x86-64 that its programs need on amd64, beside the variants of `platforms`; never in the API. */
+  readonly requiredLevel?: Amd64Level;
   readonly error?: FactsError;
   /** Base64 of the documents that prove the facts of a digest; only in the agent's API. */
   readonly documents?: readonly string[];

@@ -118,7 +118,13 @@ export interface Taint {
 export interface Node extends KubeObject {
   readonly spec?: { readonly taints?: readonly Taint[]; readonly unschedulable?: boolean };
   readonly status?: {
-    readonly nodeInfo?: { readonly architecture?: string; readonly operatingSystem?: string };
+    readonly nodeInfo?: {
+      readonly architecture?: string;
+      readonly operatingSystem?: string;
+      /** `containerd://2.1.4` */
+      readonly containerRuntimeVersion?: string;
+      readonly kernelVersion?: string;
+    };
   };
 }
 

@@ -1,6 +1,6 @@
 /** The exact additions of a decision to one pod. The patch writes them, and the annotation records them. */
 import type { NodeSelectorTerm } from '../../kube/api/objects.ts';
-import { noArchitecture, own } from '../../names/architecture.ts';
+import { noArchitecture, own as ofArchitecture } from '../../names/architecture.ts';
 import type { Added, OwnFields, PlacementDecision } from '../decision.ts';
 import { architectureIn, hostnameNotIn, labelExpressions, preferredTerm } from '../pod/expressions.ts';
 import {
@@ -66,7 +66,7 @@ function pinOf(decision: PlacementDecision, { terms }: OwnFields): string | unde
  * @param isPinned true if the nodeSelector names the architecture
  */
 export function expressionGroups(
-  decision: Pick<PlacementDecision, 'required' | 'nodeLabelsByArchitecture' | 'nodeLabels'>,
+  decision: Pick<PlacementDecision, 'required' | 'nodeLabelsByArchitecture' | 'nodeLabels' | 'amd64Level'>,
   isPinned: boolean,
 ): readonly Expressions[] {
   if (decision.required === undefined) return [];
@@ -74,7 +74,9 @@ export function expressionGroups(
   if (decision.required.length === 0) return [[architectureIn([noArchitecture]), ...match]];
   const groups = new Map<string, { architectures: string[]; labels: Expressions }>();
   for (const architecture of decision.required) {
-    const labels = labelExpressions(own(decision.nodeLabelsByArchitecture, architecture) ?? {});
+    const own = labelExpressions(ofArchitecture(decision.nodeLabelsByArchitecture, architecture) ?? {});
+    const { amd64Level } = decision;
+    const labels = amd64Level && architecture === 'amd64' ? [...own, amd64Level] : own;
     const key = labels.length === 0 ? '' : JSON.stringify(labels);
     const group = groups.get(key);
     if (group) group.architectures.push(architecture);

@@ -7,6 +7,7 @@ import type { NodeSelectorRequirement, Pod, Toleration } from '../../kube/api/ob
 import { byName, isArchitecture, isRecord, maxArchitectures, own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import { isLabelValue, isNonEmptyLabelValue } from '../../names/labels.ts';
+import { isLevelExpression } from '../../nodes/amd64-level.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import {
   outcomes,
@@ -117,7 +118,7 @@ function readAdded(
     waiting ||
     (terms.every((list) => list.length > 0 && list.every((each) => canRequire(policy, each))) &&
       match.every((each) => canMatch(policy, each)) &&
-      canExclude(policy, excludedNodes));
+      isSortedSet(excludedNodes, isNonEmptyLabelValue));
   const exclusion = hostnameNotIn(excludedNodes);
   return {
     terms: isPossible ? terms.map((list) => [...expressionsOf(list), ...exclusion]) : [],
@@ -134,6 +135,7 @@ function readAdded(
 /** An expression in the terms without an architecture constraint: architectures, or labels of nodes. */
 function canRequire(policy: Policy, [key, values]: RecordedExpression): boolean {
   if (canMatch(policy, [key, values])) return true;
+  if (isLevelExpression(key, values)) return true;
   if (key === keys.architectureLabel) return values.length > 0 && isSortedSet(values, isArchitecture);
   return Object.values(policy.architectures).some(
     ({ requireNodeLabels }) => values.length === 1 && own(requireNodeLabels, key) === values[0],
@@ -143,12 +145,6 @@ function canRequire(policy: Policy, [key, values]: RecordedExpression): boolean 
 /** An expression in every term: a label that the pod hands on to its node. */
 function canMatch(policy: Policy, [key, values]: RecordedExpression): boolean {
   return policy.matchNodeLabels.includes(key) && values.length === 1 && isLabelValue(values[0]);
-}
-
-function canExclude(policy: Policy, hostnames: readonly string[]): boolean {
-  return (
-    hostnames.length === 0 || (policy.requirePullableNodes && isSortedSet(hostnames, isNonEmptyLabelValue))
-  );
 }
 
 function canTolerate(policy: Policy, toleration: Toleration): boolean {

@@ -16,10 +16,19 @@ export function describeImages(images: readonly ImageVerdict[]): string {
   return listed(constraining, describeImage, maxMessageBytes);
 }
 
-function describeImage({ image, architectures }: ImageVerdict): string {
+function describeImage({ image, architectures, fit }: ImageVerdict): string {
+  const name = printable(image, maxImageBytes);
+  const cannot = [...(fit?.leftOut ?? [])].map(([architecture, why]) => `${architecture} not: ${why}`);
+  const refusing = [...(fit?.refusing ?? [])].map(
+    ([group, why]) => `not all of ${group.class.architecture}: ${why}`,
+  );
+  const details = [...new Set([...cannot, ...refusing])].slice(0, maxDetails).join('; ');
+  if (architectures?.length === 0 && details !== '') return `${name} runs on no node (${details})`;
   const list = architectures?.length ? printable(architectures.join(', '), 100) : 'no platform for this OS';
-  return `${printable(image, maxImageBytes)} has ${list}`;
+  return `${name} has ${list}${details === '' ? '' : ` (${details})`}`;
 }
+
+const maxDetails = 2;
 
 /** Why there is no common architecture, for the person who applies the pod. */
 export function explainNoCommon(

@@ -45,11 +45,15 @@ const maxWeightsLength = 1152;
 /** Outcomes with which nothing is preferred, whatever the policy. */
 const withoutPreference: ReadonlySet<Outcome> = new Set(['own-constraint', 'denied', 'pending']);
 
-/** @returns `required`: the architectures that the pod may have: under mode `hard` only the preferred one */
+/**
+ * @param certain required architectures on which the images run for sure
+ * @returns `required`: the architectures that the pod may have: under mode `hard` only the preferred one
+ */
 export function preferredOf(
   { pod, policy, template }: Pick<PlacementInput, 'pod' | 'policy' | 'template'>,
   fields: OwnFields,
   { outcome, required }: Draft,
+  certain: readonly string[] | undefined,
 ) {
   const isSettled = withoutPreference.has(outcome);
   const mode = isSettled ? 'soft' : policy.preferenceMode;
@@ -60,7 +64,7 @@ export function preferredOf(
     return { required, preferred: [], mode, warnings: [], reasons: [reason('preference-own', message)] };
   }
   const isKnown = outcome === 'placed' || outcome === 'unconstrained';
-  const possible = isKnown ? (required ?? []).filter((name) => permittedByTerms(fields, name)) : [];
+  const possible = isKnown ? (certain ?? []).filter((name) => permittedByTerms(fields, name)) : [];
   const warnings: string[] = [];
   const reasons: Reason[] = [];
   for (const preference of preferences) {

@@ -28,19 +28,24 @@ export interface ExcludedNodes {
   readonly reasons: readonly Reason[];
 }
 
-const noNodes: ExcludedNodes = Object.freeze({ hostnames: [], warnings: [], reasons: [] });
-
 interface Restricted extends Pullability {
   readonly image: string;
 }
 
+/** @param others hostnames that are excluded for another reason */
 export function excludedNodesOf(
   input: PlacementInput,
   fields: OwnFields,
   images: readonly ImageVerdict[],
   { outcome, tolerated }: Pick<Draft, 'outcome' | 'tolerated'>,
   required: readonly string[] | undefined,
+  others: readonly string[] = [],
 ): ExcludedNodes {
+  const noNodes: ExcludedNodes = { hostnames: others, warnings: [], reasons: [] };
+  const notExcluded = (why: string, restricted: readonly Restricted[]): ExcludedNodes => ({
+    ...noNodes,
+    reasons: [reason('pullable-nodes-left-out', `${why}: ${describeAll(restricted)}`)],
+  });
   const { policy, pullability, template } = input;
   if (!policy.requirePullableNodes || pullability === undefined || template !== undefined) return noNodes;
   if (outcome === 'denied' || outcome === 'pending' || outcome === 'gated') return noNodes;
@@ -61,24 +66,20 @@ export function excludedNodesOf(
     const why = 'no nodes are known that can pull and run all images';
     return { ...notExcluded(why, restricted), warnings: [`archwright: ${why}: ${describeAll(restricted)}`] };
   }
-  const hostnames = hostnamesOf(unable);
-  if (hostnames.length === 0) return notExcluded('the nodes are not known by name', restricted);
+  const unableNames = hostnamesOf(unable);
+  const hostnames = [...new Set([...others, ...unableNames])].sort(byName);
+  if (unableNames.length === 0) return notExcluded('the nodes are not known by name', restricted);
   const copies = Math.max(1, fields.terms?.length ?? 0);
   if (hostnames.length > maxExcludedNodes || hostnames.length * copies > maxWritten) {
     return notExcluded(`${hostnames.length} nodes are too many to name`, restricted);
   }
-  const nodes = `excluded: ${listed(hostnames, (name) => name, maxNamesBytes)}`;
+  const nodes = `excluded: ${listed(unableNames, (name) => name, maxNamesBytes)}`;
   const text = `${describeAll(pullable)}; ${nodes}`;
   return { hostnames, warnings: [], reasons: [reason('pullable-nodes', text)] };
 }
 
-function notExcluded(why: string, restricted: readonly Restricted[]): ExcludedNodes {
-  const text = `${why}: ${describeAll(restricted)}`;
-  return { ...noNodes, reasons: [reason('pullable-nodes-left-out', text)] };
-}
-
 /** Whether a person chose single nodes: by nodeSelector, or in a required term. */
-function namesNode({ nodeSelector, terms }: OwnFields): boolean {
+export function namesNode({ nodeSelector, terms }: OwnFields): boolean {
   if (own(nodeSelector, keys.hostnameLabel) !== undefined) return true;
   return (
     terms?.some(

@@ -3,16 +3,24 @@
  * schedulable architectures. Unknown images do not count; the known ones are an upper bound.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
-import { byName, isArchitecture, isBytecode, maxArchitectures } from '../../names/architecture.ts';
+import { byName, maxArchitectures } from '../../names/architecture.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
+import type { NodeClasses } from '../../nodes/node-classes.ts';
 import type { ImageVerdict } from '../decision.ts';
 import type { ImageUse } from '../pod/images.ts';
+import { fitOf } from './fit.ts';
 import { draft, type Draft } from './rules.ts';
 
+/**
+ * @param nodes classes of the cluster's nodes. Default: not known, so what any known runtime could run counts
+ * @param schedulable architectures that nodes can have, although none may have one now
+ */
 export function verdictsOf(
   uses: readonly ImageUse[],
   os: string,
   factsOf: (image: string) => ImageFacts | undefined,
+  nodes?: NodeClasses,
+  schedulable: readonly string[] = [],
 ): readonly ImageVerdict[] {
   return uses.map(({ image, usedBy, pullPolicy, volumeOnly }) => {
     // If never pulled, the image must already be on the node. No registry is authoritative for it.
@@ -20,7 +28,12 @@ export function verdictsOf(
     const facts = factsOf(image);
     if (facts === undefined) return { image, usedBy, architectures: undefined, unknown: 'unknown', facts };
     const code = facts.error?.code;
-    if (code === undefined) return { image, usedBy, architectures: architecturesOf(facts, os), facts };
+    if (code === undefined) {
+      const { architectures, widened, fit } = fitOf(facts, os, nodes);
+      const more = widened.filter((name) => schedulable.includes(name));
+      const all = more.length === 0 ? architectures : [...(architectures ?? []), ...more].sort(byName);
+      return { image, usedBy, architectures: all, ...(fit && { fit }), facts };
+    }
     const constrainsNothing = code === 'invalid-reference' || (code === 'not-an-image' && volumeOnly);
     return {
       image,
@@ -30,55 +43,6 @@ export function verdictsOf(
       facts,
     };
   });
-}
-
-interface Found {
-  readonly os: string;
-  readonly architectures: readonly string[] | undefined;
-}
-
-/** By list of platforms, which all pods of an image share, so that each list is read once. */
-const foundIn = new WeakMap<ImageFacts['platforms'], Found>();
-
-function architecturesOf({ platforms, source }: ImageFacts, podOs: string): readonly string[] | undefined {
-  // An override names architectures without an operating system, so they apply to any.
-  const os = source === 'override' ? (platforms[0]?.os ?? podOs) : podOs;
-  const known = foundIn.get(platforms);
-  if (known?.os === os) return known.architectures;
-  const architectures = architecturesAmong(platforms, os);
-  foundIn.set(platforms, { os, architectures });
-  return architectures;
-}
-
-/**
- * The architectures of an image for one operating system.
- *
- * Variants are ignored. The node label is the GOARCH of the kubelet (kubernetes `pkg/kubelet/kubelet_node_status.go`), and no
- * other label states the variant of a CPU: requiring arm64/v9 or amd64/v3 would exclude every node. arm64 does not imply
- * arm, and amd64 does not imply 386, because that depends on the CPU and on how containerd pulls on the node.
- * @returns sorted, unique; `undefined` if the image constrains nothing: it has no valid platform (an artifact), or only
- * bytecode, which no node label names
- */
-function architecturesAmong(platforms: ImageFacts['platforms'], os: string): readonly string[] | undefined {
-  const found: string[] = [];
-  let counted = false;
-  let runsAnywhere = false;
-  // A set pays off only for hostile indexes. Real images have a dozen platforms.
-  const seen = platforms.length > maxArchitectures ? new Set<string>() : undefined;
-  for (const platform of platforms) {
-    if (platform.os === 'unknown' || platform.os === '' || !isArchitecture(platform.architecture)) continue;
-    counted = true;
-    if (isBytecode(platform.architecture)) {
-      runsAnywhere = true;
-      continue;
-    }
-    if (platform.os !== os) continue;
-    if (seen ? seen.has(platform.architecture) : found.includes(platform.architecture)) continue;
-    seen?.add(platform.architecture);
-    found.push(platform.architecture);
-  }
-  if (!counted || (runsAnywhere && found.length === 0)) return undefined;
-  return found.sort(byName);
 }
 
 /**

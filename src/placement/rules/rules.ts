@@ -44,6 +44,10 @@ export const rules = {
   'pullable-nodes': 'Nodes that cannot pull one of the images are excluded (`requirePullableNodes`).',
   'pullable-nodes-left-out':
     'Nodes that cannot pull an image are not excluded: no others remain, they are too many or not known by name, or the pod names a node.',
+  'node-classes':
+    'Nodes of a required architecture that cannot pull or run an image are excluded, by a label or by name.',
+  'node-classes-left-out': 'Such nodes are not excluded: they are too many, or the pod names a node.',
+  'depends-on-node': 'What decides if nodes of an architecture run an image, and is not known of them.',
   'preferred-label': 'The pod prefers an architecture by the label `arch.example/preferred`.',
   'preferred-weights': 'The pod prefers architectures by the annotation `arch.example/preferred-weights`.',
   'preferred-policy': 'A custom resource or the configuration prefers architectures.',

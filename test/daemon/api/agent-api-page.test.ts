@@ -8,6 +8,7 @@ import { credentialSourceNames } from '../../../src/credentials/credential.ts';
 import { factsErrorCodes } from '../../../src/images/facts/facts.ts';
 import { maxProofBytes } from '../../../src/registry/manifest-lookup.ts';
 import { maxDocuments, readFacts } from '../../../src/images/facts/wire.ts';
+import { readNodeReport } from '../../../src/nodes/node-report.ts';
 import { startTestAgent } from '../support.ts';
 
 const page = await readFile(new URL('../../../docs/reference/agent-api.md', import.meta.url), 'utf8');
@@ -35,7 +36,9 @@ t.test('the response has the fields of image facts, and no others', (t) => {
 t.test('the information has the fields that are sent', async (t) => {
   const { send } = await startTestAgent(t);
   const sent = (await send('GET', '/v1/info')).json as object;
-  t.strictSame(Object.keys(JSON.parse(example('info')) as object), Object.keys(sent));
+  const info = JSON.parse(example('info')) as { readonly node: unknown };
+  t.strictSame(Object.keys(info), Object.keys(sent));
+  t.strictSame(readNodeReport(info.node), info.node);
 });
 
 t.test('all codes are explained', (t) => {

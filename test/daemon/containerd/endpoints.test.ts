@@ -37,6 +37,28 @@ t.test('without any configuration, by version', async (t) => {
   ]);
 });
 
+t.test('the runtime, and how it pulls', async (t) => {
+  const forced = `version = 3\n[${plugin}]\nuse_local_image_pull = true\n`;
+  const discards = `version = 3\n[${plugin}]\ndiscard_unpacked_layers = true\n`;
+  const other = 'version = 3\n';
+  const disabled = 'version = 3\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n';
+  const runtime = (version: string) => ({ name: 'containerd', version });
+  const cases: [version: string | undefined, text: string | undefined, found: unknown][] = [
+    ['2.1.4', forced, { runtime: runtime('2.1.4'), pullMode: 'local' }],
+    ['2.4.2', discards, { runtime: runtime('2.4.2'), pullMode: 'local' }],
+    ['v2.4.2', other, { runtime: runtime('2.4.2'), pullMode: 'transfer' }],
+    ['2.4.2', undefined, { runtime: runtime('2.4.2') }],
+    ['2.0.5', undefined, { runtime: runtime('2.0.5'), pullMode: 'local' }],
+    ['1.6.20~ds1', other, { runtime: runtime('1.6.20~ds1'), pullMode: 'local' }],
+    ['2.4.2', disabled, {}],
+    [undefined, other, {}],
+  ];
+  for (const [version, text, found] of cases) {
+    const { containerd } = await nodeWith(t, text === undefined ? {} : { [config]: text }, { version });
+    t.strictSame(containerd.runtime(), found, `${version} ${text}`);
+  }
+});
+
 t.test('hosts.toml', async (t) => {
   const hosts = `server = "https://upstream.example"
 [header]

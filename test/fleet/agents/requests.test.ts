@@ -41,6 +41,8 @@ t.test('what an agent says of itself', async (t) => {
   const info = { credentialFingerprint: 'f', nodeName: 'worker-3.pool.example', architecture: 'arm64' };
   const read = { fingerprint: 'f', node: 'worker-3.pool.example', architecture: 'arm64' };
   t.strictSame(readAgentInfo({ ...info, later: 1 }), read);
+  const node = { pullMode: 'local', amd64Level: 9, later: 'x'.repeat(9999) };
+  t.strictSame(readAgentInfo({ ...info, node }), { ...read, report: { pullMode: 'local' } });
   const long = { credentialFingerprint: 'f'.repeat(200), nodeName: 'n'.repeat(253) };
   t.strictSame(readAgentInfo(long), { fingerprint: long.credentialFingerprint, node: long.nodeName });
   for (const credentialFingerprint of ['f'.repeat(201), '', 1, undefined]) {

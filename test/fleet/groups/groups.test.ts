@@ -95,6 +95,45 @@ t.test('members of the groups, their nodes by discovery or by what they say', as
   t.strictSame(groups.members().get('b')?.nodes, ['wrong']);
 });
 
+t.test('what agents say of their nodes', async (t) => {
+  const { groups, agents, list, clock } = await setup(t, [
+    { node: 'n1', report: { pullMode: 'local' } },
+    { node: 'n2', report: { amd64Level: 3 } },
+    { node: 'n3' },
+    { report: { amd64Level: 4 } },
+  ]);
+  const found = () => Object.fromEntries(groups.reports());
+  t.strictSame(found(), {});
+  await groups.ready(never);
+  const known = groups.reports();
+  t.strictSame(found(), { n1: { pullMode: 'local' }, n2: { amd64Level: 3 } });
+  await clock.advance(1000);
+  await groups.ready(never);
+  t.equal(groups.reports(), known, 'the same object while nothing changes');
+  const [first, second, third] = agents;
+  if (!first || !second || !third) throw new Error('no agents');
+  first.script.report = { pullMode: 'transfer' };
+  await clock.advance(1000);
+  await groups.ready(never);
+  t.strictSame(found(), { n1: { pullMode: 'transfer' }, n2: { amd64Level: 3 } });
+  list(second);
+  t.strictSame(found(), { n2: { amd64Level: 3 } }, 'an agent that is gone says nothing');
+});
+
+t.test('an agent cannot speak for the node of another one', async (t) => {
+  const { groups, agents, list } = await setup(t, [
+    { node: 'n1', report: { amd64Level: 1 } },
+    { node: 'n1', report: { amd64Level: 4 } },
+  ]);
+  await groups.ready(never);
+  t.strictSame([...groups.reports()], [], 'two claims, and no discovery that knows better');
+  const [first, second] = agents;
+  if (!first || !second) throw new Error('no agents');
+  list(Object.assign({}, first, { node: 'n1' }), Object.assign({}, second, { node: 'n2' }));
+  await groups.ready(never);
+  t.strictSame(Object.fromEntries(groups.reports()), { n1: { amd64Level: 1 }, n2: { amd64Level: 4 } });
+});
+
 t.test('what says no fingerprint stays unknown', async (t) => {
   const { groups, names } = await setup(t, [
     { info: () => ({}) },

@@ -119,7 +119,14 @@ const cases: Readonly<Record<string, Case>> = {
     decided: 'unconstrained',
   },
   'an image for another operating system only': { known: { a: 'windows/amd64' }, decided: 'denied none' },
-  'variants are one architecture': { known: { a: 'linux/arm/v6 linux/arm/v7' }, decided: 'placed arm' },
+  'variants are one architecture': {
+    known: { a: 'linux/arm/v6 linux/arm/v7 arm64' },
+    decided: 'placed arm arm64',
+  },
+  'without knowledge of nodes, what any runtime takes': {
+    known: { a: 'linux/arm/v6 linux/arm/v7' },
+    decided: 'placed arm arm64',
+  },
   'names that are no label value are dropped': {
     known: { a: `amd64 -x x- ${'y'.repeat(64)} a,b` },
     decided: 'placed amd64',

@@ -1,0 +1,147 @@
+/**
+ * Classes of nodes that cannot pull or run the images, although others of their architecture can. They are excluded by a label for the
+ * CPU level if it tells them from the others, otherwise by hostname. New nodes, and nodes of which too little is known, stay eligible.
+ * A gated pod is excluded from nothing: its images are unknown, and what is added to it can never be removed.
+ */
+import { byName } from '../../names/architecture.ts';
+import { listed, maxImageBytes, printable } from '../../names/printable.ts';
+import { levelExpression, type LabelExpression, type LabeledLevels } from '../../nodes/amd64-level.ts';
+import { groupsOf, type NodeClasses, type NodesOfClass } from '../../nodes/node-classes.ts';
+import type { ImageVerdict, OwnFields, PlacementInput, Reason } from '../decision.ts';
+import { maxExcludedNodes } from '../pod/expressions.ts';
+import { intersection } from './required.ts';
+import { namesNode } from './pullable-nodes.ts';
+import { reason, type Draft } from './rules.ts';
+
+/** How all images of a pod together fit the classes of nodes. */
+export interface CommonFit {
+  readonly architectures: readonly string[] | undefined;
+  /** Classes of these architectures that refuse an image. */
+  readonly refusing: ReadonlyMap<NodesOfClass, string>;
+}
+
+/** Removes architectures of which every class refuses some image. */
+export function withinClasses(
+  common: readonly string[] | undefined,
+  images: readonly ImageVerdict[],
+  classes: NodeClasses | undefined,
+  os: string,
+): CommonFit {
+  const refusing = new Map<NodesOfClass, string>();
+  for (const { image, fit } of images)
+    for (const [group, why] of fit?.refusing ?? [])
+      if (!refusing.has(group)) refusing.set(group, `${printable(image, maxImageBytes)}: ${why}`);
+  if (refusing.size === 0 || common === undefined) return { architectures: common, refusing };
+  const possible = common.filter((name) => {
+    const groups = groupsOf(classes, name, os);
+    return groups.length === 0 || groups.some((group) => !refusing.has(group));
+  });
+  return { architectures: intersection(common, possible), refusing };
+}
+
+export interface ClassRestriction {
+  readonly hostnames: readonly string[];
+  readonly amd64Level?: LabelExpression;
+  readonly warnings: readonly string[];
+  readonly reasons: readonly Reason[];
+}
+
+const noRestriction: ClassRestriction = Object.freeze({ hostnames: [], warnings: [], reasons: [] });
+
+export function restrictToClasses(
+  { nodes: classes }: PlacementInput,
+  fields: OwnFields,
+  images: readonly ImageVerdict[],
+  os: string,
+  { refusing }: CommonFit,
+  { outcome, tolerated }: Pick<Draft, 'outcome' | 'tolerated'>,
+  required: readonly string[] | undefined,
+): ClassRestriction {
+  if (outcome === 'denied' || outcome === 'pending' || outcome === 'gated') return noRestriction;
+  const architectures = tolerated ?? required ?? [];
+  const wrong = [...refusing].filter(([group]) => architectures.includes(group.class.architecture));
+  if (wrong.length === 0) return noRestriction;
+  const why = listed([...new Set(wrong.map(([, text]) => text))], (text) => text, maxWhyBytes);
+  if (namesNode(fields)) return notExcluded(`the pod names its node itself: ${why}`);
+  const level = outcome === 'own-constraint' ? undefined : levelOf(images);
+  const amd64Level = level && separating(groupsOf(classes, 'amd64', os), refusing, level);
+  const isLeft = ([group]: (typeof wrong)[number]): boolean =>
+    amd64Level === undefined || group.class.architecture !== 'amd64' || matches(group.levels, amd64Level);
+  const hostnames = wrong.filter(isLeft).flatMap(([group]) => group.hostnames);
+  hostnames.sort(byName);
+  const copies = Math.max(1, fields.terms?.length ?? 0);
+  const isTooLong = hostnames.length > maxExcludedNodes || hostnames.length * copies > 2 * maxExcludedNodes;
+  const byLabel = amd64Level ? { amd64Level: amd64Level.expression } : {};
+  if (isTooLong) {
+    const text = `${hostnames.length} nodes are too many to name: ${why}`;
+    return {
+      ...notExcluded(text),
+      ...byLabel,
+      warnings: [`archwright: the pod can land where it cannot run: ${text}`],
+    };
+  }
+  const label = amd64Level ? [`required: ${amd64Level.expression.key}`] : [];
+  const names = hostnames.length > 0 ? [`excluded: ${listed(hostnames, (name) => name, maxNamesBytes)}`] : [];
+  const reasons = [reason('node-classes', [why, ...label, ...names].join('; '))];
+  return { hostnames, ...byLabel, warnings: [], reasons };
+}
+
+const maxWhyBytes = 1024;
+const maxNamesBytes = 400;
+
+function notExcluded(why: string): ClassRestriction {
+  return { ...noRestriction, reasons: [reason('node-classes-left-out', why)] };
+}
+
+function levelOf(images: readonly ImageVerdict[]) {
+  const levels = images.flatMap(({ facts }) => facts?.requiredLevel ?? []);
+  return levels.sort((a, b) => a - b).at(-1);
+}
+
+interface LevelLabel {
+  readonly source: keyof LabeledLevels;
+  readonly level: NonNullable<LabeledLevels['own']>;
+  readonly expression: LabelExpression;
+}
+
+/** A label that all nodes that can run the images have, and some that cannot lack. */
+function separating(
+  groups: readonly NodesOfClass[],
+  refusing: ReadonlyMap<NodesOfClass, string>,
+  level: LevelLabel['level'],
+): LevelLabel | undefined {
+  for (const source of ['own', 'nfd'] as const) {
+    const label = { source, level, expression: levelExpression(source, level) };
+    const hasAll = groups.every((group) => refusing.has(group) || matches(group.levels, label));
+    if (hasAll && groups.some((group) => !matches(group.levels, label))) return label;
+  }
+  return undefined;
+}
+
+function matches(levels: LabeledLevels, { source, level }: LevelLabel): boolean {
+  return (levels[source] ?? 0) >= level;
+}
+
+/** What decides on some nodes, for `explain`. */
+export function explainFit(
+  images: readonly ImageVerdict[],
+  required: readonly string[] | undefined,
+): readonly Reason[] {
+  return images.flatMap(({ image, fit }) =>
+    [...(fit?.dependsOn ?? [])]
+      .filter(([architecture]) => required?.includes(architecture) ?? false)
+      .map(([architecture, fields]) =>
+        reason('depends-on-node', `${printable(image, maxImageBytes)} on ${architecture}: ${fields}`),
+      ),
+  );
+}
+
+/** The architectures on which every image is certain to run, as far as nodes are known; all if there is none. */
+export function certainOf(
+  images: readonly ImageVerdict[],
+  required: readonly string[] | undefined,
+): readonly string[] | undefined {
+  if (images.every(({ fit }) => !fit?.dependsOn.size)) return required;
+  const certain = required?.filter((name) => images.every(({ fit }) => !fit?.dependsOn.has(name)));
+  return certain?.length === 0 ? required : certain;
+}

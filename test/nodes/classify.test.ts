@@ -1,0 +1,141 @@
+import t from 'tap';
+import { architectureOf, classify, withReport } from '../../src/nodes/classify.ts';
+import { groupByClass } from '../../src/nodes/node-classes.ts';
+import { readNodeReport } from '../../src/nodes/node-report.ts';
+
+type NodeInfo = Readonly<Record<string, string>>;
+
+function nodeOf(nodeInfo: NodeInfo, labels: Readonly<Record<string, string>> = {}, name = 'n') {
+  return { metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } }, status: { nodeInfo } };
+}
+
+const amd64 = { architecture: 'amd64', operatingSystem: 'linux' };
+
+t.test('what a node is by its nodeInfo and labels', async (t) => {
+  const classOf = (...given: Parameters<typeof nodeOf>) => classify(nodeOf(...given))?.class;
+  t.strictSame(
+    classOf({ ...amd64, containerRuntimeVersion: 'containerd://2.1.4', kernelVersion: '6.1.0-40-amd64' }),
+    { os: 'linux', architecture: 'amd64', runtime: { name: 'containerd', version: '2.1.4' } },
+  );
+  t.strictSame(classOf({ ...amd64, containerRuntimeVersion: 'cri-o://1.34.1' })?.runtime, {
+    name: 'cri-o',
+    version: '1.34.1',
+  });
+  for (const text of [
+    '',
+    'containerd',
+    'containerd://',
+    '://2.1',
+    'a b://1',
+    `containerd://${'1'.repeat(99)}`,
+  ])
+    t.equal(classOf({ ...amd64, containerRuntimeVersion: text })?.runtime, undefined, text);
+  const arm = { architecture: 'arm64', operatingSystem: 'linux' };
+  t.equal(classOf({ ...arm, kernelVersion: '5.14.0-570.12.1.el9_6.aarch64+64k' })?.pageSize, 65_536);
+  t.equal(classOf({ ...arm, kernelVersion: '6.8.0-1013-generic-64k' })?.pageSize, 65_536);
+  t.equal(classOf({ ...arm, kernelVersion: '6.14.0-63.fc42.aarch64+16k' })?.pageSize, 16_384);
+  const level = { 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V2': 'true' };
+  t.equal(classOf(amd64, level)?.amd64Level, 2);
+  t.equal(classOf(arm, level)?.amd64Level, undefined);
+  const windows = { architecture: 'amd64', operatingSystem: 'windows' };
+  t.equal(classOf({ ...windows, kernelVersion: '10.0.20348.2113' })?.osVersion, '10.0.20348');
+  t.equal(classOf(windows, { 'node.kubernetes.io/windows-build': '10.0.17763' })?.osVersion, '10.0.17763');
+});
+
+t.test('a node that has not reported yet', async (t) => {
+  const labels = { 'kubernetes.io/arch': 's390x', 'kubernetes.io/os': 'linux' };
+  t.strictSame(classify({ metadata: { name: 'n', labels } }), {
+    name: 'n',
+    class: { os: 'linux', architecture: 's390x' },
+    levels: {},
+  });
+  t.equal(classify(nodeOf({ architecture: '' })), undefined);
+  t.equal(classify(nodeOf({ architecture: 'a/b' })), undefined);
+  t.equal(architectureOf(nodeOf({ architecture: 'arm64' }, labels)), 'arm64');
+});
+
+t.test('what the agent reports', async (t) => {
+  const own = { os: 'linux', architecture: 'amd64', runtime: { name: 'containerd', version: '2.1.4' } };
+  const report = {
+    runtime: { name: 'containerd', version: '2.1.0' },
+    pullMode: 'local',
+    amd64Level: 3,
+    pageSize: 4096,
+  } as const;
+  t.strictSame(withReport(own, undefined), own);
+  t.strictSame(withReport(own, report), { ...own, pullMode: 'local', amd64Level: 3, pageSize: 4096 });
+  const crio = { ...own, runtime: { name: 'cri-o', version: '1.34.1' } };
+  t.equal(withReport(crio, report).pullMode, undefined, 'a containerd that the kubelet does not use');
+  const { runtime: _, ...bare } = own;
+  t.strictSame(withReport(bare, report).runtime, report.runtime);
+  t.equal(withReport({ ...own, architecture: 'arm64' }, report).amd64Level, undefined);
+  t.equal(withReport({ ...own, amd64Level: 2 }, report).amd64Level, 3, 'before labels');
+});
+
+t.test('a report is bounded: what no node can have is left out', async (t) => {
+  const whole = {
+    runtime: { name: 'containerd', version: '2.1.4' },
+    pullMode: 'transfer',
+    armVariant: 'v8',
+    amd64Level: 4,
+    aarch32: false,
+    pageSize: 65_536,
+  };
+  t.strictSame(readNodeReport({ ...whole, later: 1 }), whole);
+  t.strictSame(readNodeReport({}), {});
+  for (const value of [undefined, null, 1, 'x', [whole]]) t.equal(readNodeReport(value), undefined);
+  const wrong = {
+    runtime: [
+      1,
+      { name: 'containerd' },
+      { name: 'x'.repeat(99), version: '1' },
+      { name: 'a b', version: '1' },
+      { name: 'c', version: '1\n2' },
+    ],
+    pullMode: ['Local', '', 1, {}],
+    armVariant: ['8', 'v', 'v99', 'v8\n', 8],
+    amd64Level: [0, 5, '3', 2.5, null],
+    aarch32: ['yes', 1, null],
+    pageSize: [0, 4095, '4096', Number.MAX_VALUE],
+  };
+  for (const [field, values] of Object.entries(wrong))
+    for (const value of values)
+      t.strictSame(readNodeReport({ [field]: value }), {}, `${field} ${JSON.stringify(value)}`);
+});
+
+t.test('the distinct classes of a cluster', async (t) => {
+  const runtime = (version: string): NodeInfo => ({
+    ...amd64,
+    containerRuntimeVersion: `containerd://${version}`,
+  });
+  const nodes = [
+    nodeOf(runtime('2.1.4'), {}, 'c'),
+    nodeOf(runtime('1.7.24'), {}, 'b'),
+    nodeOf(runtime('2.1.4'), {}, 'a'),
+    nodeOf({ architecture: 'arm64' }, {}, 'd'),
+  ].flatMap((node) => classify(node) ?? []);
+  const named = (reports: Parameters<typeof groupByClass>[1]) =>
+    [...groupByClass(nodes, reports)].map(([architecture, groups]) => [
+      architecture,
+      ...groups.map(({ hostnames }) => hostnames.join(' ')),
+    ]);
+  t.strictSame(named(new Map()), [
+    ['amd64', 'b', 'a c'],
+    ['arm64', 'd'],
+  ]);
+  t.strictSame(named(new Map([['a', { pullMode: 'local' }]])), [
+    ['amd64', 'b', 'a', 'c'],
+    ['arm64', 'd'],
+  ]);
+  t.strictSame(named(new Map([['elsewhere', { pullMode: 'local' }]])), named(new Map()));
+});
+
+t.test('far too many classes: only architectures count', async (t) => {
+  const nodes = Array.from({ length: 200 }, (_, at) =>
+    classify(nodeOf({ ...amd64, containerRuntimeVersion: `containerd://1.7.${at}` }, {}, `n${at}`)),
+  ).flatMap((node) => node ?? []);
+  const groups = groupByClass(nodes, new Map()).get('amd64') ?? [];
+  t.equal(groups.length, 1);
+  t.equal(groups[0]?.hostnames.length, 200);
+  t.strictSame(groups[0]?.class, { os: 'linux', architecture: 'amd64' });
+});

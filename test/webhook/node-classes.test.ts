@@ -1,0 +1,99 @@
+/** A webhook over a cluster's nodes and their agents: pods land on the nodes that can pull and run their images. */
+import { test, type Test } from 'tap';
+import { connectCluster } from '../../src/cluster/cluster.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import type { Operation } from '../../src/placement/decision.ts';
+import { setup as setupFleet } from '../fleet/fleet-setup.ts';
+import { silentLog, until, type Script } from '../fleet/support.ts';
+import { connectedStore } from '../kube/support.ts';
+import { applied } from '../support/placement-input.ts';
+import { selects } from '../support/scheduler-model.ts';
+import { factsOf, podOf, scripted, serve } from './support.ts';
+
+interface GivenNode {
+  readonly architecture?: string;
+  readonly runtime?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+const index = 'application/vnd.oci.image.index.v1+json';
+const images: Readonly<Record<string, ImageFacts>> = {
+  x86: { ...factsOf('x86', ['386']), mediaType: index },
+  plain: { ...factsOf('plain', ['amd64', 'arm64']), mediaType: index },
+};
+
+async function setup(t: Test, given: Readonly<Record<string, GivenNode>>, scripts: readonly Script[] = []) {
+  const { store, client } = await connectedStore(t);
+  const put = (name: string, { architecture = 'amd64', runtime = '', labels = {} }: GivenNode): void => {
+    const own = { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': architecture };
+    const nodeInfo = { architecture, operatingSystem: 'linux', containerRuntimeVersion: runtime };
+    store.put(`/api/v1/nodes/${name}`, {
+      metadata: { name, labels: { ...own, ...labels } },
+      status: { nodeInfo },
+    });
+  };
+  for (const [name, node] of Object.entries(given)) put(name, node);
+  const cluster = connectCluster({ client, log: silentLog });
+  t.teardown(() => cluster.close());
+  const { fleet } = scripts.length === 0 ? { fleet: undefined } : await setupFleet(t, scripts);
+  const served = await serve(t, { inspector: scripted(images), cluster, ...(fleet && { fleet }) });
+  const lands = async (image: string): Promise<string> => {
+    const { operations, allowed } = await served.admitPod([image]);
+    const pod = applied(podOf([image]), (operations ?? []) as readonly Operation[]);
+    const nodes = (
+      store.list('/api/v1/nodes') as { metadata: { name: string; labels: Record<string, string> } }[]
+    )
+      .map(({ metadata: { name, labels } }) => ({ name, labels, taints: [] }))
+      .filter((node) => allowed && selects(pod.spec, node));
+    return nodes
+      .map(({ name }) => name)
+      .sort()
+      .join(' ');
+  };
+  return { store, put, lands };
+}
+
+const old = { runtime: 'containerd://1.7.24' };
+const recent = { runtime: 'containerd://2.1.4' };
+
+test('an index with 386 alone, on nodes of several runtimes', async (t) => {
+  const nodes = { old, recent, crio: { runtime: 'cri-o://1.34.1' }, arm: { architecture: 'arm64' } };
+  const { lands } = await setup(t, nodes);
+  t.equal(await lands('x86'), 'old recent', 'how containerd 2.1 pulls is not known');
+  t.equal(await lands('plain'), 'arm crio old recent');
+});
+
+test('agents say how containerd pulls', async (t) => {
+  const nodes = { forced: recent, usual: recent, silent: recent };
+  const { lands } = await setup(t, nodes, [
+    { node: 'forced', report: { pullMode: 'local' } },
+    { node: 'usual', report: { pullMode: 'transfer' } },
+  ]);
+  t.equal(await lands('x86'), 'forced silent');
+  t.equal(await lands('plain'), 'forced silent usual');
+});
+
+test('nodes that come and change count for the next pod', async (t) => {
+  const { lands, put } = await setup(t, { arm: { architecture: 'arm64' } });
+  t.equal(await lands('x86'), '');
+  put('old', old);
+  await until(async () => (await lands('x86')) === 'old');
+  put('recent', { runtime: 'cri-o://1.34.1' });
+  await until(async () => (await lands('plain')) === 'arm old recent' && (await lands('x86')) === 'old');
+});
+
+test('a compromised agent can keep pods away from its own node, and from no other', async (t) => {
+  const refusing = { report: { pullMode: 'transfer' } } as const;
+  const nodes = { good: recent, bad: recent };
+  const lying = await setup(t, nodes, [
+    { node: 'good', report: { pullMode: 'local' } },
+    { node: 'bad', ...refusing },
+  ]);
+  t.equal(await lying.lands('x86'), 'good');
+  const claiming = await setup(t, nodes, [
+    { node: 'good', report: { pullMode: 'local' } },
+    { node: 'good', ...refusing },
+    { node: 'bad', report: { amd64Level: 4 } },
+  ]);
+  t.equal(await claiming.lands('x86'), 'bad good', 'two claims for one node: neither counts');
+});
