@@ -12,8 +12,12 @@ export interface PullAuth {
 export type Cri = Awaited<ReturnType<typeof connectCri>>;
 
 export type Pulled =
-  | { readonly digest: string; readonly error?: undefined }
-  | { readonly digest?: undefined; readonly error: { readonly code: number; readonly message: string } };
+  | { readonly digest: string; readonly id: string; readonly error?: undefined }
+  | {
+      readonly digest?: undefined;
+      readonly id?: undefined;
+      readonly error: { readonly code: number; readonly message: string };
+    };
 
 type Method<Request, Response> = (
   request: Request,
@@ -74,7 +78,7 @@ export async function connectCri(socket: string, readyTimeoutMs: number) {
     /**
      * Pulls an image as the kubelet would.
      * @param auth absent: no credential at all, which is not the same as an empty one
-     * @returns the manifest digest that the image had, or the runtime's error
+     * @returns the digest of the manifest or index and the image's id (the digest of its config), or the runtime's error
      */
     pull: async (image: string, auth: PullAuth | undefined): Promise<Pulled> => {
       const spec = { image: { image } };
@@ -84,7 +88,7 @@ export async function connectCri(socket: string, readyTimeoutMs: number) {
         const repository = image.replace(/@.*$/, '').replace(/:[^/:]*$/, '');
         const digests = found?.repoDigests ?? [];
         const own = digests.find((digest) => digest.startsWith(`${repository}@`)) ?? digests[0] ?? '';
-        return { digest: own.slice(own.indexOf('@') + 1) };
+        return { digest: own.slice(own.indexOf('@') + 1), id: imageRef };
       } catch (error) {
         const { code, details } = error as ServiceError;
         return { error: { code, message: details } };

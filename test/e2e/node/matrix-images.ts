@@ -1,0 +1,112 @@
+/** Images over the variants of platforms: single manifests, and indexes in every order. */
+import { gzipSync } from 'node:zlib';
+import {
+  descriptor,
+  document,
+  index,
+  manifest,
+  mediaTypes,
+  platformOf,
+  type Content,
+} from '../../support/registry/content.ts';
+import { emptyTar } from '../layout.ts';
+import { createRandom } from '../random.ts';
+import type { ImageForm } from '../../../src/nodes/selection.ts';
+
+/** As indexes write them; `x86_64` is what some builders write for amd64. */
+const variants = [
+  'amd64',
+  'amd64/v1',
+  'amd64/v2',
+  'amd64/v3',
+  'amd64/v4',
+  'x86_64',
+  '386',
+  'arm',
+  'arm/v5',
+  'arm/v6',
+  'arm/v7',
+  'arm/v8',
+  'arm64',
+  'arm64/v8',
+  'arm64/v9',
+] as const;
+
+export interface MatrixImage {
+  readonly name: string;
+  readonly form: ImageForm;
+  readonly top: Content;
+  /** The manifests in the order of the index. */
+  readonly entries: readonly Entry[];
+}
+
+interface Entry {
+  readonly platform: Readonly<Record<string, string>>;
+  /** Digest of the config, which CRI calls the image's id. */
+  readonly id: string;
+}
+
+/** All images share it, so that only the first pull needs it. */
+const layer = document(mediaTypes.ociLayer, gzipSync(emptyTar));
+const rootfs = { type: 'layers', diff_ids: [document('', emptyTar).digest] };
+
+function manifestFor(platform: Readonly<Record<string, string>>, title: string): Content {
+  return manifest(document(mediaTypes.ociConfig, { ...platform, config: { Labels: { title } }, rootfs }), [
+    layer,
+  ]);
+}
+
+function imageOf(texts: readonly string[], form: ImageForm): MatrixImage {
+  const name = form === 'manifest' ? `manifest ${texts.join()}` : `[${texts.join(', ')}]`;
+  const contents = texts.map((text, position) => {
+    const platform = platformOf(`linux/${text}`);
+    return { platform, content: manifestFor(platform, `${name} ${position}`) };
+  });
+  const entries = contents.map(({ platform, content }) => ({ platform, id: content.blobs[0]?.digest ?? '' }));
+  const [first] = contents;
+  if (form === 'manifest' && first) return { name, form, top: first.content, entries };
+  return { name, form, top: index(contents), entries };
+}
+
+/** Each alone, as a manifest and in an index; every ordered pair; then `more` larger indexes of random order, with repetitions. */
+export function matrixImages(seed: number, more: number): readonly MatrixImage[] {
+  const random = createRandom(seed);
+  const larger = Array.from({ length: more }, () =>
+    Array.from({ length: 3 + random.below(4) }, () => random.pick(variants)),
+  );
+  return [...small(), ...indexes(larger)];
+}
+
+/** As `matrixImages`, with every ordered triple instead of random ones: 2,730. */
+export function exhaustiveImages(): readonly MatrixImage[] {
+  const pairs = orderedWith(variants.map((text) => [text]));
+  return [...small(), ...indexes(orderedWith(pairs))];
+}
+
+function small(): readonly MatrixImage[] {
+  const alone = variants.map((text) => [text]);
+  return [
+    ...alone.map((texts) => imageOf(texts, 'manifest')),
+    ...indexes(alone),
+    ...indexes(orderedWith(alone)),
+  ];
+}
+
+function indexes(lists: readonly (readonly string[])[]): readonly MatrixImage[] {
+  return lists.map((texts) => imageOf(texts, 'index'));
+}
+
+/** Each list with each variant that it does not have, at its end. */
+function orderedWith(lists: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  return lists.flatMap((list) =>
+    variants.filter((text) => !list.includes(text)).map((text) => [...list, text]),
+  );
+}
+
+/** The documents that prove the image's facts, in base64. */
+export function documentsOf(top: Content): readonly string[] {
+  const contents = [top, ...top.children, ...top.blobs, ...top.children.flatMap(({ blobs }) => blobs)];
+  return contents
+    .filter(({ digest }) => digest !== descriptor(layer).digest)
+    .map(({ bytes }) => bytes.toString('base64'));
+}
