@@ -18,6 +18,8 @@ export interface FullPlatform extends Platform {
   readonly osFeatures?: readonly string[];
   /** `architecture[/variant]` as in the document, if it is another spelling: CRI-O compares texts. */
   readonly written?: string;
+  /** The index names no platforms: this one is from the manifest's config. */
+  readonly unnamed?: true;
 }
 
 /** Operating system of nodes and pods where nothing else is said. */
@@ -118,6 +120,7 @@ export function platformsOf(written: readonly FullPlatform[]): FullPlatform[] {
       ...(variant !== undefined && { variant }),
       ...(version && { osVersion }),
       ...(isOther(spelling, { architecture, variant }) && { written: spelling }),
+      ...(entry.unnamed && { unnamed: true as const }),
     };
     const key = [formatPlatform(platform), platform.osVersion, platform.written].join(' ');
     if (!platforms.has(key)) platforms.set(key, platform);

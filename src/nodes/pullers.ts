@@ -3,7 +3,7 @@ import { normalizePlatform, spelled, type FullPlatform } from '../names/platform
 import { acceptedPlatforms } from './accepted-platforms.ts';
 import { defaultPlatform, type Machine } from './machine.ts';
 import type { NodeClass, PullMode } from './node-class.ts';
-import { only, onlyStrict, selectFromIndex } from './platform-match.ts';
+import { only, onlyStrict, selectFromIndex, type PlatformMatcher } from './platform-match.ts';
 
 export interface Puller {
   readonly runtime: 'containerd' | 'cri-o' | 'docker';
@@ -12,23 +12,34 @@ export interface Puller {
   readonly select: (platforms: readonly FullPlatform[], machine: Machine) => number | undefined;
 }
 
-/** The first version with the transfer service (containerd `internal/cri/server/images/image_pull.go`). */
-const transferSince = [2, 1] as const;
-
 const containerdLocal: Puller = {
   runtime: 'containerd',
   pullMode: 'local',
-  // Windows matches exactly and prefers the highest version (containerd/platforms `defaults_windows.go`).
+  select: (platforms, machine) => {
+    const found = selectFromIndex(named(platforms), localMatcher(machine));
+    // Windows prefers the highest version (containerd/platforms `platform_windows_compat.go`).
+    const first = machine.os === 'windows' ? highestVersion(platforms, found) : found[0];
+    return ifConfigMatches(first, platforms, machine);
+  },
+};
+
+/** Before 2.0, containerd reads no variant from a config (`images/image.go` in release 1.7). */
+const containerdBefore2: Puller = {
+  ...containerdLocal,
   select: (platforms, machine) =>
-    machine.os === 'windows'
-      ? highestVersion(platforms, selectFromIndex(platforms, onlyStrict(defaultPlatform(machine))))
-      : selectFromIndex(platforms, only(defaultPlatform(machine)))[0],
+    containerdLocal.select(
+      platforms.map((each) => (each.unnamed ? withoutVariant(each) : each)),
+      machine,
+    ),
 };
 
 const containerdTransfer: Puller = {
   runtime: 'containerd',
   pullMode: 'transfer',
-  select: (platforms, machine) => selectFromIndex(platforms, onlyStrict(defaultPlatform(machine)))[0],
+  select: (platforms, machine) => {
+    const [first] = selectFromIndex(named(platforms), onlyStrict(defaultPlatform(machine)));
+    return ifConfigMatches(first, platforms, machine);
+  },
 };
 
 /**
@@ -44,11 +55,14 @@ const crio: Puller = {
     for (const text of [...wanted, architecture]) {
       const found = platforms.findIndex(
         (platform) =>
-          platform.os === os && (platform.written ?? spelled(normalizePlatform(platform))) === text,
+          !platform.unnamed &&
+          platform.os === os &&
+          (platform.written ?? spelled(normalizePlatform(platform))) === text,
       );
       if (found >= 0) return found;
     }
-    return undefined;
+    // Of an index without platforms it takes the first, whatever its config says.
+    return platforms[0]?.unnamed ? 0 : undefined;
   },
 };
 
@@ -59,7 +73,7 @@ const docker: Puller = {
     if (machine.architecture !== 'amd64' || machine.os === 'windows')
       return containerdLocal.select(platforms, machine);
     const variant = `v${machine.amd64Level}`;
-    return selectFromIndex(platforms, only({ ...defaultPlatform(machine), variant }))[0];
+    return selectFromIndex(named(platforms), only({ ...defaultPlatform(machine), variant }))[0];
   },
 };
 
@@ -76,17 +90,55 @@ export function pullersOf({ os, runtime, pullMode }: NodeClass): readonly Puller
   return [...containerds('', pullMode), ...dockers, ...(os === 'windows' ? [] : [crio])];
 }
 
+/** The transfer service pulls since 2.1 (containerd `internal/cri/server/images/image_pull.go`). */
 function containerds(version: string, pullMode: PullMode | undefined): readonly Puller[] {
-  if (pullMode === 'local') return [containerdLocal];
-  if (pullMode === 'transfer') return [containerdTransfer];
-  return isBefore(version, transferSince) ? [containerdLocal] : [containerdLocal, containerdTransfer];
+  const known = isVersion(version);
+  const all = [
+    ...(known && !isBefore(version, [2, 0]) ? [] : [containerdBefore2]),
+    ...(isBefore(version, [2, 0]) ? [] : [containerdLocal]),
+    ...(isBefore(version, [2, 1]) ? [] : [containerdTransfer]),
+  ];
+  const possible = all.filter((puller) => pullMode === undefined || puller.pullMode === pullMode);
+  return possible.length === 0 ? all : possible;
+}
+
+const versionPattern = /^v?(\d+)\.(\d+)/;
+
+function isVersion(text: string): boolean {
+  return versionPattern.test(text);
 }
 
 function isBefore(version: string, [major, minor]: readonly [number, number]): boolean {
-  const match = /^v?(\d+)\.(\d+)/.exec(version);
+  const match = versionPattern.exec(version);
   if (match === null) return false;
   const [, first = '', second = ''] = match;
   return Number(first) < major || (Number(first) === major && Number(second) < minor);
+}
+
+/** `Default()` of containerd/platforms: exact on Windows. */
+function localMatcher(machine: Machine): PlatformMatcher {
+  const own = defaultPlatform(machine);
+  return machine.os === 'windows' ? onlyStrict(own) : only(own);
+}
+
+/** Without the platforms that the index does not name: such entries come last. */
+function named(platforms: readonly FullPlatform[]): readonly (FullPlatform | undefined)[] {
+  return platforms.map((platform) => (platform.unnamed ? undefined : platform));
+}
+
+/** containerd reads the config of an entry without a platform, but only of the first (`core/images/image.go` Manifest). */
+function ifConfigMatches(
+  index: number | undefined,
+  platforms: readonly FullPlatform[],
+  machine: Machine,
+): number | undefined {
+  const platform = index === undefined ? undefined : platforms[index];
+  if (platform?.unnamed === undefined) return index;
+  return localMatcher(machine).matches(platform) ? index : undefined;
+}
+
+function withoutVariant({ variant: _, ...platform }: FullPlatform): FullPlatform {
+  return platform;
 }
 
 function highestVersion(platforms: readonly FullPlatform[], found: readonly number[]): number | undefined {

@@ -11,6 +11,8 @@ export interface WrittenPlatform {
   readonly architecture: string;
   readonly variant?: string;
   readonly osVersion?: string;
+  /** From the config of a manifest whose index names no platforms. */
+  readonly unnamed?: true;
 }
 
 export interface ManifestLookup {

@@ -89,6 +89,33 @@ t.test('CRI-O compares the texts of an index', async (t) => {
   }
 });
 
+t.test('an index without platforms: runtimes look at the first manifest only', async (t) => {
+  const containerd2 = { runtime: { name: 'containerd', version: '2.0.5' } };
+  const cases: [configs: string, node: NodeClass, expected: string][] = [
+    ['amd64', amd64, 'runs 0'],
+    ['amd64 arm64', amd64, 'runs 0'],
+    ['arm64 amd64', amd64, 'refused'],
+    ['arm64 amd64', linux('amd64', crio), 'refused 0'],
+    ['386 amd64', linux('amd64', local), 'runs 0'],
+    ['386 amd64', linux('amd64', transfer), 'runs 0'],
+    ['amd64/v3', linux('amd64', { ...local, amd64Level: 3 }), 'runs 0'],
+    ['amd64/v3', linux('amd64', containerd2), 'refused'],
+    ['amd64/v3', linux('amd64', { ...docker, amd64Level: 3 }), 'depends on runtime'],
+  ];
+  for (const [configs, node, expected] of cases) {
+    const platforms = configs
+      .split(' ')
+      .map((one) => ({ ...parsePlatform(`linux/${one}`), unnamed: true as const }));
+    const { verdict, chosen = '', dependsOn } = selectPlatform(platforms, node);
+    const on = dependsOn === undefined ? '' : `on ${dependsOn.join(', ')}`;
+    t.equal(
+      [verdict, chosen, on].filter((part) => part !== '').join(' '),
+      expected,
+      `${configs} on ${JSON.stringify(node)}`,
+    );
+  }
+});
+
 t.test('CPU levels', async (t) => {
   const cases: [index: string, node: NodeClass, level: 1 | 2 | 3 | 4, expected: string][] = [
     ['amd64', amd64, 1, 'runs 0'],

@@ -89,7 +89,7 @@ function readPlatforms(value: unknown): FullPlatform[] {
   if (!Array.isArray(value)) throw new InvalidFacts('platforms', 'is no list');
   if (value.length > maxPlatforms) throw new InvalidFacts('platforms', `has more than ${maxPlatforms} items`);
   return value.map((item: unknown) => {
-    const { os, architecture, variant, osVersion, written } = object(item, 'platforms');
+    const { os, architecture, variant, osVersion, written, unnamed } = object(item, 'platforms');
     return {
       os: text(os, 'platforms.os', 63, isNonEmptyLabelValue),
       architecture: text(architecture, 'platforms.architecture', 63, isArchitecture, 'is no architecture'),
@@ -100,6 +100,7 @@ function readPlatforms(value: unknown): FullPlatform[] {
       ...(written !== undefined && {
         written: text(written, 'platforms.written', maxSpellingLength, isSpelling),
       }),
+      ...(unnamed !== undefined && boolean(unnamed, 'platforms.unnamed') && { unnamed: true as const }),
     };
   });
 }

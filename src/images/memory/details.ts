@@ -69,12 +69,13 @@ export class SharedDetailsTable {
 function detailsOf(facts: ImageFacts): Details {
   return {
     mediaType: facts.mediaType === undefined ? undefined : compact(facts.mediaType),
-    platforms: facts.platforms.map(({ os, architecture, variant, osVersion, written }) => ({
+    platforms: facts.platforms.map(({ os, architecture, variant, osVersion, written, unnamed }) => ({
       os: compact(os),
       architecture: compact(architecture),
       ...(variant !== undefined && { variant: compact(variant) }),
       ...(osVersion !== undefined && { osVersion: compact(osVersion) }),
       ...(written !== undefined && { written: compact(written) }),
+      ...(unnamed && { unnamed }),
     })),
     credentialSource: facts.credentialSource,
     endpoint: compact(facts.endpoint),
@@ -89,9 +90,10 @@ const separator = '\0';
 function detailsText(facts: ImageFacts): string {
   const { mediaType = '', platforms, credentialSource, endpoint, error } = facts;
   let text = mediaType + separator + credentialSource + separator + endpoint;
-  for (const { os, architecture, variant = '', osVersion = '', written = '' } of platforms) {
+  for (const platform of platforms) {
+    const { os, architecture, variant = '', osVersion = '', written = '', unnamed } = platform;
     text += separator + os + separator + architecture + separator + variant;
-    text += separator + osVersion + separator + written;
+    text += separator + osVersion + separator + written + (unnamed ? separator : '');
   }
   return error ? text + separator + error.code + separator + JSON.stringify(error.message) : text;
 }

@@ -59,7 +59,7 @@ export async function contentOf(
     if (single.kind !== 'manifest') continue;
     const content = await contentOfSingle(single, reader, 'listed');
     if (content.kind === 'artifact') found.artifacts += 1;
-    platforms.push(...content.platforms);
+    platforms.push(...content.platforms.map((platform) => ({ ...platform, unnamed: true as const })));
   }
   const named = platforms.filter((platform) => !isUnknown(platform));
   if (named.length > 0) return { kind: 'image', platforms: named };

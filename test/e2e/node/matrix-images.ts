@@ -32,6 +32,18 @@ const variants = [
   'arm64/v9',
 ] as const;
 
+/** Indexes that name no platform. containerd reads the config of the first entry only. */
+const unnamed = [
+  ['?amd64'],
+  ['?386'],
+  ['?arm64'],
+  ['?amd64/v3'],
+  ['?amd64', '?arm64'],
+  ['?arm64', '?amd64'],
+  ['?386', '?amd64'],
+  ['?amd64', '?amd64'],
+] as const;
+
 export interface MatrixImage {
   readonly name: string;
   readonly form: ImageForm;
@@ -42,6 +54,8 @@ export interface MatrixImage {
 
 interface Entry {
   readonly platform: Readonly<Record<string, string>>;
+  /** Whether the index names the platform; otherwise only the config does. */
+  readonly named: boolean;
   /** Digest of the config, which CRI calls the image's id. */
   readonly id: string;
 }
@@ -58,14 +72,15 @@ function manifestFor(platform: Readonly<Record<string, string>>, title: string):
 
 function imageOf(texts: readonly string[], form: ImageForm): MatrixImage {
   const name = form === 'manifest' ? `manifest ${texts.join()}` : `[${texts.join(', ')}]`;
-  const contents = texts.map((text, position) => {
-    const platform = platformOf(`linux/${text}`);
-    return { platform, content: manifestFor(platform, `${name} ${position}`) };
+  const entries = texts.map((text, position) => {
+    const platform = platformOf(`linux/${text.replace('?', '')}`);
+    const content = manifestFor(platform, `${name} ${position}`);
+    return { platform, content, named: !text.startsWith('?'), id: content.blobs[0]?.digest ?? '' };
   });
-  const entries = contents.map(({ platform, content }) => ({ platform, id: content.blobs[0]?.digest ?? '' }));
-  const [first] = contents;
+  const [first] = entries;
   if (form === 'manifest' && first) return { name, form, top: first.content, entries };
-  return { name, form, top: index(contents), entries };
+  const written = entries.map(({ content, platform, named }) => ({ content, ...(named && { platform }) }));
+  return { name, form, top: index(written), entries };
 }
 
 /** Each alone, as a manifest and in an index; every ordered pair; then `more` larger indexes of random order, with repetitions. */
@@ -89,6 +104,7 @@ function small(): readonly MatrixImage[] {
     ...alone.map((texts) => imageOf(texts, 'manifest')),
     ...indexes(alone),
     ...indexes(orderedWith(alone)),
+    ...indexes(unnamed),
   ];
 }
 

@@ -111,10 +111,10 @@ async function predicted({ top, form, entries }: MatrixImage, node: NodeClass) {
   });
   const { verdict, chosen } = selectPlatform(platforms, node, 1, form);
   const key = chosen === undefined ? undefined : JSON.stringify(platforms[chosen]);
-  const entry = entries.find(
-    ({ platform: { os = '', architecture = '', variant = '' } }) =>
-      JSON.stringify(platformsOf([{ os, architecture, variant }])[0]) === key,
-  );
+  const entry = entries.find(({ named, platform: { os = '', architecture = '', variant = '' } }) => {
+    const written = { os, architecture, variant, ...(!named && { unnamed: true as const }) };
+    return JSON.stringify(platformsOf([written])[0]) === key;
+  });
   return { verdict, chosen, expected: entry?.id };
 }
 

@@ -20,6 +20,7 @@ t.test('what is well formed comes out as it went in', async (t) => {
     { ...good, platforms: Array.from({ length: 64 }, () => platform) },
     { ...good, platforms: [{ os: 'windows', architecture: 'amd64', osVersion: '10.0.20348.2' }] },
     { ...good, platforms: [{ os: 'linux', architecture: 'arm64', written: 'aarch64/v8.0' }] },
+    { ...good, platforms: [{ os: 'linux', architecture: 'arm64', unnamed: true }] },
   ];
   for (const one of cases) t.same(readFacts(JSON.parse(JSON.stringify(one))), one);
 });
@@ -65,6 +66,7 @@ t.test('what is malformed is refused, naming the field', async (t) => {
     ['platforms.written', { ...good, platforms: [{ ...platform, written: 'arm/v7/v8' }] }],
     ['platforms.written', { ...good, platforms: [{ ...platform, written: 'a'.repeat(128) }] }],
     ['platforms.written', { ...good, platforms: [{ ...platform, written: 'arm/' }] }],
+    ['platforms.unnamed', { ...good, platforms: [{ ...platform, unnamed: 1 }] }],
     ['source', { ...good, source: 'rumor' }],
     ['source', { ...good, source: undefined }],
     ['credentialSource', { ...good, credentialSource: 'toString' }],
