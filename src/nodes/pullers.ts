@@ -137,8 +137,9 @@ function ifConfigMatches(
   return localMatcher(machine).matches(platform) ? index : undefined;
 }
 
-function withoutVariant({ variant: _, ...platform }: FullPlatform): FullPlatform {
-  return platform;
+function withoutVariant(platform: FullPlatform): FullPlatform {
+  const { variant: _, ...rest } = platform;
+  return rest;
 }
 
 function highestVersion(platforms: readonly FullPlatform[], found: readonly number[]): number | undefined {
