@@ -156,7 +156,9 @@ type PluginPaths = Pick<CredentialProviderSourceOptions, 'config' | 'binDir'>;
 
 function pluginPathsOf({ configuration, dockerConfigs }: InspectionOptions): PluginPaths | undefined {
   const settings = configuration();
-  const config = settings['kubeletConfig.config'] ?? settings['kubeletConfig.configDir'];
+  const { 'kubeletConfig.config': file, 'kubeletConfig.configDir': dir } = settings;
+  // A relative file is one in the directory.
+  const config = file !== undefined && dir !== undefined ? join(dir, file) : (file ?? dir);
   const binDir = settings['kubeletConfig.binDir'];
   if (dockerConfigs === 'none' || config === undefined || binDir === undefined) return undefined;
   return dockerConfigs === 'user' ? { config: resolve(config), binDir: resolve(binDir) } : { config, binDir };

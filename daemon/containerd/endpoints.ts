@@ -41,7 +41,7 @@ import {
   findHostDirectory,
   type HostFilesReader,
 } from './hosts/host-directory.ts';
-import { readNodeConfig, type NodeConfig, type NodeProblem } from './node.ts';
+import { filesOfCandidate, readNodeConfig, type NodeConfig, type NodeProblem } from './node.ts';
 
 export interface ContainerdEndpointsOptions extends Omit<WatchOptions, 'root'> {
   /** Directory that stands for `/`. */
@@ -106,7 +106,7 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
 
   constructor(options: ContainerdEndpointsOptions) {
     this.#options = options;
-    this.#candidates = options.candidates ?? defaultConfigPathCandidates;
+    this.#candidates = options.candidates?.flatMap(filesOfCandidate) ?? defaultConfigPathCandidates;
     this.#log = options.log?.child({ endpointSource: 'containerd' });
     this.#meter = bindSourceMetrics(options.metrics, 'containerd');
     this.#findVersion = createVersionFinder(options.hostRoot, this.#stop.signal);

@@ -2,6 +2,7 @@
  * The configuration of this node's containerd: files, version and registry settings, read again after each change. (containerd reads
  * config.toml only when it starts. Using a change at once is right after its restart, and nearly always before.)
  */
+import { join } from 'node:path';
 import { statPath, undefinedIfMissing } from '../../src/files/read.ts';
 import { imagesTable, isCriDisabled, loadConfig } from './config/config.ts';
 import { programsFor, type VersionFinder } from './config/find-version.ts';
@@ -76,10 +77,18 @@ export async function readNodeConfig(
   }
 }
 
+/** The files that a candidate stands for: itself, or `config.toml` in it if it may be a directory, as in Noe's values. */
+export function filesOfCandidate(path: string): readonly string[] {
+  return path.endsWith('.toml') ? [path] : [join(path, 'config.toml'), path];
+}
+
 async function firstThatExists(paths: readonly string[], hostRoot: string): Promise<string | undefined> {
   for (const path of paths) {
     // A file that exists but cannot be examined is containerd's configuration too.
-    const exists = await statPath(path, hostRoot).then(Boolean, () => true);
+    const exists = await statPath(path, hostRoot).then(
+      (stats) => stats !== undefined && !stats.isDirectory(),
+      () => true,
+    );
     if (exists) return path;
   }
   return undefined;

@@ -118,6 +118,32 @@ providers:
   for (const text of [out, list.out]) t.notMatch(text, new RegExp(`password-|BEGIN|${encoded}`), 'no secret');
 });
 
+t.test("the values of Noe's chart: a file in a directory, and the directory of containerd", async (t) => {
+  const plugins = { apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig' };
+  const provider = {
+    name: 'plugin',
+    matchImages: ['registry.corp'],
+    defaultCacheDuration: '1h',
+    apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
+  };
+  const root = node(t, {
+    'etc/eks/config.json': JSON.stringify({ ...plugins, providers: [provider] }),
+    'etc/eks/plugin': '#!/bin/sh\nexit 1\n',
+    'etc/containerd/config.toml': 'version = 2\n',
+  });
+  for (const path of ['etc/eks', 'etc/eks/plugin']) chmodSync(join(root, path), 0o755);
+  const { states } = await check([
+    ...['--host-root', root, '--containerd-config-path-candidates', '/none,/etc/containerd'],
+    ...['--kubelet-config-config', 'config.json', '--kubelet-config-config-dir', '/etc/eks'],
+    ...['--kubelet-config-bin-dir', '/etc/eks'],
+  ]);
+  t.ok(
+    states('credential-provider').includes('used /etc/eks/config.json'),
+    states('credential-provider').join(),
+  );
+  t.ok(states('containerd').includes('used /etc/containerd/config.toml'), states('containerd').join());
+});
+
 const broken: readonly (readonly [
   name: string,
   files: Readonly<Record<string, string>>,

@@ -41,6 +41,25 @@ t.test('check', async (t) => {
   t.match(await run(['config', 'check']), { code: 0, out: /^configuration: sound, 0 of/ });
 });
 
+t.test(
+  'a contradiction is reported beside other problems, unless it is only their consequence',
+  async (t) => {
+    const two = 'schedulableArchitectures = ["amd64"]\npreferredArchitecture = "arm64"\n';
+    const { err } = await run(['config', 'check', '-'], { stdin: `${two}listen = 1\nlistn = 2\n` });
+    t.same(err.match(/^standard input:\d: \w+/gm), [
+      'standard input:3: listen',
+      'standard input:4: listn',
+      'standard input:2: preferredArchitecture',
+    ]);
+    const follows = 'onUnknownImage = "fallback"\nfallbackArchitecture = "aarch64"\n';
+    t.match(await run(['config', 'check', '-'], { stdin: follows }), {
+      err: /^standard input:2: fallbackArchitecture "aarch64" is no architecture of a node; write arm64\n$/,
+    });
+    const unreadable = { stdin: 'a =', env: { ARCHWRIGHT_ON_UNKNOWN_IMAGE: 'fallback' } };
+    t.match(await run(['config', 'check', '-'], unreadable), { err: /^standard input:1: [^\n]*\n$/ });
+  },
+);
+
 t.test('- is standard input', async (t) => {
   t.same(await run(['config', 'check', '-'], { stdin: 'listen = ":1"\n' }), {
     code: 0,

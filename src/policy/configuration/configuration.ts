@@ -4,7 +4,7 @@
  */
 import { decodeUtf8, readBounded, FileError } from '../../files/read.ts';
 import { inconsistencies } from './consistency.ts';
-import { environmentLayer, fileLayer, flagLayer, type Layer } from './layer.ts';
+import { environmentLayer, fileLayer, flagLayer, unreadableLayer, type Layer } from './layer.ts';
 import { describePath, type Place, type Problem } from './problem.ts';
 import type { Part, Settings } from '../settings/setting.ts';
 import { settings, type Configuration } from '../settings/all.ts';
@@ -33,14 +33,17 @@ export type LoadedConfiguration =
 /** Reads and checks every source. Throws for no content of a source. */
 export async function loadConfiguration(sources: ConfigurationSources): Promise<LoadedConfiguration> {
   const { layer, values, origins } = await readSources(settings, sources);
-  if (layer.problems.length > 0) return { problems: layer.problems };
   // The table of settings and the type of the configuration are made from the same object.
   const configuration = values as Configuration;
-  const problems = inconsistencies(configuration, sources.part).map(({ key, path = [], message }) => ({
-    ...(layer.values.get(key)?.place(path) ?? defaultPlace),
-    key: describePath([...key.split('.'), ...path]),
-    message,
-  }));
+  const contradictions = inconsistencies(configuration, sources.part)
+    // The default stands in for a value that could not be read.
+    .filter(({ key, others = [] }) => [key, ...others].every((each) => !layer.broken.has(each)))
+    .map(({ key, path = [], message }) => ({
+      ...(layer.values.get(key)?.place(path) ?? defaultPlace),
+      key: describePath([...key.split('.'), ...path]),
+      message,
+    }));
+  const problems = [...layer.problems, ...contradictions];
   if (problems.length > 0) return { problems };
   return { configuration, origins: origins as Origins, problems: [] };
 }
@@ -59,6 +62,7 @@ async function readSources(table: Settings, sources: ConfigurationSources) {
   ];
   const layer: Layer = {
     values: new Map(layers.flatMap(({ values }) => [...values])),
+    broken: new Set(layers.flatMap(({ broken }) => [...broken])),
     problems: layers.flatMap(({ problems }) => problems),
   };
   const values = defaults(table);
@@ -86,6 +90,6 @@ async function readFileLayer(
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const message = error.message.replace(`${file}: `, '');
-    return { values: new Map(), problems: [{ kind: 'file', where: file, file, key: '', message }] };
+    return unreadableLayer(table, { kind: 'file', where: file, file, key: '', message });
   }
 }

@@ -6,6 +6,8 @@ export interface Inconsistency {
   readonly key: keyof Configuration;
   readonly message: string;
   readonly path?: Path;
+  /** The other settings that it is about. */
+  readonly others?: readonly (keyof Configuration)[];
 }
 
 /**
@@ -16,33 +18,44 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
   const { onUnknownImage, fallbackArchitecture, preferredArchitecture, preferredWeights } = configuration;
   const { proxies, agents, agentTlsDir, requirePullableNodes } = configuration;
   const found = notSchedulable(configuration);
-  function check(isWrong: boolean, key: keyof Configuration, message: string): void {
-    if (isWrong) found.push({ key, message });
+  function check(
+    isWrong: boolean,
+    [key, ...others]: readonly [keyof Configuration, ...(keyof Configuration)[]],
+    message: string,
+  ): void {
+    if (isWrong) found.push({ key, message, others });
   }
   const twoPreferences = preferredArchitecture !== undefined && Object.keys(preferredWeights).length > 0;
-  check(twoPreferences, 'preferredArchitecture', 'and preferredWeights are both set; set one of them');
+  const preferences = ['preferredArchitecture', 'preferredWeights'] as const;
+  check(twoPreferences, preferences, 'and preferredWeights are both set; set one of them');
   const noFallback = onUnknownImage === 'fallback' && fallbackArchitecture === undefined;
-  check(noFallback, 'onUnknownImage', 'is fallback, so fallbackArchitecture must be set');
+  const fallback = ['onUnknownImage', 'fallbackArchitecture'] as const;
+  check(noFallback, fallback, 'is fallback, so fallbackArchitecture must be set');
   for (const [index, { registry }] of proxies.entries()) {
     if (proxies.findIndex((proxy) => proxy.registry === registry) === index) continue;
     found.push({ key: 'proxies', path: [index], message: `names a second proxy for ${registry}` });
   }
   const mixedAgents = agents.length > 1 && !agents.every((agent) => agent.startsWith('https://'));
-  check(mixedAgents, 'agents', 'must be URLs only, or a single dns: or endpointslices: location');
+  check(mixedAgents, ['agents'], 'must be URLs only, or a single dns: or endpointslices: location');
   found.push(...incompletePlugins(configuration));
   if (part === 'webhook' || part === 'explain' || part === 'controller') {
     const noTls = agents.length > 0 && agentTlsDir === undefined;
-    check(noTls, 'agents', 'need mutual TLS, so agentTlsDir must be set');
+    check(noTls, ['agents', 'agentTlsDir'], 'need mutual TLS, so agentTlsDir must be set');
   }
   if (part === 'controller') {
     // A leader must stop before another one can take over, and needs time for more than one attempt (client-go).
     const { leaseDuration, leaseRenewDeadline: deadline, leaseRetryPeriod } = configuration;
-    check(deadline >= leaseDuration, 'leaseRenewDeadline', 'must be shorter than leaseDuration');
+    const isLate = deadline >= leaseDuration;
+    check(isLate, ['leaseRenewDeadline', 'leaseDuration'], 'must be shorter than leaseDuration');
     const isSlow = leaseRetryPeriod * 1.2 >= deadline;
-    check(isSlow, 'leaseRetryPeriod', 'times 1.2 must be shorter than leaseRenewDeadline');
+    check(
+      isSlow,
+      ['leaseRetryPeriod', 'leaseRenewDeadline'],
+      'times 1.2 must be shorter than leaseRenewDeadline',
+    );
   }
   const noAgents = part === 'webhook' && requirePullableNodes && agents.length === 0;
-  check(noAgents, 'requirePullableNodes', 'needs agents, so agents must be set');
+  check(noAgents, ['requirePullableNodes', 'agents'], 'needs agents, so agents must be set');
   return found;
 }
 
@@ -66,21 +79,33 @@ function notSchedulable(configuration: Configuration): Inconsistency[] {
     .map(([key, name, path]) => ({
       key,
       path,
+      others: ['schedulableArchitectures'],
       message: `names ${name}, which is not one of schedulableArchitectures (${known})`,
     }));
 }
 
-/** The kubelet takes one of the two configurations, and needs the directory of the plugins with it. */
+/**
+ * The kubelet's flag names a file or a directory, and needs the directory of the plugins with it. A relative file is one in
+ * `configDir`, as in Noe's values.
+ */
 function incompletePlugins(configuration: Configuration): Inconsistency[] {
   const { 'kubeletConfig.config': file, 'kubeletConfig.configDir': dir } = configuration;
   const hasPrograms = configuration['kubeletConfig.binDir'] !== undefined;
   const key = file === undefined ? 'kubeletConfig.configDir' : 'kubeletConfig.config';
-  if (file !== undefined && dir !== undefined) {
-    return [{ key, message: 'and kubeletConfig.configDir are both set; set one of them' }];
+  const others = ['kubeletConfig.config', 'kubeletConfig.configDir', 'kubeletConfig.binDir'] as const;
+  if (file?.startsWith('/') && dir !== undefined) {
+    const message = 'is a whole path, and kubeletConfig.configDir is set too; set one of them';
+    return [{ key, message, others }];
   }
   const hasConfiguration = (file ?? dir) !== undefined;
   if (hasConfiguration === hasPrograms) return [];
   return hasConfiguration
-    ? [{ key, message: 'needs kubeletConfig.binDir, the directory of the plugins' }]
-    : [{ key: 'kubeletConfig.binDir', message: 'needs kubeletConfig.config or kubeletConfig.configDir' }];
+    ? [{ key, message: 'needs kubeletConfig.binDir, the directory of the plugins', others }]
+    : [
+        {
+          key: 'kubeletConfig.binDir',
+          message: 'needs kubeletConfig.config or kubeletConfig.configDir',
+          others,
+        },
+      ];
 }

@@ -15,6 +15,8 @@ export interface Written {
 export interface Layer {
   /** By TOML key. Only values that could be read. */
   readonly values: ReadonlyMap<string, Written>;
+  /** Keys of settings with a value that could not be read. */
+  readonly broken: ReadonlySet<string>;
   readonly problems: readonly Problem[];
 }
 
@@ -40,7 +42,7 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const place: Place = { kind: 'file', where: `${file}:${error.where}`, file, line: error.where };
-    return { values: new Map(), problems: [{ ...place, key: '', message: error.message }] };
+    return unreadableLayer(settings, { ...place, key: '', message: error.message });
   }
   const lineOf = locate(text);
   const place = (path: Path): Place => {
@@ -65,6 +67,11 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
   }
   walk(document, []);
   return collector.layer;
+}
+
+/** The layer of a source that cannot be read at all. It could set every setting. */
+export function unreadableLayer(settings: Settings, problem: Problem): Layer {
+  return { values: new Map(), broken: new Set(Object.keys(settings)), problems: [problem] };
 }
 
 export function environmentLayer(
@@ -96,6 +103,7 @@ export function flagLayer(settings: Settings, flags: Readonly<Record<string, str
 
 function collect(settings: Settings) {
   const values = new Map<string, Written>();
+  const broken = new Set<string>();
   const problems: Problem[] = [];
 
   function problem(place: Place, key: string, message: string): void {
@@ -106,11 +114,12 @@ function collect(settings: Settings) {
     const value = setting.kind.read(raw, (message, path = []) =>
       problem(place(path), describePath([...key.split('.'), ...path]), message),
     );
-    if (value !== undefined) values.set(key, { value, place });
+    if (value === undefined) broken.add(key);
+    else values.set(key, { value, place });
   }
 
   return {
-    layer: { values, problems } satisfies Layer,
+    layer: { values, broken, problems } satisfies Layer,
     problem,
     add(key: string, raw: unknown, place: Written['place']): void {
       const setting = settings[key];
@@ -125,6 +134,7 @@ function collect(settings: Settings) {
         problem(place, key, message);
       });
       if (sound) read(setting, key, raw, () => place);
+      else broken.add(key);
     },
   };
 }

@@ -8,7 +8,8 @@ export const kubeletSettings = {
   'kubeletConfig.config': node.atStart(text('path'), {
     help:
       "Configuration file of the kubelet's credential provider plugins, below `hostRoot`: the value of " +
-      "the kubelet's flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`.",
+      "the kubelet's flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`. With " +
+      '`kubeletConfig.configDir`: the name of a file in that directory.',
   }),
   'kubeletConfig.configDir': node.atStart(text('directory'), {
     help:
@@ -43,7 +44,8 @@ const absolutePath = text('path', (value) =>
 export const containerdSettings = {
   containerdConfigPathCandidates: node.atStart(listOf(absolutePath), {
     help:
-      'Containerd configuration files below `hostRoot`; the first existing one applies. Default: the ' +
+      'Containerd configuration files below `hostRoot`, or directories with a `config.toml`; the first existing file ' +
+      'applies. Default: the ' +
       "locations that distributions use, those with their own containerd first. Empty: containerd's " +
       'configuration is ignored.',
   }),

@@ -26,6 +26,10 @@ t.test('settings that contradict each other', async (t) => {
       { 'kubeletConfig.config': '/a', 'kubeletConfig.configDir': '/b', 'kubeletConfig.binDir': '/c' },
       'kubeletConfig.config',
     ],
+    'plugins by a file in a directory': [
+      { 'kubeletConfig.config': 'a.json', 'kubeletConfig.configDir': '/b', 'kubeletConfig.binDir': '/c' },
+      '',
+    ],
     'plugins without programs': [{ 'kubeletConfig.config': '/a' }, 'kubeletConfig.config'],
     'the same by directory': [{ 'kubeletConfig.configDir': '/a' }, 'kubeletConfig.configDir'],
     'programs without plugins': [{ 'kubeletConfig.binDir': '/a' }, 'kubeletConfig.binDir'],
