@@ -7,7 +7,7 @@ import { alerts, alertsFile, runbookIndex, runbookPage } from './chart/alerts.ts
 import { dashboardFile } from './chart/dashboard.ts';
 import { namesFile, schemaFile } from './chart/chart.ts';
 import { chartReadme } from './chart/readme.ts';
-import { settingsFile } from './chart/settings.ts';
+import { flagsFile, settingsFile } from './chart/settings.ts';
 import { valuesFile } from './chart/values-file.ts';
 import { commandLinePage } from './command-line.ts';
 import { settingsPage } from './settings.ts';
@@ -25,6 +25,7 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'charts/archwright/README.md': chartReadme,
   'charts/archwright/files/alerts.json': alertsFile,
   'charts/archwright/files/dashboard.json': dashboardFile,
+  'charts/archwright/files/flags.json': flagsFile,
   'charts/archwright/files/settings.json': settingsFile,
   'charts/archwright/files/values.json': namesFile,
   'charts/archwright/values.schema.json': schemaFile,

@@ -9,7 +9,7 @@ const units = [
 ] as const;
 
 /** Each unit once at most, in falling order; unlike Go's parser: `d` is known, signs and fractions are not. */
-const pattern = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?$/;
+const pattern = /^(?:(\d{1,12})d)?(?:(\d{1,12})h)?(?:(\d{1,12})m(?!s))?(?:(\d{1,12})s)?(?:(\d{1,12})ms)?$/;
 
 /** Ten years: longer than any setting needs, and exact in milliseconds. */
 const maxMs = 3_650 * 86_400_000;

@@ -1,9 +1,18 @@
 /** Syntax of label keys and values (kubernetes `apimachinery/pkg/util/validation`). */
 
+const nameSource = '[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?';
+const part = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
+
 /** A label value that is not empty, or the name part of a key. */
-const name = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
-const domain = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
-const maxDomainLength = 253;
+export const namePattern = `^${nameSource}$`;
+/** A key: a name, or a DNS domain of at most 253 characters, a slash and a name. */
+export const keyPatterns = [
+  `^(?:${part}(?:\\.${part})*/)?${nameSource}$`,
+  '^(?:[^/]{1,253}/)?[^/]*$',
+] as const;
+
+const name = new RegExp(namePattern);
+const keys = keyPatterns.map((pattern) => new RegExp(pattern));
 
 /** Whether a value is a valid label value. An empty text is one. */
 export function isLabelValue(value: unknown): value is string {
@@ -16,8 +25,5 @@ export function isNonEmptyLabelValue(text: string): boolean {
 
 /** Whether a text is a valid key of a label or a taint: a name, or a DNS domain, a slash and a name. */
 export function isLabelKey(text: string): boolean {
-  const slash = text.indexOf('/');
-  if (slash < 0) return name.test(text);
-  const prefix = text.slice(0, slash);
-  return prefix.length <= maxDomainLength && domain.test(prefix) && name.test(text.slice(slash + 1));
+  return keys.every((pattern) => pattern.test(text));
 }

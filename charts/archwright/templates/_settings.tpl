@@ -9,7 +9,9 @@
 {{- else if kindIs "float64" . -}}
 {{ int64 . }}
 {{- else if kindIs "string" . -}}
-{{ toJson . }}
+{{- if contains "\x00" . }}{{ fail (printf "%s must not hold a NUL character" (toJson .)) }}{{ end -}}
+{{- /* TOML allows no DEL in a string. */ -}}
+{{ toJson . | replace "\x7f" "\\u007f" }}
 {{- else -}}
 {{ . }}
 {{- end -}}

@@ -1,6 +1,8 @@
 /** The settings of the program as values of the chart: which of them are, and which the chart sets itself. */
-import type { Setting, TomlValue } from '../../../src/policy/settings/setting.ts';
-import { written } from '../../../src/policy/settings/setting.ts';
+import { otherVariables, serviceVariable } from '../../../src/policy/configuration/layer.ts';
+import { settings } from '../../../src/policy/settings/all.ts';
+import type { Setting, Settings, TomlValue } from '../../../src/policy/settings/setting.ts';
+import { flagName, variableName, written } from '../../../src/policy/settings/setting.ts';
 import { settingGroups } from '../settings.ts';
 import type { Section, Value } from './value.ts';
 
@@ -78,10 +80,38 @@ export function settingsFile(): string {
   const entries = settingSections()
     .flatMap(({ values }) => values)
     .map(({ key, setting }) => {
+      const { restart, parts, kind } = setting;
       const preset = written(setting, setting.default);
-      return [key, { restart: setting.restart, parts: setting.parts, ...(preset !== undefined && { default: preset }) }];
+      return [key, { restart, parts, ...(kind.rule && { rule: kind.rule }), ...(preset !== undefined && { default: preset }) }];
     });
   return `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
+}
+
+/** Every flag and variable by name, in `files/flags.json`, for the check of `extraArgs` and `extraEnv`. */
+export function flagsFile(): string {
+  const all = Object.entries(settings as Settings);
+  const flags = all.flatMap(([key, setting]) => {
+    const names = [flagName(key), ...(setting.shortFlag === undefined ? [] : [setting.shortFlag])];
+    return names.map((name) => [name, { parts: setting.parts, ...takes(setting) }] as const);
+  });
+  const variables = all.map(([key, setting]) => [variableName(key), takes(setting)] as const);
+  const others = Object.keys(otherVariables).map((name) => [name, {}] as const);
+  const content = {
+    flags: Object.fromEntries(flags),
+    variables: Object.fromEntries([...variables, ...others]),
+    serviceVariable: serviceVariable.source,
+  };
+  return `${JSON.stringify(content, undefined, 2)}\n`;
+}
+
+/** What the text of a flag or variable has to be. Tables are not checked. */
+function takes({ kind: { schema, rule, isSwitch = false } }: Setting<unknown>): object {
+  const { enum: words, type, pattern, minimum, maximum } = schema;
+  if (isSwitch) return { isSwitch };
+  if (type === 'array') return { isList: true, ...(rule && 'items' in rule && { rule: rule.items }) };
+  if (type === 'object' || schema['anyOf'] !== undefined) return {};
+  const range = type === 'integer' ? { range: [minimum ?? 0, maximum ?? 0] } : {};
+  return { ...(words !== undefined && { words }), ...(pattern !== undefined && { pattern }), ...range, ...(rule && { rule }) };
 }
 
 /** Sound values that no rule gives. */

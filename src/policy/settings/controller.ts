@@ -1,5 +1,5 @@
 /** Settings of the controller: what it does, how fast, and how its replicas agree on a leader. */
-import { checkArchitecture, labelKey } from '../value-kinds/architectures.ts';
+import { architectureName, labelKey } from '../value-kinds/architectures.ts';
 import { choice, duration, flag, integer, integerOr, listOf, text } from '../value-kinds/plain.ts';
 import { settingsOf } from './setting.ts';
 
@@ -13,6 +13,11 @@ const placement = settingsOf('controller', 'webhook', 'explain');
 const shared = settingsOf('controller', 'webhook', 'explain', 'clean');
 
 export const misplacedPodsValues = ['evict', 'event', 'off'] as const;
+
+const architectureOrAll = {
+  ...architectureName,
+  match: architectureName.match.map(({ pattern, says }) => ({ pattern: `^\\*$|${pattern}`, says })),
+};
 
 export const controllerSettings = {
   leaseName: shared.atStart(text('name'), {
@@ -55,7 +60,7 @@ export const controllerSettings = {
       'Nodes that run an agent: all of them, or this number in each node pool. With a number, the controller ' +
       'labels the nodes `arch.example/agent=true`, and the DaemonSet must select that label.',
   }),
-  taintArchitectures: placement.live(listOf(text('architecture or *', checkArchitectureOrAll)), {
+  taintArchitectures: placement.live(listOf(text('architecture or *', architectureOrAll)), {
     default: [],
     help:
       'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, once the pods on ' +
@@ -185,7 +190,3 @@ export const certificateSettings = {
       'until it is back, so that pods can be created. 0s: never.',
   }),
 };
-
-function checkArchitectureOrAll(value: string): string | undefined {
-  return value === '*' ? undefined : checkArchitecture(value);
-}

@@ -1,8 +1,14 @@
 /** Settings for the node of an agent: what is taken over from its kubelet and from its containerd. */
-import { flag, listOf, tableOf, text } from '../value-kinds/plain.ts';
+import { flag, listOf, matching, tableOf, text } from '../value-kinds/plain.ts';
 import { settingsOf } from './setting.ts';
 
 const node = settingsOf('agent', 'inspect', 'explain');
+
+/** Names that a process can have, in the usual form (POSIX, Base Definitions 8.1). */
+const variableName = matching(
+  '^[A-Za-z_][A-Za-z0-9_]*$',
+  '{} is no name of a variable: letters, digits and underscores, not beginning with a digit',
+);
 
 export const kubeletSettings = {
   'kubeletConfig.config': node.atStart(text('path'), {
@@ -28,7 +34,7 @@ export const kubeletSettings = {
       '`tokenAttributes`. Without it such plugins are ignored. It needs far-reaching rights: see ' +
       'docs/install/kubelet.md.',
   }),
-  kubeletEnvironment: node.atStart(tableOf(checkVariable, text('value')), {
+  kubeletEnvironment: node.atStart(tableOf(variableName, text('value')), {
     default: {},
     help:
       'Environment variables for credential provider plugins, such as `HTTPS_PROXY` or `AWS_REGION`. ' +
@@ -37,8 +43,9 @@ export const kubeletSettings = {
   }),
 };
 
-const absolutePath = text('path', (value) =>
-  value.startsWith('/') ? undefined : 'must be an absolute path, which is taken below hostRoot',
+const absolutePath = text(
+  'path',
+  matching('^/', 'must be an absolute path, which is taken below hostRoot, not {}'),
 );
 
 export const containerdSettings = {
@@ -50,9 +57,7 @@ export const containerdSettings = {
       'configuration is ignored.',
   }),
   containerdVersion: node.atStart(
-    text('version', (value) =>
-      /^v?\d+\.\d+/.test(value) ? undefined : 'must be a version of containerd such as 2.1.4',
-    ),
+    text('version', matching('^v?[0-9]+\\.[0-9]+', 'must be a version of containerd such as 2.1.4, not {}')),
     {
       help:
         'Version of containerd, which determines the rules for its configuration. Default: the version ' +
@@ -66,10 +71,3 @@ export const containerdSettings = {
       'does.',
   }),
 };
-
-/** Names that a process can have, in the usual form (POSIX, Base Definitions 8.1). */
-function checkVariable(name: string): string | undefined {
-  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
-    ? undefined
-    : 'is no name of a variable: letters, digits and underscores, not beginning with a digit';
-}

@@ -2,7 +2,7 @@
 import {
   architecture,
   architectureRules,
-  checkArchitecture,
+  architectureName,
   imageOverride,
   labelKey,
   tolerationTemplate,
@@ -73,7 +73,7 @@ export const placementSettings = {
     default: true,
     help: 'Tolerates the taint `kubernetes.io/arch=<architecture>:NoSchedule`, which GKE and others set.',
   }),
-  architectures: placement.live(recordsByName(checkArchitecture, architectureRules), {
+  architectures: placement.live(recordsByName(architectureName, architectureRules), {
     default: {},
     help:
       'By architecture: `taintsToTolerate`, taints that its pods tolerate, and `requireNodeLabels`, ' +

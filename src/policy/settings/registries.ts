@@ -1,7 +1,7 @@
 /** Settings of where registries are reached, and with which credentials. */
 import { defaultPerHost } from '../../async/semaphore.ts';
 import { registryGlob, registryHost, registryPattern, registryProxy } from '../value-kinds/addresses.ts';
-import { duration, flag, integer, listOf, text } from '../value-kinds/plain.ts';
+import { duration, flag, integer, listOf, matching, text } from '../value-kinds/plain.ts';
 import { settingsOf } from './setting.ts';
 
 const registries = settingsOf('webhook', 'agent', 'inspect', 'explain');
@@ -9,6 +9,12 @@ const lookups = settingsOf('webhook', 'agent', 'controller', 'inspect', 'explain
 const node = settingsOf('agent', 'inspect', 'explain');
 const agentClients = settingsOf('webhook', 'controller', 'explain');
 const pullSecrets = settingsOf('webhook', 'controller');
+
+/** The API server checks the rest (kubernetes apimachinery pkg/labels/selector.go). */
+const selector = matching(
+  '^[A-Za-z0-9_./!=,() -]+$',
+  'must be a label selector such as `pool=system`, not {}',
+);
 
 export const registrySettings = {
   allowedRegistries: lookups.live(listOf(registryGlob), {
@@ -69,7 +75,7 @@ export const registrySettings = {
     default: 60_000,
     help: 'How long a pull secret is cached.',
   }),
-  pullSecretNodes: agentClients.atStart(text('label selector', checkSelector), {
+  pullSecretNodes: agentClients.atStart(text('label selector', selector), {
     help:
       'Label selector of the nodes whose agents may receive pull secrets, such as `pool=system` or `!gpu,zone in (a,b)`. An ' +
       'agent whose node is not known (`agents` by URL or `dns:`) receives none. Default: all nodes.',
@@ -79,8 +85,3 @@ export const registrySettings = {
     help: 'Concurrent requests to one registry host. Further requests wait.',
   }),
 };
-
-/** The API server checks the rest (kubernetes apimachinery pkg/labels/selector.go). */
-function checkSelector(selector: string): string | undefined {
-  return /^[\w./!=,() -]+$/.test(selector) ? undefined : 'must be a label selector such as `pool=system`';
-}

@@ -17,12 +17,48 @@ export type Path = readonly (string | number)[];
 
 export type Report = (message: string, path?: Path) => void;
 
+/**
+ * What values must be beyond `schema`, in a form that the chart's templates check too (charts/archwright/templates/_wrong.tpl).
+ * Patterns are of both RE2 and JavaScript. In messages `{}` is the value.
+ */
+export type Rule = TextRule | RangeRule | ItemsRule | TableRule | FieldsRule;
+
+export interface TextRule {
+  /** The first pattern that a text does not match says what is wrong. */
+  readonly match: readonly { readonly pattern: string; readonly says: string }[];
+  /** Other names, in lower case, of a right one, and each right name itself. */
+  readonly instead?: { readonly names: Readonly<Record<string, string>>; readonly says: string };
+}
+
+/** Durations in milliseconds, sizes in bytes. */
+export interface RangeRule {
+  readonly unit: 'duration' | 'size';
+  readonly min: number;
+  readonly max: number;
+  readonly says: string;
+}
+
+/** Of a list, or of the only value in place of a list. */
+export interface ItemsRule {
+  readonly items: Rule;
+}
+
+export interface TableRule {
+  readonly keys?: Rule;
+  readonly values?: Rule;
+}
+
+export interface FieldsRule {
+  readonly fields: Readonly<Record<string, Rule>>;
+}
+
 export interface Kind<T> {
   readonly name: string;
   /** What `--help` shows behind the flag, such as `DURATION`. */
   readonly placeholder: string;
-  /** JSON schema (draft-07) for files with values of settings. `read` may refuse more. */
+  /** JSON schema (draft-07) for files with values of settings. `read` refuses more only by `rule`, and NUL characters. */
   readonly schema: JsonSchema;
+  readonly rule?: Rule | undefined;
   /** A flag of this kind has no value. */
   readonly isSwitch?: boolean;
   /** The flag may be given several times. */

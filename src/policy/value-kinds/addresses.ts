@@ -1,8 +1,7 @@
 /** Kinds of values for hosts: listen addresses, agents, registries and mirrors. */
-import { isIPv6 } from 'node:net';
 import { parseListenAddress } from '../../serving/address.ts';
-import { refuse, shown, text } from './plain.ts';
-import type { Kind } from '../settings/setting.ts';
+import { atMostStars, brokenBy, refuse, shown, text } from './plain.ts';
+import type { Kind, TextRule } from '../settings/setting.ts';
 
 /** A mirror of a registry. */
 export interface RegistryProxy {
@@ -11,22 +10,52 @@ export interface RegistryProxy {
   readonly endpoint: string;
 }
 
-const name = String.raw`(?:[A-Za-z0-9](?:[-A-Za-z0-9]*[A-Za-z0-9])?\.)*[A-Za-z0-9](?:[-A-Za-z0-9]*[A-Za-z0-9])?`;
-const host = new RegExp(String.raw`^(?:(${name})|\[([0-9A-Fa-f:.]+)\])(?::(\d{1,5}))?$`);
-const maxPort = 65_535;
 /** DNS allows no longer name. */
-const maxName = 253;
+const shortName = '[^/:=]{1,253}(?:[/:][^=]*)?';
 /** A host with its port, and a path of 255 characters. */
 const maxGlob = 520;
 
-/** Whether a text is a host name, IPv4 address or bracketed IPv6 address, with or without a port. */
-function isHost(value: string, port: 'must' | 'may'): boolean {
-  const match = host.exec(value);
-  if (!match || (match[1] ?? '').length > maxName) return false;
-  if (match[2] !== undefined && !isIPv6(match[2])) return false;
-  // URLs read a name that ends in a number as an IPv4 address.
-  if (!URL.canParse(`https://${value}`)) return false;
-  return match[3] === undefined ? port === 'may' : Number(match[3]) <= maxPort;
+const octet = '(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])';
+const ipv4 = `${octet}(?:\\.${octet}){3}`;
+const port = ':(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
+
+/** RFC 3986, `IPv6address`. */
+function ipv6(): string {
+  const h = '[0-9A-Fa-f]{1,4}';
+  const last = `(?:${h}:${h}|${ipv4})`;
+  const compressed = [5, 4, 3, 2, 1, 0].map((after, index) => {
+    const before = index === 0 ? '' : `(?:(?:${h}:){0,${index - 1}}${h})?`;
+    return `${before}::(?:${h}:){${after}}${last}`;
+  });
+  const short = [`(?:(?:${h}:){0,5}${h})?::${h}`, `(?:(?:${h}:){0,6}${h})?::`];
+  return `(?:${[`(?:${h}:){6}${last}`, ...compressed, ...short].join('|')})`;
+}
+
+/**
+ * A host name, IPv4 address or bracketed IPv6 address.
+ * @param star a further letter of names
+ */
+function hostName(star: '' | '*' = ''): string {
+  const letter = `A-Za-z${star}`;
+  const inner = `[-${letter}0-9]*[${letter}0-9]`;
+  const label = `[${letter}0-9](?:${inner})?`;
+  // URLs read a name that ends in a number as an IPv4 address (WHATWG URL, "ends in a number").
+  const last = [
+    `[${letter}](?:${inner})?`,
+    `[0-9]+(?:-${inner}|[A-WYZa-wyz${star}](?:${inner})?)`,
+    `(?:[1-9][0-9]*|0[0-9]+)[Xx](?:${inner})?`,
+  ];
+  return `(?:(?:${label}\\.)*(?:${last.join('|')})|${ipv4}|\\[${ipv6()}\\])`;
+}
+
+const host = `${hostName()}(?:${port})?`;
+/** A segment of a path is not `..`. */
+const segment =
+  '(?:[-A-Za-z0-9_~][-A-Za-z0-9._~]*|\\.(?:[-A-Za-z0-9_~][-A-Za-z0-9._~]*)?|\\.\\.[-A-Za-z0-9._~]+)?';
+const path = `(?:/${segment})*`;
+
+function rule(patterns: readonly string[], says: string): TextRule {
+  return { match: patterns.map((pattern) => ({ pattern: `^${pattern}$`, says })) };
 }
 
 /** An address to listen on; port 0 is any free port. */
@@ -39,67 +68,64 @@ export const listenAddress = text('address and port', (value) => {
   }
 });
 
-export const registryHost = text('registry host', (value) =>
-  isHost(value, 'may')
-    ? undefined
-    : `must be a registry's host such as registry.example.com:5000, not ${shown(value)}`,
+export const registryHost = text(
+  'registry host',
+  rule([host, shortName], "must be a registry's host such as registry.example.com:5000, not {}"),
 );
 
 /** A registry's host with `*` for a part, and optionally the beginning of a path. */
-export const registryPattern = text('registry pattern', (value) => {
-  const [authority, path] = split(value, '/');
-  return isHost(authority.replaceAll('*', 'x'), 'may') && isPath(path)
-    ? undefined
-    : `must be a registry's host such as *.corp.example.com, not ${shown(value)}`;
-});
+export const registryPattern = text(
+  'registry pattern',
+  rule(
+    [`${hostName('*')}(?:${port})?${path}`, shortName],
+    "must be a registry's host such as *.corp.example.com, not {}",
+  ),
+);
 
 /** More stars could take long to match against a name made for it. */
 const maxStars = 4;
 
 /** A glob over `host[:port]/path` of repositories. */
-export const registryGlob = text('registry glob', (value) => {
-  const isGlob = /^[-A-Za-z0-9._:*[\]]+(?:\/[-a-z0-9._*]+)*$/.test(value) && value.length <= maxGlob;
-  return isGlob && (value.match(/\*+/g) ?? []).length <= maxStars
-    ? undefined
-    : `must be a host and a path such as ghcr.io/team/** with at most ${maxStars} stars, not ${shown(value)}`;
+export const registryGlob = text('registry glob', {
+  match: [`^[-A-Za-z0-9._:*\\[\\]]+(?:/[-a-z0-9._*]+)*$`, `^.{1,${maxGlob}}$`, atMostStars(maxStars)].map(
+    (pattern) => ({
+      pattern,
+      says: `must be a host and a path such as ghcr.io/team/** with at most ${maxStars} stars, not {}`,
+    }),
+  ),
 });
+
+const namedHost = new RegExp(`^${host}$`);
+const namedPort = new RegExp(`^${hostName()}${port}$`);
 
 const agentForms = 'https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE/SERVICE';
 
 export const agentsLocation = text('location of agents', (value) => {
   const [scheme, rest] = split(value, ':');
   const sound =
-    (scheme === 'https' && rest.startsWith('//') && isHost(rest.slice(2), 'may')) ||
-    (scheme === 'dns' && isHost(rest, 'must')) ||
+    (scheme === 'https' && rest.startsWith('//') && namedHost.test(rest.slice(2))) ||
+    (scheme === 'dns' && namedPort.test(rest)) ||
     (scheme === 'endpointslices' && /^[a-z0-9][-a-z0-9]{0,62}\/[a-z0-9][-a-z0-9]{0,62}$/.test(rest));
   return sound ? undefined : `must be ${agentForms}, not ${shown(value)}`;
 });
 
+const mirrorRule = rule(
+  [`${host}=(?:https?://)?${host}${path}`, `${shortName}=(?:https?://)?${shortName}`],
+  'must be REGISTRY=MIRROR such as docker.io=docker-proxy.example.com, not {}',
+);
+
 /** `registry=mirror`. */
 export const registryProxy: Kind<RegistryProxy> = {
-  name: 'registry=mirror',
+  ...text('registry=mirror', mirrorRule),
   placeholder: 'REGISTRY=MIRROR',
-  schema: { type: 'string', pattern: '^[^=]+=[^=]+$' },
-  fromText: (given) => given,
   read: (value, report) => {
-    const [registry = '', endpoint = ''] = typeof value === 'string' ? split(value, '=') : [];
-    if (isHost(registry, 'may') && isMirror(endpoint)) return { registry, endpoint };
-    return refuse(
-      report,
-      `must be REGISTRY=MIRROR such as docker.io=docker-proxy.example.com, not ${shown(value)}`,
-    );
+    const wrong = brokenBy(mirrorRule, typeof value === 'string' ? value : '');
+    if (wrong !== undefined) return refuse(report, wrong);
+    const [registry, endpoint] = split(String(value), '=');
+    return { registry, endpoint };
   },
   write: ({ registry, endpoint }) => `${registry}=${endpoint}`,
 };
-
-function isMirror(endpoint: string): boolean {
-  const [authority, path] = split(endpoint.replace(/^https?:\/\//, ''), '/');
-  return isHost(authority, 'may') && isPath(path);
-}
-
-function isPath(path: string): boolean {
-  return /^[-A-Za-z0-9._~/]*$/.test(path) && !path.split('/').includes('..');
-}
 
 function split(value: string, separator: string): [string, string] {
   const at = value.indexOf(separator);

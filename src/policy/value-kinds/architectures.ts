@@ -1,8 +1,9 @@
 /** Kinds of values about architectures and nodes: names, weights, taints, tolerations, required labels, overrides. */
 import type { Toleration } from '../../kube/api/objects.ts';
-import { choice, integer, listOf, refuse, shown, tableOf, text } from './plain.ts';
+import type { TextRule } from '../settings/setting.ts';
+import { atMostStars, brokenBy, choice, integer, listOf, matching, refuse, tableOf, text } from './plain.ts';
 import { architecturesOfNodes, namesElsewhere } from '../../names/architecture.ts';
-import { isLabelKey, isNonEmptyLabelValue } from '../../names/labels.ts';
+import { keyPatterns, namePattern } from '../../names/labels.ts';
 import type { ArchitectureRules, TolerationTemplate } from '../effective/policy.ts';
 import { oneOrMore, record } from './records.ts';
 
@@ -15,34 +16,38 @@ export interface ImageOverride {
 }
 
 /** An architecture name must be a valid label value that nodes can have. */
+export const architectureName: TextRule = {
+  match: [{ pattern: namePattern, says: '{} cannot be an architecture: it is no valid label value' }],
+  instead: {
+    names: {
+      ...Object.fromEntries([...architecturesOfNodes].map((name) => [name, name])),
+      ...Object.fromEntries(namesElsewhere),
+    },
+    says: '{} is no architecture of a node; write ',
+  },
+};
+
 export function checkArchitecture(name: string): string | undefined {
-  if (!isNonEmptyLabelValue(name))
-    return `${shown(name)} cannot be an architecture: it is no valid label value`;
-  const lower = name.toLowerCase();
-  const label = namesElsewhere.get(lower) ?? (architecturesOfNodes.has(lower) ? lower : name);
-  return label === name ? undefined : `${shown(name)} is no architecture of a node; write ${label}`;
+  return brokenBy(architectureName, name);
 }
 
-function checkKey(key: string): string | undefined {
-  return isLabelKey(key) ? undefined : `${shown(key)} is no valid label key`;
-}
+export const architecture = text('architecture', architectureName);
 
-function checkValue(value: string): string | undefined {
-  return isNonEmptyLabelValue(value) ? undefined : `${shown(value)} is no valid label value`;
-}
-
-export const architecture = text('architecture', checkArchitecture);
+const wrongKey = '{} is no valid label key';
+const labelKeyName: TextRule = { match: keyPatterns.map((pattern) => ({ pattern, says: wrongKey })) };
+const labelValue = text('label value', matching(namePattern, '{} is no valid label value'));
 
 /** Kubernetes takes weights from 1 to 100 for a preferred node affinity term. */
-export const weights = tableOf(checkArchitecture, integer(1, 100));
+export const weights = tableOf(architectureName, integer(1, 100));
 
-export const labelKey = text('label key', checkKey);
+export const labelKey = text('label key', labelKeyName);
 
 const effect = choice(['NoSchedule', 'PreferNoSchedule', 'NoExecute']);
 
 export const tolerationTemplate = record({
   name: 'toleration template',
   fields: { key: labelKey, operator: choice(['Equal']), effect },
+  schema: { required: ['key'] },
   make: ({ key, effect }, report): TolerationTemplate | undefined =>
     key === undefined
       ? refuse(report, 'needs a key: the key of the taint that carries the architecture as its value')
@@ -52,14 +57,28 @@ export const tolerationTemplate = record({
 /** Seconds as Kubernetes counts them; ten years are more than any pod waits. */
 const seconds = integer(0, 315_360_000);
 
+const exists = { operator: { const: 'Exists' } };
+
 const toleration = record({
   name: 'toleration',
   fields: {
     key: labelKey,
     operator: choice(['Equal', 'Exists']),
-    value: text('label value', checkValue),
+    value: labelValue,
     effect,
     tolerationSeconds: seconds,
+  },
+  schema: {
+    allOf: [
+      { anyOf: [{ required: ['key'] }, { required: ['operator'], properties: exists }] },
+      { not: { required: ['operator', 'value'], properties: exists } },
+      {
+        anyOf: [
+          { not: { required: ['tolerationSeconds'] } },
+          { required: ['effect'], properties: { effect: { const: 'NoExecute' } } },
+        ],
+      },
+    ],
   },
   // The rules of kubernetes pkg/apis/core/validation ValidateTolerations: the API server would refuse every pod.
   make: (given, report): Toleration | undefined => {
@@ -80,7 +99,7 @@ export const architectureRules = record({
   name: 'rules for an architecture',
   fields: {
     taintsToTolerate: oneOrMore(toleration),
-    requireNodeLabels: tableOf(checkKey, text('label value', checkValue)),
+    requireNodeLabels: tableOf(labelKeyName, labelValue),
   },
   make: ({ taintsToTolerate = [], requireNodeLabels = {} }): ArchitectureRules => ({
     taintsToTolerate,
@@ -92,18 +111,26 @@ export const architectureRules = record({
 const maxPatternLength = 512;
 const maxPatternStars = 8;
 
-function checkPattern(pattern: string): string | undefined {
-  if (pattern.length > maxPatternLength) return `must not be longer than ${maxPatternLength} characters`;
-  if ((pattern.match(/\*+/g) ?? []).length > maxPatternStars)
-    return `must not have more than ${maxPatternStars} stars`;
-  return /^[^\s@:]+(?::\d+\/[^\s@:]+)*(?::[^\s@:/]+)?(?:@[^\s@]+)?$/.test(pattern)
-    ? undefined
-    : `must be an image such as registry.example.com/team/*:latest, not ${shown(pattern)}`;
-}
+/** ASCII without spaces, `@` and `:`, because RE2 and JavaScript differ on other spaces. */
+const path = '[!-9;-?A-~]+';
+const pattern: TextRule = {
+  match: [
+    {
+      pattern: `^[\\s\\S]{0,${maxPatternLength}}$`,
+      says: `must not be longer than ${maxPatternLength} characters`,
+    },
+    { pattern: atMostStars(maxPatternStars), says: `must not have more than ${maxPatternStars} stars` },
+    {
+      pattern: `^${path}(?::[0-9]+/${path})*(?::[!-.0-9;-?A-~]+)?(?:@[!-?A-~]+)?$`,
+      says: 'must be an image such as registry.example.com/team/*:latest, not {}',
+    },
+  ],
+};
 
 export const imageOverride = record({
   name: 'image override',
-  fields: { match: text('pattern', checkPattern), architectures: listOf(architecture) },
+  fields: { match: text('pattern', pattern), architectures: listOf(architecture) },
+  schema: { required: ['match', 'architectures'] },
   make: ({ match, architectures }, report): ImageOverride | undefined => {
     if (match === undefined) return refuse(report, 'needs match: a pattern of image references');
     if (architectures === undefined) return refuse(report, 'needs architectures: a list, which may be empty');

@@ -2,19 +2,44 @@
 import { formatBytes, parseBytes } from '../../names/quantity.ts';
 import { formatDuration, parseDuration } from '../../names/duration.ts';
 import { didYouMean } from '../../names/suggestion.ts';
-import type { Kind, Report } from '../settings/setting.ts';
+import type { Kind, Report, TextRule } from '../settings/setting.ts';
 
 /** The problem of a text, if any. */
 export type Check = (text: string) => string | undefined;
 
+/** One pattern and its message, in which `{}` is the text. */
+export function matching(pattern: string, says: string): TextRule {
+  return { match: [{ pattern, says }] };
+}
+
+/** The pattern of texts with at most so many runs of stars. */
+export function atMostStars(count: number): string {
+  const run = String.raw`(?:\*+[^*]+)`;
+  return String.raw`^[^*]*(?:${run}{0,${count}}|${run}{0,${count - 1}}\*+)$`;
+}
+
+/** The problem of a text by a rule, if any. */
+export function brokenBy({ match, instead }: TextRule, given: string): string | undefined {
+  const missed = match.find(({ pattern }) => !new RegExp(pattern).test(given));
+  const names = instead?.names ?? {};
+  const lower = given.toLowerCase();
+  const right = Object.hasOwn(names, lower) ? names[lower] : undefined;
+  const says =
+    missed?.says ?? (right === undefined || right === given ? undefined : `${instead?.says}${right}`);
+  return says?.replaceAll('{}', () => shown(given));
+}
+
 /** The text of a variable or flag is the value, and the value is written as it is. */
 const asIs = { fromText: (given: string) => given, write: <T>(value: T): T => value };
 
-export function text(name: string, check: Check = () => undefined): Kind<string> {
+/** @param rule a function for settings that are no values of the chart */
+export function text(name: string, rule?: TextRule | Check): Kind<string> {
+  const check: Check = typeof rule === 'function' ? rule : (given) => rule && brokenBy(rule, given);
   return {
     name,
     placeholder: name.toUpperCase(),
     schema: { type: 'string', minLength: 1 },
+    ...(typeof rule === 'object' && { rule }),
     ...asIs,
     read: (value, report) => {
       if (typeof value !== 'string')
@@ -88,45 +113,49 @@ export function integerOr<const T extends string>(word: T, min: number, max: num
   };
 }
 
-/** Units largest first. Go's validators have no look-ahead, so this accepts more than `parseDuration`. */
-const durationPattern = String.raw`^(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$`;
+/** Units largest first, as in `parseDuration`. */
+const durationPattern = String.raw`^(\d{1,12}d)?(\d{1,12}h)?(\d{1,12}m)?(\d{1,12}s)?(\d{1,12}ms)?$`;
 
 /** Node's timers have 32-bit milliseconds. A longer one would fire at once. */
 export const maxTimerMs = 2_147_483_647;
 
 export function duration(minMs: number, maxMs: number): Kind<number> {
+  const says = `must be from ${formatDuration(minMs)} to ${formatDuration(maxMs)}, not {}`;
   return {
     name: 'duration',
     placeholder: 'DURATION',
-    schema: { type: 'string', pattern: durationPattern },
+    schema: { type: 'string', minLength: 1, pattern: durationPattern },
+    rule: { unit: 'duration', min: minMs, max: maxMs, says },
     ...asIs,
     read: (value, report) => {
       const ms = typeof value === 'string' ? parseDuration(value) : undefined;
       if (ms === undefined) {
         return refuse(report, `must be a duration such as 7d, 1h30m or 500ms, not ${shown(value)}`);
       }
-      if (ms >= minMs && ms <= maxMs) return ms;
-      return refuse(
-        report,
-        `must be from ${formatDuration(minMs)} to ${formatDuration(maxMs)}, not ${shown(value)}`,
-      );
+      return ms >= minMs && ms <= maxMs ? ms : refuse(report, says.replace('{}', shown(value)));
     },
     write: formatDuration,
   };
 }
 
 export function size(min: number, max: number): Kind<number> {
+  const says = `must be from ${formatBytes(min)} to ${formatBytes(max)}, not {}`;
   return {
     name: 'size',
     placeholder: 'SIZE',
-    schema: { type: ['string', 'integer'], pattern: String.raw`^\d+(Gi|Mi|Ki)?$`, minimum: min },
+    schema: {
+      type: ['string', 'integer'],
+      pattern: String.raw`^\d{1,15}(Gi|Mi|Ki)?$`,
+      minimum: min,
+      maximum: max,
+    },
+    rule: { unit: 'size', min, max, says },
     fromText: (given) => given,
     read: (value, report) => {
       const bytes =
         typeof value === 'string' || typeof value === 'number' ? parseBytes(`${value}`) : undefined;
       if (bytes === undefined) return refuse(report, `must be a size such as 64Mi, not ${shown(value)}`);
-      if (bytes >= min && bytes <= max) return bytes;
-      return refuse(report, `must be from ${formatBytes(min)} to ${formatBytes(max)}, not ${shown(value)}`);
+      return bytes >= min && bytes <= max ? bytes : refuse(report, says.replace('{}', shown(value)));
     },
     write: formatBytes,
   };
@@ -138,6 +167,7 @@ export function listOf<T>(element: Kind<T>): Kind<readonly T[]> {
     name: `list of ${element.name}`,
     placeholder: `${element.placeholder},…`,
     schema: { type: 'array', items: element.schema, uniqueItems: true },
+    rule: element.rule && { items: element.rule },
     isList: true,
     fromText: (given, report) =>
       given.trim() === '' ? [] : given.split(',').map((item) => element.fromText(item.trim(), report)),
@@ -159,11 +189,12 @@ export function listOf<T>(element: Kind<T>): Kind<readonly T[]> {
 }
 
 /** A table from names to one kind; in a variable or flag `name=value,name=value`. */
-export function tableOf<T>(key: Check, element: Kind<T>): Kind<Readonly<Record<string, T>>> {
+export function tableOf<T>(keys: TextRule, element: Kind<T>): Kind<Readonly<Record<string, T>>> {
   return {
     name: `table of ${element.name}`,
     placeholder: `NAME=${element.placeholder},…`,
     schema: { type: 'object', additionalProperties: element.schema },
+    rule: { keys, ...(element.rule && { values: element.rule }) },
     isList: true,
     fromText: (given, report) => {
       if (given.trim() === '') return {};
@@ -182,7 +213,7 @@ export function tableOf<T>(key: Check, element: Kind<T>): Kind<Readonly<Record<s
     read: (value, report) => {
       if (!isTable(value)) return refuse(report, `must be a table, not ${typeName(value)}`);
       const entries = Object.entries(value).map(([name, item]): [string, T] | undefined => {
-        const wrong = key(name);
+        const wrong = brokenBy(keys, name);
         if (wrong !== undefined) return refuse(report, wrong, [name]);
         const read = element.read(item, (message, path = []) => report(message, [name, ...path]));
         return read === undefined ? undefined : [name, read];

@@ -2,9 +2,9 @@
  * Kinds of values that are made of tables with fixed fields, written in a variable or flag as an inline TOML value:
  * `{ key = "arch", effect = "NoSchedule" }`.
  */
-import { complete, isTable, refuse, shown, tableOf, type Check } from './plain.ts';
+import { complete, isTable, refuse, shown, tableOf } from './plain.ts';
 import { didYouMean } from '../../names/suggestion.ts';
-import type { Kind, Report, TomlValue } from '../settings/setting.ts';
+import type { JsonSchema, Kind, Report, Rule, TextRule, TomlValue } from '../settings/setting.ts';
 import { parseToml, TomlError } from '../configuration/toml.ts';
 
 type Fields = Readonly<Record<string, Kind<unknown>>>;
@@ -15,13 +15,18 @@ const placeholder = 'TOML';
 export interface RecordDescription<F extends Fields, T> {
   readonly name: string;
   readonly fields: F;
+  /** What `make` refuses, as keywords of JSON schema. */
+  readonly schema?: JsonSchema;
   /** Checks the fields together and makes the value, or reports why it cannot and gives undefined. */
   make(values: Values<F>, report: Report): T | undefined;
 }
 
 /** A table with the named fields, each of its kind; an unknown field is a problem. */
 export function record<F extends Fields, T>(description: RecordDescription<F, T>): Kind<T> {
-  const { name, fields } = description;
+  const { name, fields, schema = {} } = description;
+  const rules = Object.entries(fields).flatMap(([key, { rule }]): [string, Rule][] =>
+    rule ? [[key, rule]] : [],
+  );
   return {
     name,
     placeholder,
@@ -29,7 +34,9 @@ export function record<F extends Fields, T>(description: RecordDescription<F, T>
       type: 'object',
       properties: Object.fromEntries(Object.entries(fields).map(([key, { schema }]) => [key, schema])),
       additionalProperties: false,
+      ...schema,
     },
+    rule: { fields: Object.fromEntries(rules) },
     fromText: inlineToml,
     read: (value, report) => {
       if (!isTable(value))
@@ -56,6 +63,7 @@ export function oneOrMore<T>(element: Kind<T>): Kind<readonly T[]> {
     name: `list of ${element.name}`,
     placeholder,
     schema: { anyOf: [element.schema, { type: 'array', items: element.schema }] },
+    rule: element.rule && { items: element.rule },
     fromText: inlineToml,
     read: (value, report) => {
       if (!Array.isArray(value)) {
@@ -73,8 +81,8 @@ export function oneOrMore<T>(element: Kind<T>): Kind<readonly T[]> {
 }
 
 /** A table from names to records. */
-export function recordsByName<T>(key: Check, element: Kind<T>): Kind<Readonly<Record<string, T>>> {
-  return { ...tableOf(key, element), isList: false, placeholder, fromText: inlineToml };
+export function recordsByName<T>(keys: TextRule, element: Kind<T>): Kind<Readonly<Record<string, T>>> {
+  return { ...tableOf(keys, element), isList: false, placeholder, fromText: inlineToml };
 }
 
 function inlineToml(text: string, report: Report): unknown {

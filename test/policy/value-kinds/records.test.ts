@@ -5,13 +5,14 @@ import {
   imageOverride,
   tolerationTemplate,
 } from '../../../src/policy/value-kinds/architectures.ts';
+import { matching } from '../../../src/policy/value-kinds/plain.ts';
 import { oneOrMore, recordsByName } from '../../../src/policy/value-kinds/records.ts';
 import type { Kind } from '../../../src/policy/settings/setting.ts';
 import { formatToml, parseToml } from '../../../src/policy/configuration/toml.ts';
 import { never, readText } from '../report.ts';
 
 const tolerations = oneOrMore(tolerationTemplate);
-const rules = recordsByName((name) => (name.includes(' ') ? 'holds a blank' : undefined), architectureRules);
+const rules = recordsByName(matching('^[^ ]*$', 'holds a blank'), architectureRules);
 
 t.test('toleration templates', async (t) => {
   const equal = { key: 'arch', operator: 'Equal' };

@@ -26,7 +26,7 @@
 {{- $paths = list "/" -}}
 {{- else -}}
 {{- if hasKey $settings "containerdConfigPathCandidates" -}}
-{{- range $settings.containerdConfigPathCandidates }}{{ $paths = append $paths (dir .) }}{{ end -}}
+{{- range $settings.containerdConfigPathCandidates }}{{ $paths = append $paths (ternary (dir .) . (hasSuffix ".toml" .)) }}{{ end -}}
 {{- else -}}
 {{- $paths = append $paths "/etc/containerd" -}}
 {{- end -}}

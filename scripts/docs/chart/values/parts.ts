@@ -1,4 +1,5 @@
 /** Values of the running parts: webhook, controller, agent, and the Jobs of hooks. */
+import { duration } from '../../../../src/policy/value-kinds/plain.ts';
 import {
   count,
   countOrPercent,
@@ -336,7 +337,7 @@ export const partSections: readonly Section[] = [
           default: true,
           example: false,
         }),
-        timeout: text({ help: 'Time limit of that Job.', default: '4m', example: '1m' }),
+        timeout: shaped(duration(0, 1).schema, { help: 'Time limit of that Job.', default: '4m', example: '1m' }),
         namespace: text({
           help: 'Namespace of the pod that the Job creates in a dry run. The webhook must serve it.',
           default: 'default',

@@ -1,0 +1,109 @@
+/** Generated values of the chart: settings, pools, flags and variables, right and wrong, and what the program says of them. */
+import fc from 'fast-check';
+import { chartSections, isSetting } from '../../../scripts/docs/chart/chart.ts';
+import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { inconsistencies } from '../../../src/policy/configuration/consistency.ts';
+import type { Part } from '../../../src/policy/settings/setting.ts';
+import { valuesOf } from '../../support/setting-values.ts';
+import { withValue } from './value-sets.ts';
+
+export interface GeneratedValues {
+  readonly values: object;
+  /** Whether the programs would start with them. */
+  readonly isSound: boolean;
+}
+
+type Flat = Readonly<Record<string, unknown>>;
+
+const settings = chartSections().flatMap(({ values }) => values.filter(isSetting));
+/** Settings that can contradict each other are drawn more often. */
+const related = settings.filter(({ key }) =>
+  /^(?:kubeletConfig|lease|proxies|preferred|fallback|schedulable|onUnknown|requirePullable)/.test(key),
+);
+const someArchitectures = fc.constantFrom('amd64', 'arm64');
+
+interface Drawn {
+  readonly key: string;
+  readonly value: unknown;
+  readonly isSound: boolean;
+}
+
+/** A value of one setting; mostly a sound one. */
+function drawn(from: typeof settings): fc.Arbitrary<Drawn> {
+  return fc.constantFrom(...from).chain(({ key, schema, setting, example }) => {
+    const isSound = (value: unknown): boolean => setting.kind.read(value, () => undefined) !== undefined;
+    const any = valuesOf(schema).map((value) => ({ key, value, isSound: isSound(value) }));
+    const sound = fc.oneof(
+      fc.constant(example),
+      valuesOf(schema, someArchitectures).map((value) => (isSound(value) ? value : example)),
+      valuesOf(schema).map((value) => (isSound(value) ? value : example)),
+    );
+    return fc.oneof(
+      { arbitrary: sound.map((value) => ({ key, value, isSound: true })), weight: 15 },
+      { arbitrary: any, weight: 1 },
+    );
+  });
+}
+
+const some = fc.tuple(
+  fc.array(drawn(settings), { maxLength: 6 }),
+  fc.array(drawn(related), { maxLength: 4 }),
+);
+const generated = fc
+  .record({
+    base: some,
+    pool: fc.option(some, { freq: 3 }),
+    agents: fc.oneof({ arbitrary: fc.constant(true), weight: 5 }, fc.constant(false)),
+    controller: fc.oneof({ arbitrary: fc.constant(true), weight: 5 }, fc.constant(false)),
+  })
+  .map(({ base, pool, agents, controller }): GeneratedValues => {
+    const own = byKey(base.flat());
+    const ofPool = byKey(pool?.flat() ?? []);
+    const pools = pool ? [{ name: 'some', config: nested(flat(ofPool)) }] : [];
+    const values = {
+      ...nested(flat(own)),
+      agent: { enabled: agents, pools, serviceAccountTokenAudiences: ['registry.example.com'] },
+      controller: { enabled: controller },
+    };
+    const chart = {
+      ...(controller && { onUnknownImage: 'gate' }),
+      ...(agents && { agents: ['endpointslices:archwright/archwright-agent'], agentTlsDir: '/tls' }),
+    };
+    const layers: [Flat, readonly Part[]][] = [
+      [{ ...chart, ...read(own) }, ['webhook', 'controller', 'agent', 'clean', 'probe']],
+      [{ ...chart, ...read(own), ...read(ofPool) }, ['agent']],
+    ];
+    const isSound =
+      [...own.values(), ...ofPool.values()].every((each) => each.isSound) &&
+      layers.every(([layer, parts]) => parts.every((part) => contradictions(layer, part) === 0));
+    return { values, isSound };
+  });
+
+/** @param seed the same sets for the same seed */
+export function generatedValues(count: number, seed: number): readonly GeneratedValues[] {
+  return fc.sample(generated, { numRuns: count, seed });
+}
+
+function byKey(all: readonly Drawn[]): ReadonlyMap<string, Drawn> {
+  return new Map(all.map((each) => [each.key, each]));
+}
+
+function flat(all: ReadonlyMap<string, Drawn>): Flat {
+  return Object.fromEntries([...all].map(([key, { value }]) => [key, value]));
+}
+
+function nested(all: Flat): object {
+  return Object.entries(all).reduce<object>((values, [key, value]) => withValue(values, key, value), {});
+}
+
+function read(all: ReadonlyMap<string, Drawn>): Flat {
+  const kinds = new Map(settings.map(({ key, setting }) => [key, setting.kind]));
+  return Object.fromEntries(
+    [...all].map(([key, { value }]) => [key, kinds.get(key)?.read(value, () => undefined)]),
+  );
+}
+
+function contradictions(layer: Flat, part: Part): number {
+  const configuration = { ...defaultConfiguration(), ...layer } as Configuration;
+  return inconsistencies(configuration, part).length;
+}

@@ -1,0 +1,160 @@
+/**
+ * Whatever the chart renders, the programs start with; whatever they would refuse, the chart refuses. With every example, every
+ * migrated configuration, every set of values of the other tests, and generated ones.
+ */
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import t, { type Test } from 'tap';
+import { parse } from 'yaml';
+import { main } from '../../../cmd/program/main.ts';
+import { createCa } from '../../support/certificates.ts';
+import { startKubeStore } from '../../support/kube-store.ts';
+import { generatedValues } from './generated-values.ts';
+import { render } from './helm.ts';
+import { programsIn, readConfiguration, startProgram } from './programs.ts';
+import { valueSets } from './value-sets.ts';
+
+const count = Number(process.env['E2E_CASES'] ?? 200);
+const seed = Number(process.env['E2E_SEED'] ?? Date.now() % 1e6);
+
+async function migrated(): Promise<Readonly<Record<string, object>>> {
+  const found: Record<string, object> = {};
+  for (const file of globSync('examples/migrate/*')) {
+    let out = '';
+    const io = {
+      env: {},
+      stdin: Readable.from([]),
+      out: (text: string) => void (out += text),
+      err: () => undefined,
+    };
+    await main(['config', 'convert', '--output', 'values', file], { io, stop: new AbortController().signal });
+    if (out !== '') found[file] = parse(out) as object;
+  }
+  return found;
+}
+
+function exampleSets(): Readonly<Record<string, object>> {
+  const files = [...globSync('examples/helm/*'), 'examples/kind/values.yaml'];
+  return Object.fromEntries(files.map((file) => [file, parse(readFileSync(file, 'utf8')) as object]));
+}
+
+/** As the README of Noe's chart shows them. */
+const noe = {
+  kubeletConfig: { binDir: '/etc/eks/x', configDir: '/etc/eks/x', config: 'config.json' },
+  containerdConfigPathCandidates: ['/etc/containerd'],
+};
+
+async function starts(t: Test, manifest: string, what: string): Promise<void> {
+  const dir = t.testdir();
+  for (const program of programsIn(manifest)) {
+    const { code, printed } = await readConfiguration(program, dir);
+    if (code !== 0) t.fail(`${what}: ${program.name}: ${printed}`);
+  }
+}
+
+t.test('with the values of every example, migration and other test', async (t) => {
+  const sets = { noe, ...exampleSets(), ...(await migrated()), ...valueSets() };
+  t.ok(Object.keys(sets).length > 20);
+  for (const [name, values] of Object.entries(sets)) {
+    const manifest = render('helm4', values);
+    t.ok(programsIn(manifest).length >= 3, name);
+    await starts(t, manifest, name);
+  }
+});
+
+t.test(`with ${count} generated sets of values, E2E_SEED=${seed}`, async (t) => {
+  let sound = 0;
+  for (const { values, isSound } of generatedValues(count, seed)) {
+    if (isSound) sound++;
+    const what = JSON.stringify(values);
+    try {
+      const manifest = render('helm4', values);
+      if (!isSound) t.fail(`rendered: ${what}`);
+      await starts(t, manifest, what);
+    } catch (error) {
+      if (isSound) t.fail(`refused: ${what}: ${(error as Error).message}`);
+    }
+  }
+  t.ok(sound > count / 4 && sound < count, `${sound} sound sets`);
+});
+
+t.test('wrong flags, variables and ports are refused', async (t) => {
+  const cases: [object, RegExp][] = [
+    [
+      { webhook: { extraArgs: ['--log-level=debg'] } },
+      /webhook\.extraArgs: --log-level must be one of .*"debg"/,
+    ],
+    [{ webhook: { extraArgs: ['--nope'] } }, /--nope is no flag of archwright webhook/],
+    [{ webhook: { extraArgs: ['--drain-time'] } }, /--drain-time needs a value/],
+    [{ webhook: { extraArgs: ['--drain-time', '11m'] } }, /must be from 0s to 10m, not "11m"/],
+    [{ clean: { extraArgs: ['--restart-pod'] } }, /did you mean --restart-pods/],
+    [{ agent: { extraEnv: [{ name: 'ARCHWRIGHT_LISTN', value: 'x' }] } }, /did you mean ARCHWRIGHT_LISTEN/],
+    [
+      { agent: { pools: [{ name: 'a', extraArgs: ['--proxies=a'] }] } },
+      /agent\.pools\[0\]\.extraArgs: --proxies\[0\]/,
+    ],
+    [{ agent: { port: 9444 } }, /agent\.port and agent\.metricsPort are equal/],
+    [{ startupCheck: { timeout: 'soon' } }, /timeout/],
+  ];
+  for (const [values, message] of cases)
+    t.throws(() => render('helm4', values), message, JSON.stringify(values));
+  const fine = [
+    '--log-level=debug',
+    '--drain-time',
+    '1m',
+    '--no-tolerate-architecture-taint',
+    '--proxies=a=b,c=d',
+  ];
+  const env = [
+    { name: 'ARCHWRIGHT_LOG_LEVEL', value: 'debug' },
+    { name: 'ARCHWRIGHT_API_PORT', value: 'tcp://1:2' },
+  ];
+  await starts(t, render('helm4', { webhook: { extraArgs: fine, extraEnv: env } }), 'flags');
+});
+
+t.test('the real programs serve', async (t) => {
+  const dir = t.testdir();
+  const ca = await createCa();
+  const pair = await ca.issue({ cn: 'archwright', dns: ['archwright-agent'], server: true, client: true });
+  for (const name of ['tls', 'agent-tls', 'authority', 'controller-agent-tls']) {
+    const path = join(dir, 'etc/archwright', name);
+    mkdirSync(path, { recursive: true });
+    writeFileSync(join(path, 'tls.crt'), pair.cert);
+    writeFileSync(join(path, 'tls.key'), pair.key);
+    writeFileSync(join(path, 'ca.crt'), ca.cert);
+  }
+  mkdirSync(join(dir, 'var/lib/archwright'), { recursive: true });
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  const kubeconfig = join(dir, 'kubeconfig');
+  writeFileSync(kubeconfig, kubeconfigOf(store.access.server));
+  for (const values of [noe, {}]) {
+    // Certificates of the cluster would have to be signed.
+    const manifest = render('helm4', {
+      ...values,
+      certificates: 'external',
+      webhook: { extraArgs: ['--warm-up-time=0s'] },
+    });
+    const programs = programsIn(manifest).filter(({ name }) => /(?:webhook|controller|agent)$/.test(name));
+    t.equal(programs.length, 3);
+    for (const program of programs) {
+      const { serves, log } = await startProgram(program, dir, {
+        ARCHWRIGHT_KUBECONFIG: kubeconfig,
+        ARCHWRIGHT_HOST_ROOT: dir,
+      });
+      t.ok(serves, `${program.name}: ${serves ? '' : log}`);
+    }
+  }
+});
+
+function kubeconfigOf(server: string): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'test',
+    clusters: [{ name: 'test', cluster: { server } }],
+    users: [{ name: 'test', user: {} }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test', namespace: 'archwright' } }],
+  });
+}

@@ -1,0 +1,107 @@
+/**
+ * What a schema and a rule allow together, the program reads, and nothing else: the chart checks values by these two
+ * (charts/archwright/templates/_wrong.tpl, tried with Helm in test/e2e/chart/start.test.ts).
+ */
+import fc from 'fast-check';
+import t from 'tap';
+import { chartSections, isSetting } from '../../../scripts/docs/chart/chart.ts';
+import { parseBytes } from '../../../src/names/quantity.ts';
+import { parseDuration } from '../../../src/names/duration.ts';
+import type { JsonSchema, Rule } from '../../../src/policy/settings/setting.ts';
+import { brokenBy } from '../../../src/policy/value-kinds/plain.ts';
+import { sized } from '../../support/exhaustive.ts';
+import { valuesOf } from '../../support/setting-values.ts';
+
+const settings = chartSections().flatMap(({ values }) => values.filter(isSetting));
+
+for (const { key, schema, setting } of settings) {
+  t.test(key, async (t) => {
+    const wrong: unknown[] = [];
+    fc.assert(
+      fc.property(valuesOf(schema), (value) => {
+        const reports: string[] = [];
+        const isRead = setting.kind.read(value, (message) => reports.push(message)) !== undefined;
+        const isAllowed = allows(schema, value) && keeps(setting.kind.rule, value);
+        if (isRead !== isAllowed) wrong.push([value, isRead, ...reports]);
+      }),
+      { numRuns: sized(200, 5000) },
+    );
+    t.same(wrong, []);
+  });
+}
+
+/** The keywords that schemas of settings have. */
+function allows(schema: JsonSchema, value: unknown): boolean {
+  return Object.entries(schema).every(([keyword, operand]) => {
+    const schemas = operand as readonly JsonSchema[];
+    switch (keyword) {
+      case 'anyOf':
+        return schemas.some((each) => allows(each, value));
+      case 'allOf':
+        return schemas.every((each) => allows(each, value));
+      case 'not':
+        return !allows(operand as JsonSchema, value);
+      case 'const':
+        return value === operand;
+      case 'enum':
+        return (operand as readonly unknown[]).includes(value);
+      case 'type':
+        return [operand].flat().some((type) => typeOf(value) === type);
+      case 'minimum':
+        return typeof value !== 'number' || value >= Number(operand);
+      case 'maximum':
+        return typeof value !== 'number' || value <= Number(operand);
+      case 'minLength':
+        return typeof value !== 'string' || value.length >= Number(operand);
+      case 'pattern':
+        return typeof value !== 'string' || new RegExp(String(operand)).test(value);
+      case 'items':
+        return !Array.isArray(value) || value.every((item) => allows(operand as JsonSchema, item));
+      case 'uniqueItems':
+        return (
+          !Array.isArray(value) || new Set(value.map((item) => JSON.stringify(item))).size === value.length
+        );
+      case 'required':
+        return (operand as readonly string[]).every((name) => Object.hasOwn(value as object, name));
+      case 'properties':
+        return entries(value).every(([name, inner]) => {
+          const properties = operand as Readonly<Record<string, JsonSchema>>;
+          return !Object.hasOwn(properties, name) || allows(properties[name] ?? {}, inner);
+        });
+      case 'additionalProperties':
+        if (operand === false)
+          return entries(value).every(([name]) =>
+            Object.hasOwn((schema['properties'] ?? {}) as object, name),
+          );
+        return entries(value).every(([, inner]) => allows(operand as JsonSchema, inner));
+      default:
+        throw new TypeError(`${keyword} is not known here`);
+    }
+  });
+}
+
+function keeps(rule: Rule | undefined, value: unknown): boolean {
+  if (rule === undefined) return true;
+  if ('match' in rule) return typeof value !== 'string' || brokenBy(rule, value) === undefined;
+  if ('unit' in rule) {
+    const amount = rule.unit === 'duration' ? parseDuration(String(value)) : parseBytes(String(value));
+    return amount === undefined ? !isNumeric(value) : amount >= rule.min && amount <= rule.max;
+  }
+  if ('items' in rule) return [value].flat().every((item) => keeps(rule.items, item));
+  if ('fields' in rule) return entries(value).every(([name, inner]) => keeps(rule.fields[name], inner));
+  return entries(value).every(([name, inner]) => keeps(rule.keys, name) && keeps(rule.values, inner));
+}
+
+/** Too large for the program, which the template sees by its own arithmetic. */
+function isNumeric(value: unknown): boolean {
+  return /^\d/.test(String(value));
+}
+
+function entries(value: unknown): [string, unknown][] {
+  return typeOf(value) === 'object' ? Object.entries(value as object) : [];
+}
+
+function typeOf(value: unknown): string {
+  if (Array.isArray(value)) return 'array';
+  return Number.isInteger(value) ? 'integer' : typeof value;
+}
