@@ -4,13 +4,26 @@ what the webhook would leave alone anyway, so that the API server does not call 
 */}}
 {{- define "archwright.webhooks" -}}
 {{- $excluded := include "archwright.setting" (dict "root" . "key" "excludedNamespaces") | fromJsonArray -}}
-{{- $namespaces := prepend $excluded .Release.Namespace | uniq -}}
+{{- /* A namespaceSelector has no globs. kube-system stays out by name, so that its pods need neither the webhook nor a condition. */ -}}
+{{- $namespaces := list .Release.Namespace -}}
+{{- $globs := list -}}
+{{- range $excluded -}}
+{{- if contains "*" . -}}
+{{- $glob := replace "*" ".*" . -}}
+{{- $globs = append $globs $glob -}}
+{{- if regexMatch (printf "^%s$" $glob) "kube-system" }}{{ $namespaces = append $namespaces "kube-system" }}{{ end -}}
+{{- else }}{{ $namespaces = append $namespaces . }}{{ end -}}
+{{- end -}}
+{{- $namespaces = uniq $namespaces -}}
+{{- $condition := "" -}}
+{{- with $globs }}{{ $condition = printf "- name: is-not-in-excluded-namespace\n  expression: \"!request.namespace.matches('^(%s)$')\"" (join "|" .) }}{{ end -}}
 webhooks:
   - name: pods.arch.example
     {{- include "archwright.webhookBasics" (dict "root" . "failurePolicy" .Values.failurePolicy "namespaces" $namespaces "objectSelector" .Values.objectSelector) | nindent 4 }}
     rules:
       - { apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods], scope: Namespaced }
     matchConditions:
+      {{- with $condition }}{{ . | nindent 6 }}{{ end }}
       - name: has-no-node
         expression: "!has(object.spec.nodeName) || object.spec.nodeName == ''"
       - name: is-no-mirror-pod
@@ -34,6 +47,7 @@ webhooks:
     rules:
       - { apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [daemonsets], scope: Namespaced }
     matchConditions:
+      {{- with $condition }}{{ . | nindent 6 }}{{ end }}
       - name: stays
         expression: "!has(object.metadata.deletionTimestamp)"
       - name: template-changes
@@ -45,6 +59,7 @@ webhooks:
       - { apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments, statefulsets, replicasets], scope: Namespaced }
       - { apiGroups: [batch], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [jobs, cronjobs], scope: Namespaced }
     matchConditions:
+      {{- with $condition }}{{ . | nindent 6 }}{{ end }}
       - name: stays
         expression: "!has(object.metadata.deletionTimestamp)"
       - name: is-of-a-person
@@ -59,6 +74,7 @@ webhooks:
       - { apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [pods, pods/ephemeralcontainers], scope: Namespaced }
       - { apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods], scope: Namespaced }
     matchConditions:
+      {{- with $condition }}{{ . | nindent 6 }}{{ end }}
       - name: stays
         expression: "!has(object.metadata.deletionTimestamp)"
       - name: has-a-node

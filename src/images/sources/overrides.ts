@@ -8,6 +8,7 @@
  * - Without a tag it matches every tag and digest. With `:tag` (`*` allowed) it matches images that name such a tag, or none
  *   where the tag is `latest`. With `@sha256:…` it matches exactly that digest.
  */
+import { glob } from '../../names/glob.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { ImageFacts } from '../facts/facts.ts';
 import { defaultFreshness, freshUntil } from '../memory/freshness.ts';
@@ -119,17 +120,4 @@ function withDomain(repository: string): string {
   if (slash < 0) return head.includes('**') ? head : `${defaultDomain}/library/${head}`;
   if (head === legacyDomain) return defaultDomain + repository.slice(slash);
   return /[.:*A-Z]/.test(head) || head === 'localhost' ? repository : `${defaultDomain}/${repository}`;
-}
-
-/** `*` stands for any characters but `/`, `**` for any characters; everything else is literal. */
-export function glob(pattern: string): RegExp {
-  const source = pattern
-    .split(/(\*+)/)
-    .map((part) => (part.startsWith('*') ? (part.length > 1 ? '.*' : '[^/]*') : escape(part)))
-    .join('');
-  return new RegExp(`^${source}$`);
-}
-
-function escape(literal: string): string {
-  return literal.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 }

@@ -5,12 +5,13 @@
  * A glob is matched with the normalized repository, `domain/path`: `*` stands for any characters but `/`, `**` for any
  * characters. A glob without a path means every repository. Hosts are compared in lower case.
  */
+import { glob } from '../../names/glob.ts';
 import { namesLoopback } from '../../http/reach/reach.ts';
 import type { Clock } from '../../async/clock.ts';
 import { failedFacts } from '../facts/facts.ts';
 import { defaultFreshness, freshUntil } from '../memory/freshness.ts';
 import type { Reference } from '../references/reference.ts';
-import { glob, type Overrides } from './overrides.ts';
+import type { Overrides } from './overrides.ts';
 
 export interface RegistryRulesOptions {
   /** Empty: every registry. */

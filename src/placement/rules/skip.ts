@@ -4,6 +4,7 @@
  */
 import type { ObjectMeta, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
+import { matchesAny } from '../../names/glob.ts';
 import { keys } from '../../names/keys.ts';
 import { noAdditions, type PlacementDecision, type PlacementInput, type SkipReason } from '../decision.ts';
 import { imagesOf, type ImageUse } from '../pod/images.ts';
@@ -53,7 +54,7 @@ export function skipped(
 
 /** Whether a person opted the pod out. This applies to running pods too. */
 export function optOutOf({ pod, namespace, namespaceLabels, policy }: SkipInput): SkipReason | undefined {
-  if (policy.excludedNamespaces.includes(namespace)) return 'excluded-namespace';
+  if (matchesAny(policy.excludedNamespaces, namespace)) return 'excluded-namespace';
   if (disabled(pod.metadata)) return 'disabled-by-pod';
   return own(namespaceLabels, keys.placement) === 'disabled' ? 'disabled-by-namespace' : undefined;
 }

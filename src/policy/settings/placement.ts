@@ -8,7 +8,7 @@ import {
   tolerationTemplate,
   weights,
 } from '../value-kinds/architectures.ts';
-import { choice, flag, listOf, text } from '../value-kinds/plain.ts';
+import { choice, flag, listOf, namespaceGlob, text } from '../value-kinds/plain.ts';
 import { onNoCommonArchitectureValues, onUnknownImageValues, preferenceModes } from '../effective/policy.ts';
 import { oneOrMore, recordsByName } from '../value-kinds/records.ts';
 import { settingsOf } from './setting.ts';
@@ -79,9 +79,9 @@ export const placementSettings = {
       'By architecture: `taintsToTolerate`, taints that its pods tolerate, and `requireNodeLabels`, ' +
       'labels that its nodes must have.',
   }),
-  excludedNamespaces: placement.live(listOf(text('namespace')), {
-    default: ['kube-system'],
-    help: "Namespaces to skip, in addition to archwright's own.",
+  excludedNamespaces: placement.live(listOf(namespaceGlob), {
+    default: ['kube-*', 'openshift-*'],
+    help: "Namespaces to skip, in addition to archwright's own. `*` matches any characters.",
   }),
   namespace: placementAndClean.live(text('namespace'), {
     help: "Archwright's own namespace, which is skipped. Default: the namespace of the service account.",

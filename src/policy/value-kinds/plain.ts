@@ -51,6 +51,14 @@ export function text(name: string, rule?: TextRule | Check): Kind<string> {
   };
 }
 
+/** Namespaces by name, in which `*` matches any characters. */
+export const namespaceGlob = text('namespace', {
+  match: ['^[-a-z0-9*]{1,63}$', atMostStars(4)].map((pattern) => ({
+    pattern,
+    says: 'must be the name of a namespace such as kube-* with at most 4 stars, not {}',
+  })),
+});
+
 export function choice<const T extends string>(values: readonly T[]): Kind<T> {
   const allowed = values.map((value) => `\`${value}\``).join(', ');
   return {

@@ -14,6 +14,10 @@ const daemonSetOwner = {
   controller: true,
 };
 
+function excluding(...excludedNamespaces: readonly string[]): PlacementInput['policy'] {
+  return { ...inputOf(podOf(['a'])).policy, excludedNamespaces };
+}
+
 interface Case {
   readonly spec?: Partial<PodSpec>;
   readonly metadata?: ObjectMeta;
@@ -33,6 +37,14 @@ const cases: Readonly<Record<string, Case>> = {
   'a pod of a ReplicaSet': { metadata: { ownerReferences: [{ ...daemonSetOwner, kind: 'ReplicaSet' }] } },
   'an excluded namespace': { more: { namespace: 'kube-system' }, skip: 'excluded-namespace' },
   'a namespace with a like name': { more: { namespace: 'kube-system-2' } },
+  'a namespace that a glob matches': {
+    more: { namespace: 'kube-flannel', policy: excluding('kube-*', 'openshift-*') },
+    skip: 'excluded-namespace',
+  },
+  'a namespace that a glob matches in its middle': {
+    more: { namespace: 'my-kube-flannel', policy: excluding('kube-*') },
+  },
+  'no excluded namespace': { more: { namespace: 'kube-system', policy: excluding() } },
   'the label on the pod': {
     metadata: { labels: { 'arch.example/placement': 'disabled' } },
     skip: 'disabled-by-pod',

@@ -32,7 +32,7 @@ t.test('nothing set: the defaults', async (t) => {
     onNoCommonArchitecture: 'deny',
     preferenceMode: 'soft',
     tolerateArchitectureTaint: true,
-    excludedNamespaces: ['kube-system'],
+    excludedNamespaces: ['kube-*', 'openshift-*'],
     ifNotPresentCacheTime: 604_800_000,
     pullAlwaysCacheTime: undefined,
     pullSecretCacheTime: 60_000,

@@ -33,7 +33,7 @@ t.test('nothing set', async (t) => {
     matchNodeLabels: [],
     tolerations: [architectureTaint],
     architectures: {},
-    excludedNamespaces: ['kube-system'],
+    excludedNamespaces: ['kube-*', 'openshift-*'],
     requirePullableNodes: false,
   });
 });
@@ -187,7 +187,7 @@ t.test('nodes that cannot pull', async (t) => {
 });
 
 t.test("archwright's own namespace is excluded in addition to the configured ones", async (t) => {
-  t.same(policy({ namespace: 'archwright' }).excludedNamespaces, ['kube-system', 'archwright']);
+  t.same(policy({ namespace: 'archwright' }).excludedNamespaces, ['kube-*', 'openshift-*', 'archwright']);
   t.same(policy({ namespace: 'a', excludedNamespaces: ['a', 'b'] }).excludedNamespaces, ['a', 'b']);
   t.same(policy({ namespace: 'a', excludedNamespaces: [] }).excludedNamespaces, ['a']);
 });

@@ -94,19 +94,23 @@ t.test('namespaces that the selector leaves out are excluded', async (t) => {
   const { clusterConfigs, of } = setup([clusterConfig({ namespaceSelector })], [], {
     namespace: 'archwright',
   });
-  t.same(of().excludedNamespaces, ['kube-system', 'archwright']);
+  t.same(of().excludedNamespaces, ['kube-*', 'openshift-*', 'archwright']);
   const other = { namespace: 'other', namespaceLabels: { 'kubernetes.io/metadata.name': 'other' } };
-  t.same(of(other).excludedNamespaces, ['kube-system', 'archwright', 'other']);
+  t.same(of(other).excludedNamespaces, ['kube-*', 'openshift-*', 'archwright', 'other']);
   t.equal(of(other), of(other));
-  t.same(of().excludedNamespaces, ['kube-system', 'archwright'], 'the others are not');
+  t.same(of().excludedNamespaces, ['kube-*', 'openshift-*', 'archwright'], 'the others are not');
   t.same(
     of({ namespace: 'new', namespaceLabels: {} }).excludedNamespaces,
-    ['kube-system', 'archwright'],
+    ['kube-*', 'openshift-*', 'archwright'],
     'one of which nothing is known yet is not left out',
   );
-  t.same(of({ ...other, namespaceLabels: { team: 'a' } }).excludedNamespaces, ['kube-system', 'archwright']);
+  t.same(of({ ...other, namespaceLabels: { team: 'a' } }).excludedNamespaces, [
+    'kube-*',
+    'openshift-*',
+    'archwright',
+  ]);
   clusterConfigs.put(clusterConfig({}));
-  t.same(of(other).excludedNamespaces, ['kube-system', 'archwright']);
+  t.same(of(other).excludedNamespaces, ['kube-*', 'openshift-*', 'archwright']);
 });
 
 t.test('objects of a namespace, by selector and priority', async (t) => {
