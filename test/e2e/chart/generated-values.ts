@@ -1,5 +1,5 @@
 /** Generated values of the chart: settings, pools, flags and variables, right and wrong, and what the program says of them. */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { chartSections, isSetting } from '../../../scripts/docs/chart/chart.ts';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { inconsistencies } from '../../../src/policy/configuration/consistency.ts';

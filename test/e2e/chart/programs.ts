@@ -105,10 +105,9 @@ export async function startProgram(
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, moved(content));
   }
-  const variables = Object.entries(env).map(([name, value]) => [
-    name,
-    listen.test(name) ? '127.0.0.1:0' : moved(value),
-  ]);
+  const variables = Object.entries(env).map(
+    ([name, value]) => [name, listen.test(name) ? '127.0.0.1:0' : moved(value)] as const,
+  );
   const child = spawn(process.execPath, ['cmd/archwright.ts', ...args], {
     env: { PATH: process.env['PATH'] ?? '', ...Object.fromEntries(variables), ...changes },
     stdio: ['ignore', 'ignore', 'pipe'],

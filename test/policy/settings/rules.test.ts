@@ -2,7 +2,7 @@
  * What a schema and a rule allow together, the program reads, and nothing else: the chart checks values by these two
  * (charts/archwright/templates/_wrong.tpl, tried with Helm in test/e2e/chart/start.test.ts).
  */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import t from 'tap';
 import { chartSections, isSetting } from '../../../scripts/docs/chart/chart.ts';
 import { parseBytes } from '../../../src/names/quantity.ts';
@@ -54,7 +54,7 @@ function allows(schema: JsonSchema, value: unknown): boolean {
       case 'minLength':
         return typeof value !== 'string' || value.length >= Number(operand);
       case 'pattern':
-        return typeof value !== 'string' || new RegExp(String(operand)).test(value);
+        return typeof value !== 'string' || new RegExp(operand as string).test(value);
       case 'items':
         return !Array.isArray(value) || value.every((item) => allows(operand as JsonSchema, item));
       case 'uniqueItems':
