@@ -133,9 +133,16 @@ t.test("the values of Noe's chart: a file in a directory, and the directory of c
   });
   for (const path of ['etc/eks', 'etc/eks/plugin']) chmodSync(join(root, path), 0o755);
   const { states } = await check([
-    ...['--host-root', root, '--containerd-config-path-candidates', '/none,/etc/containerd'],
-    ...['--kubelet-config-config', 'config.json', '--kubelet-config-config-dir', '/etc/eks'],
-    ...['--kubelet-config-bin-dir', '/etc/eks'],
+    '--host-root',
+    root,
+    '--containerd-config-path-candidates',
+    '/none,/etc/containerd',
+    '--kubelet-config-config',
+    'config.json',
+    '--kubelet-config-config-dir',
+    '/etc/eks',
+    '--kubelet-config-bin-dir',
+    '/etc/eks',
   ]);
   t.ok(
     states('credential-provider').includes('used /etc/eks/config.json'),
