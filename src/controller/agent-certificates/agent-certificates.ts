@@ -35,9 +35,9 @@ const maxNodes = 10_000;
 
 export const agentCertificates: Feature = async (leading) => {
   const { client, clock, log, caches, signal, configuration } = leading;
-  const { certificates, namespace, agentServiceAccount } = configuration();
-  // Without the namespace, the feature `certificates` logs what to do.
-  if (certificates !== 'builtin' || namespace === undefined) return;
+  const { agents, certificates, namespace, agentServiceAccount } = configuration();
+  // Without agents, the chart grants no right to their requests. Without the namespace, the feature `certificates` logs what to do.
+  if (agents.length === 0 || certificates !== 'builtin' || namespace === undefined) return;
   const account = `system:serviceaccount:${namespace}:${agentServiceAccount}`;
   const requests = startReflector<OpenRequest>({
     client,

@@ -5,7 +5,7 @@ import t from 'tap';
 import * as x509 from '@peculiar/x509';
 import { maxAgentRequests } from '../../../src/fleet/agents/identity.ts';
 import { until } from '../../fleet/support.ts';
-import { startWorld, type Token } from './world.ts';
+import { requestsPath, startWorld, type Token } from './world.ts';
 
 const counter = 'archwright_agent_certificate_requests_total';
 const p256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -176,4 +176,10 @@ t.test('without an authority agents wait for their certificates', async (t) => {
   t.same(world.statusOf(name), {});
   world.putAuthority();
   t.ok((await world.answer(name)).certificate);
+});
+
+t.test('without agents, the controller has no right to their requests and reads none', async (t) => {
+  const world = await startWorld(t, { agents: [] });
+  await world.running;
+  t.same(world.store.asked(`GET ${requestsPath}`), []);
 });

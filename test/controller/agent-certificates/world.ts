@@ -38,7 +38,8 @@ export function userOf({
 }
 
 export async function startWorld(t: Test, configuration: Partial<Configuration> = {}) {
-  const test = await startLeading(t, { configuration });
+  const agents = ['archwright/archwright-agent'];
+  const test = await startLeading(t, { configuration: { agents, ...configuration } });
   const { store, leading } = test;
   const now = Date.now();
   const authority = await issueAuthority({ from: now - hour, to: now + 24 * hour });
@@ -90,6 +91,7 @@ export async function startWorld(t: Test, configuration: Partial<Configuration> 
   return {
     ...test,
     authority,
+    running,
     putAuthority,
     putAgent,
     put,
