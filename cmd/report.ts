@@ -10,11 +10,12 @@ import { unknownArchitecture } from '../src/names/architecture.ts';
 import { sortObjects } from './explain/input.ts';
 import { createPodContext } from './explain/context.ts';
 import { openPodFacts } from './explain/pod-facts.ts';
-import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
+import { requireCluster, withOwnNamespace, type Kubernetes } from './wiring/kubernetes.ts';
 import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
+import { readDrift, driftRows, writeDrift } from './report/drift.ts';
 import { listNodes, listPods, workloadsOf } from './report/pods.ts';
 import { imageRows, totals, workloadRows, type JudgedPod } from './report/rows.ts';
-import { judge, judgeImages } from './report/verdict.ts';
+import { judge, judgeImages, withGain } from './report/verdict.ts';
 import { asCsv, asJson, asTable, type Report } from './report/write.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 import { messageOf } from '../src/names/printable.ts';
@@ -29,6 +30,11 @@ export const subcommand: Subcommand = {
   settings: 'explain',
   flags: {
     architecture: { value: 'NAME', short: 'a', help: 'Target architecture. Default: arm64.' },
+    drift: {
+      help:
+        'Lists only the tags that were pushed again and lost or gained an architecture that the pods which run do not have, as the ' +
+        'controller noted them. Looks up no image.',
+    },
     by: { value: 'workload|image', help: 'Rows of a table or CSV. Default: workload.' },
     namespace: {
       value: 'NAME',
@@ -59,6 +65,7 @@ async function run(invocation: Invocation): Promise<number> {
   try {
     const kubernetes = await connect(invocation, shot);
     opened.defer(() => kubernetes.client.close());
+    if (flags.has('drift')) return await reportDrift(invocation, shot, kubernetes, output);
     const pods = await judgedPods(invocation, shot, { kubernetes, architecture }, opened);
     const report: Report = {
       architecture,
@@ -75,6 +82,27 @@ async function run(invocation: Invocation): Promise<number> {
     io.err(`archwright report: ${error.message}${hint}\n`);
     return exitCodes.failure;
   }
+}
+
+/** @throws KubeError */
+async function reportDrift(
+  { io, flags, stop }: Invocation,
+  { configuration, log }: CliContext,
+  kubernetes: Kubernetes,
+  output: 'table' | 'csv' | 'json',
+): Promise<number> {
+  const { client } = kubernetes;
+  const inForce = withOwnNamespace(() => configuration, kubernetes)();
+  const driftOf = await readDrift(inForce, clusterObjects({ client, log }), stop);
+  if (driftOf === undefined) {
+    const place = inForce.namespace === undefined ? 'any namespace' : `namespace ${inForce.namespace}`;
+    io.err(`archwright report: no permission to list the ConfigMap ${inForce.driftName} in ${place}\n`);
+    return exitCodes.failure;
+  }
+  const pods = await listPods(client, [...new Set(flags.get('namespace'))], stop);
+  const affected = pods.filter(({ made }) => made.wanted.uses.some(({ image }) => driftOf(image)));
+  io.out(writeDrift(driftRows(affected, await workloadsOf(affected, client, stop), driftOf), output));
+  return exitCodes.success;
 }
 
 /** @throws UsageError without a cluster */
@@ -114,11 +142,14 @@ async function judgedPods(
     { invocation, context: shot, kubernetes, surroundings },
     opened,
   );
+  const inForce = withOwnNamespace(() => shot.configuration, kubernetes)();
+  const driftOf = (await readDrift(inForce, surroundings, stop)) ?? (() => undefined);
   const sets = [...Map.groupBy(pods, ({ made }) => made).values()];
   const judged = await concurrently(sets, concurrentSets, async ([first, ...more]) => {
     if (first === undefined) return [];
     const facts = await factsOfPod({ ...first.made.wanted, budgetMs });
-    const images = judgeImages(first.made, architecture, (image) => facts.get(image));
+    const judgedAs = judgeImages(first.made, architecture, (image) => facts.get(image));
+    const images = judgedAs.map((each) => withGain(each, architecture, driftOf(each.image)));
     return [first, ...more].map((pod) => {
       const workload = workloadOf(pod);
       const on = pod.node === undefined ? undefined : nodes?.get(pod.node);

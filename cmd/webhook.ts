@@ -2,6 +2,7 @@
 import { aborted } from '../src/async/wait.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { watchBrokenImages } from '../src/cluster/broken-images.ts';
+import { followDriftedTags } from '../src/cluster/drifted-tags.ts';
 import { startHealth } from '../src/serving/health.ts';
 import { connectCluster } from '../src/cluster/cluster.ts';
 import { openAdmissionPaths } from '../src/webhook/admission-paths.ts';
@@ -60,6 +61,12 @@ async function run(invocation: Invocation): Promise<number> {
     },
     opened,
   );
+  if (kubernetes && namespace !== undefined) {
+    const { client } = kubernetes;
+    const name = configuration.driftName;
+    const drifted = followDriftedTags({ client, namespace, name, memory, clock: systemClock, log });
+    opened.defer(() => drifted.close());
+  }
   const { webhookPathDir, webhookClientCa } = configuration;
   const paths =
     webhookPathDir === undefined ? undefined : await openAdmissionPaths({ dir: webhookPathDir, log });

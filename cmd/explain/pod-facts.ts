@@ -1,4 +1,5 @@
 /** Image facts of pods for `explain` and `report`: looked up as by the webhook, with more time. */
+import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { systemClock } from '../../src/async/clock.ts';
@@ -10,7 +11,6 @@ import {
   type BrokenImages,
 } from '../../src/images/sources/broken-images.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
-import { paths } from '../../src/kube/api/paths.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
@@ -69,10 +69,6 @@ export async function openPodFacts(
   };
 }
 
-interface ConfigMaps {
-  readonly items?: readonly { readonly data?: Readonly<Record<string, unknown>> }[];
-}
-
 /**
  * Reads the records of broken images (exec format errors) in the cluster, once.
  * @param configuration without a `namespace`, all namespaces are searched for the ConfigMap's name
@@ -83,8 +79,7 @@ async function brokenImagesAround(
   surroundings: PodContext,
   stop: AbortSignal,
 ): Promise<BrokenImages> {
-  const query = { fieldSelector: `metadata.name=${brokenImagesName}` };
-  const found = await surroundings.read<ConfigMaps>(paths.configMaps(namespace), stop, query);
-  const notes = (found?.items ?? []).flatMap(({ data }) => parseBroken(data));
+  const found = await readConfigMaps({ namespace, name: brokenImagesName }, surroundings, stop);
+  const notes = (found ?? []).flatMap(parseBroken);
   return notes.length === 0 ? noBrokenImages : brokenImagesOf(notes, systemClock.now);
 }

@@ -3,6 +3,7 @@
  * `schedulableArchitectures` do not count: a report is made before such nodes are bought.
  */
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import { describeDrift, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
 import type { ImageUse } from '../../src/placement/pod/images.ts';
 import { describeImages } from '../../src/placement/rules/no-common.ts';
@@ -21,7 +22,7 @@ export type Verdict = (typeof verdicts)[number];
 
 export interface Judged {
   readonly verdict: Verdict;
-  /** One line for people; empty for `yes`. */
+  /** One line for people; for `yes` only what is new. */
   readonly why: string;
 }
 
@@ -75,6 +76,18 @@ function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architectur
   return { image, verdict: 'no', architectures, why: `${describeImages([found])}${more}` };
 }
 
+/** Says that the tag has the architecture only since pods were started: they run without it until their next rollout. */
+export function withGain(
+  judged: JudgedImage,
+  architecture: string,
+  drift: DriftedTag | undefined,
+): JudgedImage {
+  const gained = drift?.gained.filter((platform) => platform.split('/')[1] === architecture) ?? [];
+  if (judged.verdict !== 'yes' || gained.length === 0) return judged;
+  const why = `${printable(judged.image, maxImageBytes)} ${describeDrift({ lost: [], gained })}`;
+  return { ...judged, why };
+}
+
 export function judge(
   { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
   { template }: Pick<ReportedWorkload, 'template'>,
@@ -86,7 +99,9 @@ export function judge(
   const unknown = images.filter(({ verdict }) => verdict === 'unknown');
   if (unknown.length > 0) return { verdict: 'unknown', why: joined(unknown) };
   const chosen = chosenBy(owner?.kind === 'DaemonSet' ? (template ?? withoutAffinity(pod)) : pod);
-  if (chosen === undefined || chosen.includes(architecture)) return { verdict: 'yes', why: '' };
+  if (chosen === undefined || chosen.includes(architecture)) {
+    return { verdict: 'yes', why: joined(images.filter(({ why }) => why !== '')) };
+  }
   const which = printable(chosen.join(', '), 200);
   return {
     verdict: 'pinned',

@@ -69,8 +69,11 @@ export function asCsv({ architecture, workloads, images }: Report, by: By): stri
     by === 'image'
       ? images.map((row) => ({ ...flat(row), architectures: row.architectures?.join(' ') }))
       : workloads.map((row) => ({ ...flat(row), on: placesOf(row.on) }));
-  const lines = rows.map((row) => columns.map((column) => row[column]));
-  return [head, ...lines].map((line) => `${line.map(csvCell).join(',')}\r\n`).join('');
+  return csvLines([head, ...rows.map((row) => columns.map((column) => row[column]))]);
+}
+
+export function csvLines(lines: readonly (readonly unknown[])[]): string {
+  return lines.map((line) => `${line.map(csvCell).join(',')}\r\n`).join('');
 }
 
 /** RFC 4180. Names and messages are untrusted: what a spreadsheet would take for a formula becomes a text. */

@@ -11,6 +11,7 @@ import {
   type ServiceAccountName,
 } from '../../src/credentials/credential.ts';
 import type { PullPolicy } from '../../src/images/facts/facts.ts';
+import { isDigest } from '../../src/images/references/grammar.ts';
 import { ApiError } from './api-error.ts';
 
 /** A pod has some dozens of images at most. */
@@ -27,6 +28,7 @@ const pullPolicies: readonly PullPolicy[] = ['Always', 'IfNotPresent', 'Never'];
 interface ImageRequest {
   readonly image: string;
   readonly pullPolicy: PullPolicy;
+  readonly knownDigest?: string;
 }
 
 export interface FactsRequest {
@@ -66,13 +68,16 @@ function readImages(value: unknown): ImageRequest[] {
   if (value.length > maxImages) throw wrong('images', `expected at most ${maxImages}`);
   return value.map((item: unknown, index) => {
     const where = `images.${index}`;
-    const { image, pullPolicy } = object(item, where, ['image', 'pullPolicy']);
+    const { image, pullPolicy, knownDigest } = object(item, where, ['image', 'pullPolicy', 'knownDigest']);
     if (typeof image !== 'string' || image === '' || image.length > maxImageLength)
       throw wrong(`${where}.image`, `expected a string of 1 to ${maxImageLength} characters`);
     const policy = pullPolicies.find((name) => name === pullPolicy);
     if (policy === undefined)
       throw wrong(`${where}.pullPolicy`, `expected one of ${pullPolicies.join(', ')}`);
-    return { image, pullPolicy: policy };
+    if (knownDigest === undefined) return { image, pullPolicy: policy };
+    if (typeof knownDigest !== 'string' || !isDigest(knownDigest))
+      throw wrong(`${where}.knownDigest`, 'expected a digest');
+    return { image, pullPolicy: policy, knownDigest };
   });
 }
 

@@ -35,12 +35,12 @@ export async function answerFacts(
   const signal = AbortSignal.any([gone, deadline]);
   setMaxListeners(0, signal);
   const ofPod = { ...(namespace !== undefined && { namespace }), ...(serviceAccount && { serviceAccount }) };
-  async function lookUp({ image, pullPolicy }: FactsRequest['images'][number]): Promise<ImageFacts> {
+  async function lookUp({ image, ...how }: FactsRequest['images'][number]): Promise<ImageFacts> {
     let reference: Reference | undefined;
     try {
       reference = parseReference(image);
       const pullCredentials = await pullSecrets.lookup(reference.repository, signal);
-      const lookup = { image, reference, pullPolicy, pullCredentials, ...ofPod };
+      const lookup = { image, reference, ...how, pullCredentials, ...ofPod };
       return await memory.lookup(lookup, { signal });
     } catch (error) {
       if (reference === undefined && error instanceof InvalidReference) {

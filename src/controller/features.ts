@@ -2,6 +2,7 @@
 import { agentCertificates } from './agent-certificates/agent-certificates.ts';
 import { agentNodes } from './agent-nodes/agent-nodes.ts';
 import { certificates } from './certificates/certificates.ts';
+import { watchDrift } from './drift/drift.ts';
 import { watchExecFormatErrors } from './exec-format/exec-format.ts';
 import { decideGatedPods } from './gates/gates.ts';
 import { misplacedPods } from './misplaced/misplaced.ts';
@@ -21,4 +22,5 @@ export const features = {
   'misplaced-pods': misplacedPods,
   'custom-resources': customResources,
   'running-images': countRunningImages,
+  drift: watchDrift,
 } as const;

@@ -3,6 +3,7 @@ import { counter, gauge, type MetricSpec } from '../telemetry/metrics.ts';
 import { agentCertificatesTotal } from './agent-certificates/metrics.ts';
 import { agentNodeMetrics } from './agent-nodes/metrics.ts';
 import { cachedObjects } from './caches/caches.ts';
+import { driftMetrics } from './drift/metrics.ts';
 import { gateMetrics } from './gates/metrics.ts';
 import { certificateMetrics } from './certificates/metrics.ts';
 import { misplacedMetrics } from './misplaced/metrics.ts';
@@ -32,5 +33,6 @@ export const controllerMetrics: readonly MetricSpec[] = [
   execFormatErrors,
   brokenImages,
   ...runningImagesMetrics,
+  ...driftMetrics,
   cachedObjects,
 ];

@@ -62,8 +62,9 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'Role',
     'archwright-webhook',
     [
-      // src/cluster/broken-images.ts
+      // src/cluster/broken-images.ts, src/cluster/drifted-tags.ts
       'configmaps:archwright-broken-images list watch',
+      'configmaps:archwright-drift list watch',
       // cmd/wiring/fleet.ts
       'endpointslices list watch',
       // src/kube/election/leader-watch.ts
@@ -110,6 +111,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       // exec-format/notes.ts, misplaced/causes.ts; a creation has no name that could be compared
       'configmaps create',
       'configmaps:archwright-broken-images get list patch watch',
+      'configmaps:archwright-drift get list patch watch',
       'configmaps:archwright-moved-pods get list patch watch',
       'endpointslices list watch',
       // src/kube/election/lease-lock.ts
@@ -152,6 +154,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'archwright-clean',
     [
       'configmaps:archwright-broken-images delete get',
+      'configmaps:archwright-drift delete get',
       'configmaps:archwright-moved-pods delete get',
       'leases create',
       'leases:archwright-controller delete get patch',

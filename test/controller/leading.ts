@@ -26,6 +26,10 @@ export interface TestLeadingOptions {
   /** What memory knows at the start. */
   readonly remembered?: readonly ImageFacts[];
   readonly fleet?: Leading['fleet'];
+  /** Closed by the test. Default: one with what is remembered. */
+  readonly memory?: Leading['memory'];
+  /** Default: no pod has any. */
+  readonly pullSecrets?: Leading['pullSecrets'];
   /** Default: from `facts`. */
   readonly factsOfPod?: FactsOfPod;
   readonly step?: Leading['step'];
@@ -74,9 +78,12 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     },
     caches,
     fleet: options.fleet,
-    memory,
+    memory: options.memory ?? memory,
     factsOfPod: options.factsOfPod ?? scripted,
-    pullSecrets: { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) },
+    pullSecrets: options.pullSecrets ?? {
+      mayHave: () => false,
+      source: () => Promise.resolve(noPullSecrets),
+    },
     policies: { policyOf: () => policyFor(configuration) },
     configuration: () => configuration,
     clock,

@@ -49,7 +49,8 @@ values: of a pool of nodes, above those of the release.
   "controllerClientTlsSecret" (printf "%s-controller-client-tls" $name)
   "leaseName" (printf "%s-controller" $name)
   "brokenImagesName" (printf "%s-broken-images" $name)
-  "movedPodsName" (printf "%s-moved-pods" $name) -}}
+  "movedPodsName" (printf "%s-moved-pods" $name)
+  "driftName" (printf "%s-drift" $name) -}}
 {{- if $root.Values.controller.enabled }}{{ $_ := set $defaults "onUnknownImage" "gate" }}{{ end -}}
 {{- $fixed := dict
   "namespace" $root.Release.Namespace

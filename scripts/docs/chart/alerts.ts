@@ -202,6 +202,18 @@ export const alerts: readonly Alert[] = [
     ],
   },
   {
+    name: 'ArchwrightImageLostArchitecture',
+    expr: 'max by (architecture) (archwright_drifted_tags{change="lost"}) > 0',
+    for: '0m',
+    severity: 'warning',
+    summary: '{{ $value }} tags of running pods no longer have {{ $labels.architecture }}.',
+    meaning: 'The tags were pushed again. Running pods go on. New pods are placed on other nodes, or nowhere if no node can run all of their images.',
+    steps: [
+      '`archwright report --drift` names images and workloads, and so do `kubectl get events -A --field-selector=reason=ImageLostArchitecture`; see [drift](../drift.md).',
+      'Ask the author of the image to push the tag with all platforms, or set the digest that runs.',
+    ],
+  },
+  {
     name: 'ArchwrightTaintsHeld',
     expr: 'max by (reason) (archwright_taint_blockers) > 0',
     for: '30m',

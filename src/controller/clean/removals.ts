@@ -164,7 +164,8 @@ export async function removeOwnObjects(run: CleanRun): Promise<void> {
     return;
   }
   const { namespace, configuration } = run.options;
-  const configMaps = [configuration.brokenImagesName, configuration.movedPodsName].map((name) => {
+  const { brokenImagesName, movedPodsName, driftName } = configuration;
+  const configMaps = [brokenImagesName, movedPodsName, driftName].map((name) => {
     return { kind: 'ConfigMap', namespace, name, path: paths.configMaps(namespace, name) };
   });
   for (const object of [...ownSecrets(configuration, namespace), ...configMaps]) await removeOwn(run, object);

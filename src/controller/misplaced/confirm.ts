@@ -3,12 +3,11 @@
  * alone. Facts of a digest are proven by their documents, so the digests that the kubelet has pulled decide. Where nothing was pulled,
  * the agents of two nodes must agree.
  */
-import { serviceAccountOf } from '../../credentials/credential.ts';
 import { opinions } from '../../fleet/fleet.ts';
-import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
-import { parseReference } from '../../images/references/reference.ts';
+import type { ImageFacts } from '../../images/facts/facts.ts';
 import { verdictsOf } from '../../placement/rules/required.ts';
 import type { Leading } from '../leadership/leading.ts';
+import { requestOfPod } from '../scope/pod-request.ts';
 import { factsOf, useOf } from '../scope/pulled-images.ts';
 import {
   isCertain,
@@ -49,26 +48,20 @@ async function isImageConfirmed(
 
 /** @returns no facts if the pull secrets cannot be read */
 async function askAgents(
-  { fleet, pullSecrets, signal, log }: Leading,
-  { namespace, pullSecrets: names, serviceAccountName }: MisplacedPod['pod'],
+  leading: Leading,
+  pod: MisplacedPod['pod'],
   image: string,
 ): Promise<readonly ImageFacts[]> {
+  const { fleet, signal, log } = leading;
   try {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(opinionsMs)]);
-    const reference = parseReference(image);
-    const source = await pullSecrets.source(namespace, { names }, limit);
-    const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
-    const request: ImageRequest = {
-      image,
-      reference,
-      pullPolicy: 'IfNotPresent',
-      pullCredentials: await source.lookup(reference.repository),
-      ...(serviceAccount && { serviceAccount }),
-    };
-    return (await fleet?.opinions(request, limit)) ?? [];
+    return (await fleet?.opinions(await requestOfPod(leading, pod, image, limit), limit)) ?? [];
   } catch (error) {
     signal.throwIfAborted();
-    log.warn({ err: error, namespace, image }, 'a misplaced pod cannot be confirmed by a second agent');
+    log.warn(
+      { err: error, namespace: pod.namespace, image },
+      'a misplaced pod cannot be confirmed by a second agent',
+    );
     return [];
   }
 }

@@ -58,8 +58,10 @@ export class FactRequests {
    * @throws AgentError
    */
   ask(url: string, request: ImageRequest, call: FactsCall): Promise<ImageFacts> {
-    const { namespace, serviceAccount: account, pullCredentials } = request;
-    const key = JSON.stringify([url, namespace, account?.namespace, account?.name, scopeOf(pullCredentials)]);
+    const { namespace, serviceAccount: account, pullCredentials, knownDigest } = request;
+    const scope = scopeOf(pullCredentials);
+    // The same image may be looked up for a pod and checked for drift; their answers differ.
+    const key = JSON.stringify([url, namespace, account?.namespace, account?.name, scope, knownDigest]);
     const unsent = this.#unsent.get(key);
     if (unsent && unsent.size < maxImages) return unsent.add(request, call);
     const batch = new Batch(url);
@@ -165,7 +167,11 @@ class Batch {
     const credentials = items.flatMap(({ request }) => request.pullCredentials);
     const deadlineMs = Math.max(...items.map(({ call }) => call.deadline)) - now;
     return {
-      images: items.map(({ request: { image, pullPolicy } }) => ({ image, pullPolicy })),
+      images: items.map(({ request: { image, pullPolicy, knownDigest } }) => ({
+        image,
+        pullPolicy,
+        ...(knownDigest !== undefined && { knownDigest }),
+      })),
       ...(namespace !== undefined && { namespace }),
       ...(credentials.length > 0 && { auths: toAuths(credentials) }),
       ...(serviceAccount && { serviceAccount }),
@@ -181,6 +187,8 @@ class Batch {
   answer(facts: ImageFacts): void {
     for (const item of this.#items) {
       if (item.request.image !== facts.image) continue;
+      if (facts.unchanged && facts.digest !== item.request.knownDigest)
+        throw new AgentError('bad-answer', this.url, 'a result confirms another digest');
       item.settle(Promise.resolve(facts));
       return;
     }

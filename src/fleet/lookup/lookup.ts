@@ -86,7 +86,7 @@ export class FleetLookup {
     return hedge({
       agents: this.#healthy(agents),
       ask: (agent, stop) => this.#ask(agent, stop),
-      hedgeAfterMs: responseTime.hedgeAfterMs,
+      hedgeAfterMs: this.#isForDrift ? this.#context.timeoutMs : responseTime.hedgeAfterMs,
       signal: this.#ended,
       clock,
       onHedge: meters.hedge,
@@ -115,6 +115,11 @@ export class FleetLookup {
     const mayRetry = this.#requests === 0 && Number.isFinite(retryAfterMs);
     const message = `no agent answered: ${reasons}`;
     return failedFacts(image, { code: 'unavailable', message, ...(mayRetry && { retryAfterMs }) }, now);
+  }
+
+  /** No pod waits for a check for drift, so no second agent repeats its HEAD because the first is slow. */
+  get #isForDrift(): boolean {
+    return this.#request.knownDigest !== undefined;
   }
 
   /** The agents to ask, within the limits of the group and of the lookup. */
@@ -173,6 +178,7 @@ export class FleetLookup {
     meters.answered(tookMs);
     meters.attempt('answered');
     onAnswer(this.#request, agent, facts);
+    if (this.#isForDrift) return facts;
     if (facts.error?.code !== 'timeout') {
       responseTime.observe(tookMs);
       return facts;

@@ -43,6 +43,8 @@ export interface ImageFacts {
   readonly freshUntil: string;
   /** True where the registry fails and these are older facts. */
   readonly stale: boolean;
+  /** The tag still names the `knownDigest` of the request. Its platforms were not read; such facts are never remembered. */
+  readonly unchanged?: true;
   /** Architectures taken out of `platforms` for one pod, because exec format errors were seen there; never in the API. */
   readonly brokenOn?: readonly string[];
   /** The level of x86-64 that its programs need on amd64, beside the variants of `platforms`; never in the API. */
@@ -66,6 +68,11 @@ export interface ImageRequest {
   readonly namespace?: string;
   /** The pod's, where it is known. Only some nodes have credentials that depend on it. */
   readonly serviceAccount?: ServiceAccountName;
+  /**
+   * The digest that the tag named last, in checks for drift. While the tag still names it, the registry gets one HEAD and nothing
+   * else, and the answer may be `unchanged`. If it names another, facts of other digests are forgotten.
+   */
+  readonly knownDigest?: string;
 }
 
 export interface LookupOptions {

@@ -68,6 +68,7 @@ export function readFacts(value: unknown): ImageFacts {
     endpoint: text(fields['endpoint'], 'endpoint', maxEndpointLength, isPrintable),
     freshUntil: date(fields['freshUntil'], 'freshUntil'),
     stale: boolean(fields['stale'], 'stale'),
+    ...(fields['unchanged'] === true && { unchanged: true }),
     ...(error && { error }),
     ...(fields['documents'] !== undefined && { documents: readDocuments(fields['documents']) }),
   };

@@ -138,6 +138,11 @@ export class KnownFacts {
     if (perAccount) this.#dependsOnAccounts = true;
     const scope = scopeOfFailure(request, perAccount);
     const failureKey = scopedKey(keyOf(request), scope);
+    this.#outdateBy(request, answer, old);
+    if (answer.unchanged) {
+      this.#failures.forget(failureKey);
+      return old && old.digest === answer.digest ? this.factsOf(old, request, false) : answer;
+    }
     if (isLasting(answer)) {
       if (answer.stale) this.#failures.note(failureKey, staleAnswer, perAccount);
       else this.#failures.forget(failureKey);
@@ -175,6 +180,18 @@ export class KnownFacts {
     if (present && confirmed <= present.confirmedAt) return;
     this.#store.put(key, scope, facts, confirmed);
     if (scope === sharedScope) this.#options.onChange();
+  }
+
+  /** A tag names this digest now: its facts of other digests are forgotten, in every scope. */
+  outdate(key: string, digest: string): void {
+    if (this.#store.removeOthers(key, digest)) this.#options.onChange();
+  }
+
+  /** Only for checks for drift: it looks at everything that memory has. */
+  #outdateBy(request: ImageRequest, { digest, stale }: ImageFacts, old: Entry | undefined): void {
+    const { knownDigest } = request;
+    if (knownDigest === undefined || digest === undefined || stale) return;
+    if (digest !== knownDigest || (old && old.digest !== digest)) this.outdate(keyOf(request), digest);
   }
 
   /** The facts of an entry, for the image as the request writes it. */
@@ -230,5 +247,6 @@ export class KnownFacts {
 
 /** Facts that hold as long as the digest does: the platforms of an image, or that the digest is no image. */
 function isLasting(facts: ImageFacts): facts is ImageFacts & { readonly digest: string } {
-  return facts.digest !== undefined && (facts.error === undefined || facts.error.code === 'not-an-image');
+  if (facts.digest === undefined || facts.unchanged) return false;
+  return facts.error === undefined || facts.error.code === 'not-an-image';
 }

@@ -92,7 +92,7 @@ export class Lookups {
    * Looks up, or joins a lookup that runs. A failure is an answer. @param old returned if the lookup fails
    */
   lookup(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
-    return this.#inTurn(accountKey(request), request, async (hasWaited) => {
+    return this.#inTurn(accountKey(request, flightKey(request, old)), request, async (hasWaited) => {
       const recalled = hasWaited ? this.#options.recall(request) : undefined;
       return recalled ?? (await this.#lookUp(request, old, trace));
     });
@@ -137,10 +137,10 @@ export class Lookups {
   }
 
   async #lookUp(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
-    const key = keyOf(request);
+    const key = flightKey(request, old);
     const scope = scopeOf(request.pullCredentials);
     const forAll = scopedKey(key, scope);
-    const forAccount = accountKey(request);
+    const forAccount = accountKey(request, key);
     const isAccountRunning = this.#options.known.dependsOnAccounts && this.#flights.has(forAccount);
     const answer = await this.#join(isAccountRunning ? forAccount : forAll, request, old, trace);
     if (!answer.perAccount || isSameAccount(answer.account, request.serviceAccount)) return answer.facts;
@@ -185,7 +185,7 @@ export class Lookups {
   #run(key: string, request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<Answer> {
     return this.#flights.run(key, async (signal) => {
       const { known } = this.#options;
-      const compared = old && { known: known.factsOf(old, request, false) };
+      const compared = old ? { known: known.factsOf(old, request, false) } : unchangedFacts(request);
       const answer = await this.#ask(request, { signal, ...compared, ...(trace && { trace }) });
       const facts = this.#closed ? answer : known.record(request, answer, old);
       const perAccount = isPerAccount(answer) || isPerAccount(facts);
@@ -230,7 +230,19 @@ export class Lookups {
   }
 }
 
-function accountKey(request: ImageRequest): string {
-  const scope = withAccount(scopeOf(request.pullCredentials), request.serviceAccount);
-  return scopedKey(keyOf(request), scope);
+function accountKey(request: ImageRequest, key = keyOf(request)): string {
+  return scopedKey(key, withAccount(scopeOf(request.pullCredentials), request.serviceAccount));
+}
+
+/** A lookup that may answer `unchanged` serves no pod, so none joins it. */
+function flightKey(request: ImageRequest, old: Entry | undefined): string {
+  const key = keyOf(request);
+  return old === undefined && request.knownDigest !== undefined ? scopedKey(key, 'known') : key;
+}
+
+/** What a source compares with if only the digest is known. */
+function unchangedFacts({ image, knownDigest: digest }: ImageRequest): Pick<LookupOptions, 'known'> {
+  if (digest === undefined) return {};
+  const { error: _, ...facts } = failedFacts(image, { code: 'unavailable', message: '' }, 0);
+  return { known: { ...facts, digest, unchanged: true } };
 }

@@ -155,6 +155,12 @@ export class FactsMemory implements ImageFactsSource {
     if (key !== undefined) this.#known.keep(key, facts);
   }
 
+  /** A tag names this digest now. Pods that name the tag are looked up, unless the facts are about this digest. */
+  outdate(image: string, digest: string): void {
+    const key = keyOfText(image);
+    if (key !== undefined) this.#known.outdate(key, digest);
+  }
+
   /** All shared facts, the most recently used first: never facts that depend on a pod's own credentials. */
   shared(): Iterable<ImageFacts> {
     return this.#known.allShared();

@@ -87,6 +87,13 @@ export function requestWithin(scope: Scope, request: ImageRequest): ImageRequest
 
 /** The request of a pod without pull secrets and service account; its facts can be shared. */
 export function withoutCredentials(request: ImageRequest): ImageRequest {
-  const { image, reference, pullPolicy, namespace } = request;
-  return { image, reference, pullPolicy, pullCredentials: [], ...(namespace !== undefined && { namespace }) };
+  const { image, reference, pullPolicy, namespace, knownDigest } = request;
+  return {
+    image,
+    reference,
+    pullPolicy,
+    pullCredentials: [],
+    ...(namespace !== undefined && { namespace }),
+    ...(knownDigest !== undefined && { knownDigest }),
+  };
 }

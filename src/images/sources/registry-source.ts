@@ -99,14 +99,23 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
 }
 
 /** The part of the facts that does not depend on credentials. */
-function imageOf(answer: ManifestResult, known: ImageFacts | undefined): ImageContent {
+function imageOf(
+  answer: ManifestResult,
+  known: ImageFacts | undefined,
+): ImageContent & Pick<ImageFacts, 'unchanged'> {
   if (answer.unchanged) {
     if (known?.digest !== answer.digest) {
       const message = 'the registry confirmed a digest that was not asked for';
       throw new RegistryError('digest-mismatch', answer.endpoint.host, message);
     }
-    const { digest, mediaType, platforms, error } = known;
-    return { digest, platforms, ...(mediaType !== undefined && { mediaType }), ...(error && { error }) };
+    const { digest, mediaType, platforms, error, unchanged } = known;
+    return {
+      digest,
+      platforms,
+      ...(mediaType !== undefined && { mediaType }),
+      ...(error && { error }),
+      ...(unchanged && { unchanged }),
+    };
   }
   return imageOfContent(answer, answer.endpoint.host);
 }

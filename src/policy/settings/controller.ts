@@ -105,6 +105,16 @@ export const controllerSettings = {
     default: 'archwright-broken-images',
     help: "ConfigMap in archwright's own namespace with the images that are broken on an architecture.",
   }),
+  driftInterval: controller.live(duration(0, 30 * day), {
+    default: 6 * hour,
+    help:
+      'How often each tag of running pods is compared with its registry, by one request that registries do not ' +
+      'count. The requests are spread over this time. A tag that lost an architecture is reported by an event. 0s: never.',
+  }),
+  driftName: shared.atStart(text('name'), {
+    default: 'archwright-drift',
+    help: "ConfigMap in archwright's own namespace with the tags that lost or gained an architecture.",
+  }),
   runningImagesMetric: controller.atStart(flag, {
     default: true,
     help: 'Counts the images of running pods by operating system, architecture and variant.',

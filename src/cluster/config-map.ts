@@ -1,0 +1,59 @@
+/** A ConfigMap with notes, in archwright's own namespace: followed by a watch on its name, or read once. */
+import type { Clock } from '../async/clock.ts';
+import type { KubeClient } from '../kube/api/client.ts';
+import type { KubeObject } from '../kube/api/objects.ts';
+import { paths } from '../kube/api/paths.ts';
+import { startReflector } from '../kube/watch/reflector.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { ClusterObjects } from './cluster.ts';
+
+export interface ConfigMapWatchOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+type Data = Readonly<Record<string, unknown>>;
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Data;
+}
+
+/** @param onChange called with the data of the ConfigMap whenever it changes; `undefined`: it does not exist */
+export function watchConfigMap(
+  options: ConfigMapWatchOptions,
+  onChange: (data: Data | undefined) => void,
+): { close(): void } {
+  const { client, namespace, name, clock, log } = options;
+  const reflector = startReflector<ConfigMap>({
+    client,
+    path: paths.configMaps(namespace),
+    fieldSelector: `metadata.name=${name}`,
+    trim: (object) => object,
+    log,
+    clock,
+  });
+  reflector.onChange(() => onChange(reflector.get(namespace, name)?.data));
+  return { close: () => reflector.stop() };
+}
+
+/**
+ * Reads it once, for the command line.
+ * @param namespace `undefined`: all namespaces are searched for the name
+ * @returns the data of what was found; `undefined` without the permission
+ */
+export async function readConfigMaps(
+  { namespace, name }: { readonly namespace: string | undefined; readonly name: string },
+  cluster: Pick<ClusterObjects, 'read'>,
+  signal: AbortSignal,
+): Promise<readonly (Data | undefined)[] | undefined> {
+  const query = { fieldSelector: `metadata.name=${name}` };
+  const found = await cluster.read<{ readonly items?: readonly ConfigMap[] }>(
+    paths.configMaps(namespace),
+    signal,
+    query,
+  );
+  return found && (found.items ?? []).map(({ data }) => data);
+}

@@ -1,0 +1,20 @@
+/**
+ * Drifted tags reach the memory of the webhook: by a watch on the controller's notes, the facts of what a tag named before are
+ * forgotten, so the next pod is placed by what it names now. Agents forget by themselves.
+ */
+import type { FactsMemory } from '../images/memory/memory.ts';
+import { parseDrifted } from '../images/sources/drifted-tags.ts';
+import { watchConfigMap, type ConfigMapWatchOptions } from './config-map.ts';
+
+export function followDriftedTags(
+  options: ConfigMapWatchOptions & { readonly memory: Pick<FactsMemory, 'outdate'> },
+): { close(): void } {
+  /** Digests by tag. Each is applied once: the tag may have been pushed again since, and memory may know that. */
+  let applied: ReadonlyMap<string, string> = new Map();
+  return watchConfigMap(options, (data) => {
+    const drifted = parseDrifted(data);
+    for (const { image, digest } of drifted)
+      if (applied.get(image) !== digest) options.memory.outdate(image, digest);
+    applied = new Map(drifted.map(({ image, digest }) => [image, digest]));
+  });
+}

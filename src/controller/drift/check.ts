@@ -1,0 +1,150 @@
+/**
+ * Checks one tag: one HEAD, by an agent, with the credentials of a pod that runs it. Only if the tag names another digest than pods
+ * run, platforms are read: those of the tag, and of the digests that run.
+ */
+import { CredentialError } from '../../credentials/credential.ts';
+import type { FactsErrorCode, ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
+import type { Platform } from '../../names/platform.ts';
+import { defaultOs } from '../../names/platform.ts';
+import { parseReference } from '../../images/references/reference.ts';
+import type { DriftedTag } from '../../images/sources/drifted-tags.ts';
+import type { CachedNode, RunningPod } from '../caches/cached.ts';
+import type { Leading } from '../leadership/leading.ts';
+import { pulledReferences } from '../misplaced/misplaced-pod.ts';
+import { requestOfPod } from '../scope/pod-request.ts';
+import { changeOf, kindOf, type PlatformChange } from './changes.ts';
+import { runningDigests, type RunningTag, type TagUse } from './tags.ts';
+
+export type Checked =
+  /** `change`: what is different from running pods; `pulled`: what they run. */
+  | {
+      readonly kind: 'known';
+      readonly digest: string;
+      readonly change: PlatformChange | undefined;
+      readonly pulled: readonly string[];
+    }
+  /** The registry was asked, or could not be; what is known stays. */
+  | { readonly kind: 'failed'; readonly code: FactsErrorCode }
+  /** There is nothing to check: an override decides, or no pod has pulled it. */
+  | { readonly kind: 'skipped' };
+
+/** A lookup of the fleet takes 15 s at most. */
+const checkMs = 20_000;
+/** More digests of one tag are not compared; those of most pods count. */
+const maxCompared = 3;
+
+interface CheckOptions {
+  readonly leading: Leading;
+  readonly tag: RunningTag;
+  /** The use that gives the credentials. */
+  readonly use: TagUse;
+  /** The digest that the tag named at the last check. */
+  readonly lastDigest: string | undefined;
+  readonly known: DriftedTag | undefined;
+}
+
+/** @throws the reason of the leader's signal if it aborts */
+export async function checkTag(options: CheckOptions): Promise<Checked> {
+  const { signal, log } = options.leading;
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(checkMs)]);
+  try {
+    return await new Check(options, limit).run();
+  } catch (error) {
+    signal.throwIfAborted();
+    if (limit.aborted) return { kind: 'failed', code: 'timeout' };
+    if (error instanceof CredentialError) return { kind: 'failed', code: 'unauthorized' };
+    // A tag that cannot be checked must not stop the others.
+    log.error({ err: error, image: options.tag.image }, 'a check for drift failed unexpectedly');
+    return { kind: 'failed', code: 'unavailable' };
+  }
+}
+
+class Check {
+  readonly #options: CheckOptions;
+  readonly #signal: AbortSignal;
+  readonly #running: ReadonlyMap<string, readonly RunningPod[]>;
+
+  constructor(options: CheckOptions, signal: AbortSignal) {
+    const { leading, tag } = options;
+    this.#options = options;
+    this.#signal = signal;
+    this.#running = runningDigests(tag, leading.caches.nodes);
+  }
+
+  async run(): Promise<Checked> {
+    const { leading, use, lastDigest } = this.#options;
+    const request = await requestOfPod(leading, use.pod, use.image, this.#signal);
+    const remembered = leading.memory.lastKnown(request);
+    const knownDigest = lastDigest ?? remembered?.digest ?? this.#running.keys().next().value;
+    if (remembered?.source === 'override' || !isPulled(this.#options.tag)) return { kind: 'skipped' };
+    const check = { ...request, pullPolicy: 'Always' } as const;
+    // Without a known digest, which is so only where the runtime does not tell, the tag is read once.
+    const facts = await this.#lookUp(knownDigest === undefined ? check : { ...check, knownDigest });
+    const { digest, error, stale } = facts;
+    if (digest === undefined || stale || (error && error.code !== 'not-an-image'))
+      return { kind: 'failed', code: error?.code ?? 'unavailable' };
+    const pulled = [...this.#running.keys()].filter((each) => each !== digest);
+    const old = pulled.slice(0, maxCompared);
+    if (old.length === 0) return this.#withoutPulled(facts, digest, remembered);
+    const now = facts.unchanged ? await this.#platformsOf(request, digest) : facts.platforms;
+    // Facts of a tag that constrains nothing have no platforms.
+    if (now === undefined || (now.length === 0 && !error)) return { kind: 'failed', code: 'unavailable' };
+    return this.#known(digest, old, await this.#before(request, old, remembered), now);
+  }
+
+  /** Pods run what the tag names, or their runtime does not tell. */
+  #withoutPulled(facts: ImageFacts, digest: string, remembered: ImageFacts | undefined): Checked {
+    const { known, tag } = this.#options;
+    const none: Checked = { kind: 'known', digest, change: undefined, pulled: [] };
+    if (this.#running.size > 0) return none;
+    const isOlder = ({ pod }: TagUse): boolean => pod.createdAt < (known?.since ?? 0);
+    if (known?.digest === digest && tag.uses.some(isOlder)) return { ...none, change: known };
+    const wasOther = remembered?.digest !== undefined && remembered.digest !== digest;
+    if (!wasOther || remembered.platforms.length === 0 || facts.unchanged) return none;
+    const before = { platforms: remembered.platforms, isComplete: true };
+    return this.#known(digest, [remembered.digest], before, facts.platforms);
+  }
+
+  #known(
+    digest: string,
+    pulled: readonly string[],
+    { platforms: before, isComplete }: { readonly platforms: readonly Platform[]; isComplete: boolean },
+    now: readonly Platform[],
+  ): Checked {
+    const nodes = new Set([...this.#options.leading.caches.nodes.values()].map(platformOfNode).map(kindOf));
+    return { kind: 'known', digest, change: changeOf({ before, isComplete, now, nodes }), pulled };
+  }
+
+  /** The platforms of digests. A registry may not have one any more: then those of the nodes that run it. */
+  async #before(request: ImageRequest, digests: readonly string[], remembered: ImageFacts | undefined) {
+    const { nodes } = this.#options.leading.caches;
+    const platforms: Platform[] = [];
+    let isComplete = true;
+    for (const digest of digests) {
+      const isRemembered = remembered?.digest === digest && remembered.platforms.length > 0;
+      const found = isRemembered ? remembered.platforms : await this.#platformsOf(request, digest);
+      isComplete &&= found !== undefined;
+      const on = (this.#running.get(digest) ?? []).flatMap(({ node }) => nodes.get('', node) ?? []);
+      platforms.push(...(found ?? on.map(platformOfNode)));
+    }
+    return { platforms, isComplete };
+  }
+
+  async #platformsOf(request: ImageRequest, digest: string): Promise<readonly Platform[] | undefined> {
+    const image = `${this.#options.tag.repository}@${digest}`;
+    const { error, platforms } = await this.#lookUp({ ...request, image, reference: parseReference(image) });
+    return error || platforms.length === 0 ? undefined : platforms;
+  }
+
+  #lookUp(request: ImageRequest): Promise<ImageFacts> {
+    return this.#options.leading.memory.lookup(request, { signal: this.#signal });
+  }
+}
+
+function isPulled({ uses }: RunningTag): boolean {
+  return uses.some(({ pod, image }) => pulledReferences(pod, image).length > 0);
+}
+
+function platformOfNode({ os = defaultOs, architecture = '' }: CachedNode): Platform {
+  return { os, architecture };
+}

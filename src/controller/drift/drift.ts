@@ -1,0 +1,182 @@
+/**
+ * Drift: a tag that pods run is pushed again, and lost or gained an architecture. Running pods go on, and the next rollout fails, or
+ * could use other nodes. So each tag of running pods is checked once in each `driftInterval` (`check.ts`), at a time that follows from
+ * its name (`tags.ts`). What a tag lost is told to its workloads (`events.ts`); gauges and notes have both. Facts of what the tag
+ * named before are forgotten: by the agent that asked, by this controller, and by webhooks, which follow the notes.
+ */
+import { concurrently } from '../../async/concurrently.ts';
+import type { DriftedTag } from '../../images/sources/drifted-tags.ts';
+import { createReferenceCache } from '../../images/references/reference.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
+import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
+import { checkTag, type Checked } from './check.ts';
+import { reportLost } from './events.ts';
+import { DriftMeters } from './metrics.ts';
+import { DriftNotes } from './notes.ts';
+import { fairShare, isDue, namespacesOf, runningDigests, runningTags, type RunningTag } from './tags.ts';
+
+/** One HEAD in two seconds at the default interval. A large cluster runs some thousand tags. */
+const maxTags = 10_000;
+const concurrentChecks = 8;
+/** A round looks at every running pod. Shorter intervals have at least so many rounds. */
+const round = { mostMs: 60_000, leastMs: 1000, perInterval: 20 };
+
+export const watchDrift: Feature = async (leading) => {
+  const { signal, caches, log, configuration } = leading;
+  const { namespace } = configuration();
+  if (namespace === undefined) {
+    log.warn('tags are not checked for drift: set namespace, the namespace of archwright');
+    return;
+  }
+  const monitor = new DriftMonitor(leading, namespace);
+  // Without pods, all notes would be removed.
+  await caches.ready(signal).catch(() => undefined);
+  const reconciler = createReconciler({ leading, inRounds: true, reconcile: () => monitor.reconcile() });
+  await reconciler.run(['all']);
+};
+
+/** What is known about a tag from its last check. */
+interface TagState {
+  readonly digest?: string;
+  /** Server time, milliseconds. */
+  readonly checkedAt?: number;
+  /** The credentials of other pods are tried after each refusal. */
+  readonly refusals: number;
+}
+
+export class DriftMonitor {
+  readonly #leading: Leading;
+  readonly #notes: DriftNotes;
+  readonly #meters: DriftMeters;
+  readonly #parse = createReferenceCache();
+  /** By tag, as the two below; only tags of running pods. `undefined`: the notes of the last leader were not read. */
+  #drifted: Map<string, DriftedTag> | undefined;
+  readonly #states = new Map<string, TagState>();
+  /** Server time, milliseconds. The last leader did the checks before. */
+  #checkedUntil: number;
+
+  constructor(leading: Leading, namespace: string) {
+    const { client, metrics, configuration, serverNow } = leading;
+    this.#leading = leading;
+    this.#notes = new DriftNotes({ client, namespace, name: configuration().driftName });
+    this.#meters = new DriftMeters(metrics);
+    this.#checkedUntil = serverNow();
+  }
+
+  /** @throws KubeError */
+  async reconcile(): Promise<ReconcileResult> {
+    const { signal, caches, configuration } = this.#leading;
+    const { driftInterval: intervalMs } = configuration();
+    const drifted = (this.#drifted ??= await this.#readNotes());
+    const tags =
+      intervalMs === 0
+        ? new Map<string, RunningTag>()
+        : runningTags(caches.runningPods.values(), this.#parse);
+    this.#forget(tags);
+    const items = [...tags].map(([key, item]) => ({ key, namespaces: namespacesOf(item), item }));
+    const chosen = fairShare(items, maxTags);
+    await concurrently(this.#due(chosen, intervalMs), concurrentChecks, (tag) => this.#check(tag));
+    this.#meters.show([...drifted.values()], { checked: chosen.length, leftOut: tags.size - chosen.length });
+    const notes = [...drifted].flatMap(([image, each]) => {
+      const tag = tags.get(image);
+      return tag ? [{ drifted: each, namespaces: namespacesOf(tag) }] : [];
+    });
+    await this.#notes.write(notes, signal);
+    const { mostMs, leastMs, perInterval } = round;
+    const pauseMs = intervalMs === 0 ? mostMs : intervalMs / perInterval;
+    return { requeueAfterMs: Math.min(mostMs, Math.max(leastMs, pauseMs)) };
+  }
+
+  async #readNotes(): Promise<Map<string, DriftedTag>> {
+    const { signal, memory } = this.#leading;
+    const known = await this.#notes.read(signal);
+    // This replica did not follow them while another one led.
+    for (const { image, digest } of known) memory.outdate(image, digest);
+    return new Map(known.map((tag) => [tag.image, tag]));
+  }
+
+  /** The tags whose time has come since the last round. */
+  #due(tags: readonly RunningTag[], intervalMs: number): readonly RunningTag[] {
+    const [after, until] = [this.#checkedUntil, Math.max(this.#checkedUntil, this.#leading.serverNow())];
+    this.#checkedUntil = until;
+    return tags.filter(({ image }) => {
+      // Another interval moves the times.
+      const { checkedAt = Number.NEGATIVE_INFINITY } = this.#states.get(image) ?? {};
+      return until - checkedAt > intervalMs / 2 && isDue(image, intervalMs, after, until);
+    });
+  }
+
+  async #check(tag: RunningTag): Promise<void> {
+    const { leading, state, known } = {
+      leading: this.#leading,
+      state: this.#states.get(tag.image),
+      known: this.#drifted?.get(tag.image),
+    };
+    const refusals = state?.refusals ?? 0;
+    const checked = await checkTag({
+      leading,
+      tag,
+      use: useFor(tag, refusals),
+      lastDigest: state?.digest,
+      known,
+    });
+    this.#meters.checked(resultOf(checked));
+    const isRefused =
+      checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code);
+    const digest = checked.kind === 'known' ? checked.digest : state?.digest;
+    this.#states.set(tag.image, {
+      ...(digest !== undefined && { digest }),
+      checkedAt: leading.serverNow(),
+      refusals: isRefused ? refusals + 1 : refusals,
+    });
+    if (checked.kind === 'known') await this.#note(tag, checked, known);
+  }
+
+  async #note(
+    tag: RunningTag,
+    { digest, change, pulled }: Checked & { kind: 'known' },
+    known: DriftedTag | undefined,
+  ): Promise<void> {
+    if (change === undefined) return void this.#drifted?.delete(tag.image);
+    const { lost, gained } = change;
+    const since = known?.digest === digest ? known.since : this.#leading.serverNow();
+    const drifted = { image: tag.image, digest, lost, gained, since };
+    this.#drifted?.set(tag.image, drifted);
+    if (lost.length > 0) await reportLost(this.#leading, tag, drifted, pulled);
+    else if (known?.digest !== digest)
+      this.#leading.log.info({ image: tag.image, gained }, 'a tag of running pods gained platforms');
+  }
+
+  /** Forgets tags that no pod uses, and drift that ended because all pods run what the tag names. */
+  #forget(tags: ReadonlyMap<string, RunningTag>): void {
+    for (const image of this.#states.keys()) if (!tags.has(image)) this.#states.delete(image);
+    const { nodes } = this.#leading.caches;
+    for (const [image, { digest }] of this.#drifted ?? []) {
+      const tag = tags.get(image);
+      const running = tag && [...runningDigests(tag, nodes).keys()];
+      const hasEnded =
+        running === undefined || (running.length > 0 && running.every((each) => each === digest));
+      if (hasEnded) this.#drifted?.delete(image);
+    }
+  }
+}
+
+/** Pods of one tag may have different credentials. */
+function useFor({ uses }: RunningTag, refusals: number): RunningTag['uses'][number] {
+  const byCredentials = new Map(
+    uses.map((use) => {
+      const { namespace, pullSecrets, serviceAccountName } = use.pod;
+      return [JSON.stringify([namespace, pullSecrets, serviceAccountName]), use];
+    }),
+  );
+  const keys = [...byCredentials.keys()].sort();
+  const use = byCredentials.get(keys[refusals % keys.length] ?? '');
+  if (use === undefined) throw new TypeError('a tag of running pods is used by none');
+  return use;
+}
+
+function resultOf(checked: Checked): string {
+  if (checked.kind === 'failed') return checked.code;
+  if (checked.kind === 'skipped') return 'skipped';
+  return checked.pulled.length === 0 ? 'same' : 'changed';
+}

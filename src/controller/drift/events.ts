@@ -1,0 +1,67 @@
+/** Events about tags that lost an architecture: one for each workload and image in a `driftInterval`, however many pods it has. */
+import { FairQueue } from '../../async/fair-queue.ts';
+import { describeDrift, type DriftedTag } from '../../images/sources/drifted-tags.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { ObjectReference } from '../../kube/events/event.ts';
+import { maxImageBytes, printable } from '../../names/printable.ts';
+import type { RunningPod } from '../caches/cached.ts';
+import type { Leading } from '../leadership/leading.ts';
+import { referenceOf, workloadOf } from '../scope/workload.ts';
+import type { RunningTag } from './tags.ts';
+
+/** Owners that are read for one tag; taken in turn from each namespace. Metric and report name the tag anyway. */
+const maxOwners = 100;
+
+/** @param pulled digests that pods run */
+export async function reportLost(
+  leading: Leading,
+  tag: RunningTag,
+  drifted: DriftedTag,
+  pulled: readonly string[],
+): Promise<void> {
+  const message = messageOf(drifted, pulled);
+  const told = new Set<string | undefined>();
+  for (const pod of somePods(tag)) {
+    const about = await subjectOf(leading, pod);
+    if (about === undefined || told.has(about.uid)) continue;
+    told.add(about.uid);
+    leading.events.record(about, { type: 'Warning', reason: 'ImageLostArchitecture', message });
+  }
+  const { image, digest, lost } = drifted;
+  leading.log.warn({ image, digest, lost, workloads: told.size }, 'a tag of running pods lost platforms');
+}
+
+/** One pod of each owner. */
+function somePods({ uses }: RunningTag): readonly RunningPod[] {
+  const byOwner = new Map(uses.map(({ pod }) => [pod.owner?.uid ?? pod.uid, pod]));
+  const queue = new FairQueue<RunningPod>();
+  for (const pod of byOwner.values()) queue.add(pod.namespace, pod);
+  const taken: RunningPod[] = [];
+  for (let pod = queue.take(); pod !== undefined && taken.length < maxOwners; pod = queue.take())
+    taken.push(pod);
+  return taken;
+}
+
+/** The workload of a pod, or the pod itself; `undefined`: it is going. */
+async function subjectOf(leading: Leading, pod: RunningPod): Promise<ObjectReference | undefined> {
+  const { namespace, name, uid, owner } = pod;
+  // Static pods belong to their node.
+  if (owner === undefined || owner.kind === 'Node')
+    return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+  try {
+    return (await workloadOf(namespace, owner, leading))?.top;
+  } catch (error) {
+    if (!(error instanceof KubeError)) throw error;
+    return referenceOf(namespace, owner);
+  }
+}
+
+function messageOf(drifted: DriftedTag, pulled: readonly string[]): string {
+  const { image, digest } = drifted;
+  const was = pulled[0] === undefined ? '' : `; pods run ${pulled[0]}`;
+  return (
+    `Image ${printable(image, maxImageBytes)} ${printable(describeDrift(drifted), 300)}: its tag was pushed again and names ` +
+    `${digest} now${was}. Running pods go on; new ones are not placed on nodes that the image lost. Push the tag with all ` +
+    'platforms, or use the digest that runs.'
+  );
+}

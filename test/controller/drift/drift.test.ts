@@ -1,0 +1,196 @@
+import t from 'tap';
+import { parseReference } from '../../../src/images/references/reference.ts';
+import { hour, setup, withPlatforms, type DriftSetup } from './setup.ts';
+
+const both = 'linux/amd64 linux/arm64';
+
+/** What the memory of the leader answers to a pod that is created now. */
+function platformsAt({ memory }: DriftSetup, image: string): readonly string[] | undefined {
+  const reference = parseReference(image);
+  const found = memory.recall({ image, reference, pullPolicy: 'IfNotPresent', pullCredentials: [] });
+  return found?.platforms.map(({ architecture }) => architecture);
+}
+
+t.test('24 hours: four HEADs for each tag and no GET, spread over the time', async (t) => {
+  const test = await setup(t);
+  const tags = 120;
+  for (let index = 0; index < tags; index += 1) {
+    const repository = `shop/app-${index}`;
+    const pulled = test.push(repository, withPlatforms(both, repository));
+    test.pod(`a-${index}`, repository, { pulled });
+    test.pod(`b-${index}`, repository, { pulled, namespace: 'bank', node: 'b' });
+  }
+  const byHour: number[] = [];
+  for (let passed = 0; passed < 24; passed += 1) {
+    const before = test.counts().head;
+    await test.pass(hour);
+    byHour.push(test.counts().head - before);
+  }
+  t.same(test.counts(), { head: 4 * tags, get: 0 });
+  t.ok(Math.max(...byHour) < 45, `the busiest hour has ${Math.max(...byHour)} of ${4 * tags}`);
+  t.equal(await test.leader.series('archwright_drift_tags{checked="yes"}'), tags);
+  t.equal(await test.leader.series('archwright_drift_checks_total{result="same"}'), 4 * tags);
+  t.same(test.store.writes(), [], 'and nothing is written');
+});
+
+t.test('another leader every three hours does not repeat HEADs', async (t) => {
+  const test = await setup(t);
+  for (let index = 0; index < 30; index += 1) {
+    const repository = `shop/app-${index}`;
+    test.pod(`pod-${index}`, repository, { pulled: test.push(repository, withPlatforms(both, repository)) });
+  }
+  for (let passed = 0; passed < 24; passed += 3) {
+    await test.pass(3 * hour);
+    await test.lead();
+  }
+  t.same(test.counts(), { head: 4 * 30, get: 0 });
+});
+
+t.test('a tag that lost an architecture: told, counted, noted, and the next pod follows', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms(both));
+  test.pod('web-1', 'shop/web', { pulled, owner: 'web' });
+  test.pod('web-2', 'shop/web', { pulled, owner: 'web', node: 'b' });
+  test.pod('cart', 'shop/web', { pulled, owner: 'cart', namespace: 'bank' });
+  test.pod('bare', 'shop/web', { pulled });
+  const image = test.image('shop/web');
+  const request = {
+    image,
+    reference: parseReference(image),
+    pullPolicy: 'IfNotPresent',
+    pullCredentials: [],
+  } as const;
+  await test.memory.lookup(request, { signal: AbortSignal.timeout(5000) });
+  test.registry.clearRequests();
+  await test.pass(6 * hour);
+  t.same(test.counts(), { head: 1, get: 0 });
+  t.same(test.leader.events, []);
+
+  const now = test.push('shop/web', withPlatforms('linux/amd64', 'second'));
+  t.same(platformsAt(test, image), ['amd64', 'arm64'], 'nobody has noticed');
+  test.registry.clearRequests();
+  await test.pass(6 * hour);
+  t.same(test.counts(), { head: 1, get: 1 });
+  t.same(platformsAt(test, image), ['amd64'], 'the next pod is placed by what the tag has now');
+  t.same(
+    test.leader.events.map(({ about }) => `${about.kind}/${about.name}`).sort(),
+    ['Deployment/cart', 'Deployment/web', 'Pod/bare'],
+    'one for each workload',
+  );
+  const [event] = test.leader.events;
+  t.match(event, {
+    type: 'Warning',
+    reason: 'ImageLostArchitecture',
+    message: /shop\/web:1 lost arm64: .*pushed again/,
+  });
+  t.ok(event?.message.includes(now.digest) && event.message.includes(pulled.digest));
+  t.match(test.notes(), [{ image, digest: now.digest, lost: ['linux/arm64'], gained: [] }]);
+  const lost = () => test.leader.series('archwright_drifted_tags{change="lost",architecture="arm64"}');
+  t.equal(await lost(), 1);
+  t.equal(await test.leader.series('archwright_drift_checks_total{result="changed"}'), 1);
+
+  await test.lead();
+  await test.reconcile();
+  t.equal(await lost(), 1, 'the next leader reads the notes');
+  t.same(test.leader.events, []);
+  test.registry.clearRequests();
+  await test.pass(6 * hour);
+  t.equal(test.counts().head, 1);
+  t.equal(test.leader.events.length, 3, 'it is said again in each interval');
+
+  for (const name of ['web-1', 'web-2', 'bare']) test.store.remove(`/api/v1/namespaces/shop/pods/${name}`);
+  test.pod('cart', 'shop/web', { pulled: now, owner: 'cart', namespace: 'bank' });
+  await test.leader.settled();
+  await test.reconcile();
+  t.same(test.notes(), [], 'all pods run what the tag names');
+  t.equal(await lost(), 0);
+});
+
+t.test('a tag that gained architectures: noted and counted, without an event', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms('linux/amd64'));
+  test.pod('web', 'shop/web', { pulled, owner: 'web' });
+  await test.pass(6 * hour);
+  const now = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64 linux/arm/v7'));
+  await test.pass(6 * hour);
+  t.match(test.notes(), [{ digest: now.digest, lost: [], gained: ['linux/arm/v7', 'linux/arm64'] }]);
+  t.same(test.leader.events, []);
+  for (const architecture of ['arm64', 'arm'])
+    t.equal(
+      await test.leader.series(`archwright_drifted_tags{change="gained",architecture="${architecture}"}`),
+      1,
+    );
+  test.push('shop/web', withPlatforms('linux/amd64', 'back'));
+  await test.pass(6 * hour);
+  t.same(test.notes(), [], 'it has lost them again, and no pod ever had them');
+});
+
+t.test('a variant is part of the platform; platforms that no node has matter to no pod', async (t) => {
+  const test = await setup(t);
+  const cases: [before: string, now: string, lost: string[], gained: string[]][] = [
+    [both, 'linux/amd64/v3 linux/arm64', ['linux/amd64'], ['linux/amd64/v3']],
+    [`${both} linux/s390x`, both, [], []],
+    [both, 'linux/amd64 linux/arm64/v8', [], []],
+  ];
+  for (const [index, [before, now]] of cases.entries()) {
+    const pulled = test.push(`shop/app-${index}`, withPlatforms(before, `${index}`));
+    test.pod(`pod-${index}`, `shop/app-${index}`, { pulled });
+    test.push(`shop/app-${index}`, withPlatforms(now, 'now'));
+  }
+  await test.pass(6 * hour);
+  for (const [index, [before, now, lost, gained]] of cases.entries()) {
+    const note = test.notes().find(({ image }) => image === test.image(`shop/app-${index}`));
+    if (lost.length + gained.length === 0) t.equal(note, undefined, `${before} → ${now}`);
+    else t.match(note, { lost, gained }, `${before} → ${now}`);
+  }
+});
+
+t.test('a tag that is pushed again with the same platforms: two documents are read once', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms(both));
+  test.pod('web', 'shop/web', { pulled });
+  test.push('shop/web', withPlatforms(both, 'second'));
+  await test.pass(24 * hour);
+  t.same(test.counts(), { head: 4, get: 2 }, 'what the tag names, and what the pod runs');
+  t.same(test.notes(), []);
+});
+
+t.test('the registry does not have any more what pods run: their nodes say what was lost', async (t) => {
+  const test = await setup(t);
+  test.push('shop/web', withPlatforms('linux/amd64'));
+  test.pod('web', 'shop/web', { pulled: withPlatforms(both, 'collected'), node: 'b' });
+  await test.pass(6 * hour);
+  t.match(test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
+});
+
+t.test('CRI-O reports no digest of an index: what memory knew is compared', async (t) => {
+  const test = await setup(t, { nodes: { a: { architecture: 'arm64', runtime: 'cri-o' } } });
+  test.push('shop/web', withPlatforms(both));
+  test.pod('web', 'shop/web', { pulled: withPlatforms('linux/arm64', 'of the index') });
+  await test.pass(12 * hour);
+  t.same(test.notes(), [], 'it has gained nothing');
+  t.same(test.counts(), { head: 1, get: 1 }, 'it is read once');
+  test.push('shop/web', withPlatforms('linux/amd64', 'second'));
+  await test.pass(12 * hour);
+  t.match(test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
+});
+
+t.test('a registry that fails changes nothing, and gets no more requests than a sound one', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms(both));
+  test.pod('web', 'shop/web', { pulled, owner: 'web' });
+  test.push('shop/web', withPlatforms('linux/amd64', 'second'));
+  await test.pass(6 * hour);
+  const notes = test.notes();
+  t.equal(notes.length, 1);
+  test.registry.clearRequests();
+  const stop = test.registry.faults.add({ path: /./, fault: { kind: 'status', status: 503 } });
+  await test.pass(24 * hour);
+  t.same(test.counts(), { head: 4, get: 0 });
+  t.same(test.notes(), notes);
+  t.ok(((await test.leader.series('archwright_drift_checks_total{result="unavailable"}')) ?? 0) >= 4);
+  stop();
+  test.push('shop/web', withPlatforms(both, 'third'));
+  await test.pass(6 * hour);
+  t.same(test.notes(), [], 'all is well again');
+});
