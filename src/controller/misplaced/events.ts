@@ -68,6 +68,9 @@ function messageOf(report: Report, { pod, architecture, images }: MisplacedPod, 
     unplaced:
       'Its DaemonSet would create the next one on the same node, because the webhook did not place its template. This places the template, and ' +
       `restarts all of its pods: kubectl -n ${pod.namespace} rollout restart daemonset ${pod.owner?.name ?? ''}`,
+    pinned:
+      `It is not evicted: its ${pod.owner?.kind ?? 'controller'} chose this node, and would choose it again. Restrict the template of its ` +
+      `pods by required node affinity: kubernetes.io/arch In [${printable(architectures, 100)}].`,
   };
   return `Pod ${pod.name} is not ready on node ${pod.node} (${architecture}): ${which}. ${ends[report]}`;
 }

@@ -16,6 +16,7 @@ const outcomes = [
   'last-try',
   'unconfirmed',
   'unplaced',
+  'pinned',
   'failed',
 ] as const;
 export type MisplacedOutcome = (typeof outcomes)[number];
@@ -27,7 +28,7 @@ const misplacedPodsHandled: MetricSpec = {
     'What was done about misplaced pods: evicted; told, if misplacedPods is event; held, if the eviction was refused, for example by ' +
     'a PodDisruptionBudget; again, if the successor of an evicted pod is misplaced too; no-node and no-architecture, if ' +
     'eviction would not help; last-try, if a Job would fail by it; unconfirmed, if only one agent reports it; unplaced, if a DaemonSet has to be ' +
-    'applied again; failed.',
+    'applied again; pinned, if another controller chose the node; failed.',
   labels: { outcome: outcomes },
 };
 

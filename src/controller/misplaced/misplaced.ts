@@ -14,7 +14,7 @@ import { KubeError } from '../../kube/api/errors.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
-import { isDaemon } from '../scope/workload.ts';
+import { isOfPlacedTemplate } from '../scope/workload.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { Causes } from './causes.ts';
 import { MisplacedEvents } from './events.ts';
@@ -102,7 +102,8 @@ export class MisplacedReconciler {
     const checked = await concurrently(due, factsWorkers, async (pod) => {
       this.#leading.signal.throwIfAborted();
       // For a pod of a DaemonSet, the template decides.
-      const found = !isDaemon(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leading, pod);
+      const found =
+        !isOfPlacedTemplate(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leading, pod);
       if (found) this.#known.add(pod.uid);
       else {
         this.#known.delete(pod.uid);

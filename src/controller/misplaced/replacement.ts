@@ -87,3 +87,18 @@ export function daemonVerdict(
   const isPlaced = replaces?.architectures !== undefined && !replaces.architectures.includes(architecture);
   return isPlaced ? undefined : 'unplaced';
 }
+
+/**
+ * The same for a pod of another controller that chooses the node, for example of OpenKruise. Its template is not known, so the pod is
+ * decided without its node.
+ */
+export function pinnedVerdict(
+  { metadata, spec: { nodeName: _, affinity: __, ...spec } }: Pod,
+  context: ReplacementContext,
+  architecture: string,
+): 'pinned' | 'no-architecture' | undefined {
+  const { labels, annotations } = metadata ?? {};
+  const template = { metadata: { ...(labels && { labels }), ...(annotations && { annotations }) }, spec };
+  const verdict = daemonVerdict(template, context, architecture);
+  return verdict === 'unplaced' ? 'pinned' : verdict;
+}

@@ -2,14 +2,21 @@
 import type { Pod } from '../../kube/api/objects.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { hasChosenNode } from '../scope/chosen-nodes.ts';
-import { daemonTemplateOf, isDaemon, workloadOf, type Workload } from '../scope/workload.ts';
+import {
+  daemonTemplateOf,
+  isDaemon,
+  isOfPlacedTemplate,
+  isPinned,
+  workloadOf,
+  type Workload,
+} from '../scope/workload.ts';
 import type { Cause, Causes } from './causes.ts';
 import { isConfirmed } from './confirm.ts';
 import type { Report } from './events.ts';
 import type { Evictions } from './evictions.ts';
 import { lossesLeft } from './job.ts';
 import { readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
-import { daemonVerdict, replacementOf } from './replacement.ts';
+import { daemonVerdict, pinnedVerdict, replacementOf } from './replacement.ts';
 
 export type Verdict =
   | {
@@ -55,10 +62,14 @@ export async function verdictOf(
   const policy = policies.policyOf({ namespace, namespaceLabels, labels });
   const nodes = leading.nodeClasses?.();
   const context = { namespace, namespaceLabels, policy, facts, ...(nodes && { nodes }) };
-  if (isDaemon(pod)) {
+  if (isDaemon(pod) && isOfPlacedTemplate(pod)) {
     const template = await daemonTemplateOf(pod, leading);
     if (typeof template === 'string') return later;
     const report = daemonVerdict(template, context, architecture);
+    return report ? { kind: 'report', report } : later;
+  }
+  if (isDaemon(pod) || isPinned(pod)) {
+    const report = pinnedVerdict(now, context, architecture);
     return report ? { kind: 'report', report } : later;
   }
 

@@ -1,9 +1,10 @@
 /** Who owns a pod: its controller, and the controller's controller, which is what a person applied. */
 import type { KubeClient } from '../../kube/api/client.ts';
 import { isCode } from '../../kube/api/errors.ts';
-import type { KubeObject, OwnerReference, PodTemplate } from '../../kube/api/objects.ts';
+import type { KubeObject, NodeSelectorTerm, OwnerReference, PodTemplate } from '../../kube/api/objects.ts';
 import { namespacedPath, paths, type NamespacedPath } from '../../kube/api/paths.ts';
 import type { ObjectReference } from '../../kube/events/event.ts';
+import { pinsNode } from '../../placement/pod/terms.ts';
 import type { Job } from '../misplaced/job.ts';
 
 export interface Workload {
@@ -91,6 +92,23 @@ export function isDaemon<T extends { readonly owner: OwnerReference | undefined 
   pod: T,
 ): pod is T & { readonly owner: OwnerReference } {
   return pod.owner?.kind === 'DaemonSet';
+}
+
+/** Whether a DaemonSet made the pod from a template that the webhook places. */
+export function isOfPlacedTemplate({ owner }: { readonly owner: OwnerReference | undefined }): boolean {
+  return owner?.kind === 'DaemonSet' && owner.apiVersion === daemonSetApiVersion;
+}
+
+/** Whether a controller made the pod for one node, as those of DaemonSets and OpenKruise do: every required term names the node. */
+export function isPinned({
+  owner,
+  nodeChoice,
+}: {
+  readonly owner: OwnerReference | undefined;
+  readonly nodeChoice: { readonly terms?: readonly NodeSelectorTerm[] | undefined } | undefined;
+}): boolean {
+  const terms = nodeChoice?.terms ?? [];
+  return owner !== undefined && terms.length > 0 && terms.every(pinsNode);
 }
 
 /**

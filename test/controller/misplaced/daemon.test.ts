@@ -69,7 +69,12 @@ const cases: readonly Case[] = [
     name: 'placed by now: its pod is about to go',
     template: { annotations: { 'arch.example/decision': recorded }, spec: choosing('amd64') },
   },
-  { name: 'that chooses its architectures', template: { spec: choosing('amd64', 'arm64') } },
+  { name: 'that chooses its architecture', template: { spec: choosing('arm64') } },
+  {
+    name: 'that chooses several architectures',
+    template: { spec: choosing('amd64', 'arm64') },
+    event: unplaced,
+  },
   { name: 'that is to be left alone', template: { labels: { 'arch.example/placement': 'disabled' } } },
   { name: 'in an excluded namespace', configuration: { excludedNamespaces: ['shop'] } },
   {
@@ -93,10 +98,6 @@ const cases: readonly Case[] = [
   { name: 'made again meanwhile', before: (world) => putDaemonSet(world, {}, 'another') },
   { name: 'that is gone', before: ({ store }) => store.remove(path) },
   { name: 'that may not be read', before: ({ store }) => void store.fault(`GET ${path}`, { status: 403 }) },
-  {
-    name: 'of another API group',
-    pod: { owner: { ...owner, apiVersion: 'apps.example/v1' } },
-  },
 ];
 
 for (const { name, template = {}, pod, configuration, facts: given, before, event } of cases) {
@@ -133,3 +134,34 @@ void t.test('it counts as misplaced, and is told once for all of its pods', asyn
   t.equal(await world.series('archwright_misplaced_pods_total{outcome="unplaced"}'), 1);
   t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 0);
 });
+
+const kruise = { ...owner, apiVersion: 'apps.kruise.example/v1' };
+const others: readonly (PodOptions & { readonly name: string; readonly isReported?: boolean })[] = [
+  { name: 'a DaemonSet of another API group', owner: kruise, isReported: true },
+  { name: 'a controller that pins nodes', owner: { ...kruise, kind: 'BroadcastJob' }, isReported: true },
+  { name: 'a controller, on a node that can run it', owner: kruise, node: 'amd-1' },
+  { name: 'a controller, left alone', owner: kruise, labels: { 'arch.example/placement': 'disabled' } },
+  {
+    name: 'a controller with an architecture in its template',
+    owner: kruise,
+    spec: { ...onItsNode, nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+  },
+  { name: 'nobody', owner: null },
+];
+
+for (const { name, isReported, ...pod } of others) {
+  void t.test(`a pinned pod of ${name}: ${isReported ? 'reported' : 'nothing is said'}`, async (t) => {
+    const world = await startWorld(t);
+    putPod(world.store, 'probe-a', { spec: onItsNode, ...pod });
+    await world.afterGrace();
+    t.same(world.pods(), ['probe-a']);
+    t.same(world.store.writes(), []);
+    t.equal(await world.series('archwright_misplaced_pods_total{outcome="pinned"}'), isReported ? 1 : 0);
+    if (!isReported) return void t.same(world.events, []);
+    const message = /app:1 has amd64\. .* chose this node.*kubernetes\.io\/arch In \[amd64\]/;
+    t.match(world.events, [
+      { reason: 'MisplacedPod', about: { kind: 'Pod', name: 'probe-a' }, message },
+      { about: { name: 'probe', namespace: 'shop' }, message },
+    ]);
+  });
+}

@@ -187,7 +187,12 @@ const cases: readonly Case[] = [
     alone: true,
   },
   { name: 'that requires the architecture', pod: affinity(['arm64']), alone: true },
-  { name: 'that allows both by itself', pod: affinity(['amd64', 'arm64']), alone: true },
+  {
+    name: 'that allows both by itself',
+    pod: affinity(['amd64', 'arm64']),
+    amd2: { 'kubernetes.io/arch': 'amd64' },
+    moved: true,
+  },
   {
     name: 'that chooses nodes none of which can run it',
     pod: selecting({ disk: 'ssd' }),
