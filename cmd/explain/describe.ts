@@ -1,8 +1,10 @@
 /** An explanation as text (a block per object, with its images and rules), and as data for `--output json` and `yaml`. */
 import jsonPatch from 'fast-json-patch';
+import type { NodeSelectorTerm } from '../../src/kube/api/objects.ts';
 import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
 import { listed, printable } from '../../src/names/printable.ts';
 import type { JsonObject } from '../../src/webhook/validate-pod.ts';
+import { keptTerms, namedArchitectures } from '../../src/placement/pod/terms.ts';
 import { describeRule } from '../../src/placement/rules/rules.ts';
 import { cell, nothing, table } from '../program/table.ts';
 import { isAdmitted, type Explanation } from './explainer.ts';
@@ -41,8 +43,7 @@ function summaryOf(decision: PlacementDecision, operations: number): readonly (r
     ['decision', outcome === 'denied' ? 'denied' : `${outcome}: admitted, ${change}`],
   ];
   if (decision.message !== undefined) rows.push(['because', message(decision.message)]);
-  if (required !== undefined)
-    rows.push(['requires', required.join(', ') || 'none: the pod would stay pending']);
+  if (required !== undefined) rows.push(['requires', requirementOf(decision)]);
   if (amd64Level) rows.push(['on amd64', `${amd64Level.key} in ${amd64Level.values.join(', ')}`]);
   if (excludedNodes.length > 0)
     rows.push(['excludes', cell(listed(excludedNodes, (name) => name, maxNodesBytes))]);
@@ -52,6 +53,21 @@ function summaryOf(decision: PlacementDecision, operations: number): readonly (r
   }
   if (gate) rows.push(['gate', 'waits until the facts of its images are known']);
   return rows;
+}
+
+/** The required architectures, and what the pod's own terms allow beside them: terms are ORed. */
+function requirementOf({ required = [], own }: PlacementDecision): string {
+  const kept = keptTerms(own?.terms).map((term) => describeKept(term));
+  if (kept.length > 0)
+    return `${required.join(', ') || 'none'}; its own terms also allow ${cell([...new Set(kept)].join(', '))}`;
+  return required.join(', ') || 'none: the pod would stay pending';
+}
+
+function describeKept(term: NodeSelectorTerm): string {
+  const named = [...(namedArchitectures(term) ?? [])].join(' ');
+  const node = term.matchFields?.find(({ operator }) => operator === 'In')?.values?.[0];
+  if (node !== undefined) return named === '' ? `node ${node}` : `node ${node} (${named})`;
+  return named || 'no architecture';
 }
 
 function imagesOf(images: readonly ImageVerdict[]): string {
@@ -126,12 +142,14 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
 
 function decisionResult(decision: PlacementDecision): Readonly<Record<string, unknown>> {
   const { outcome, message, os, required, preferred, preferenceMode, tolerations, gate } = decision;
-  const { nodeLabels, nodeLabelsByArchitecture, amd64Level, excludedNodes } = decision;
+  const { nodeLabels, nodeLabelsByArchitecture, amd64Level, excludedNodes, own } = decision;
+  const kept = required === undefined ? [] : keptTerms(own?.terms);
   return {
     outcome,
     ...(message !== undefined && { message }),
     os,
     ...(required !== undefined && { required }),
+    ...(kept.length > 0 && { keptTerms: kept }),
     ...(preferred.length > 0 && { preferred, preferenceMode }),
     ...(Object.keys(nodeLabels).length > 0 && { nodeLabels }),
     ...(Object.keys(nodeLabelsByArchitecture).length > 0 && { nodeLabelsByArchitecture }),

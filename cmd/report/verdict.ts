@@ -7,7 +7,7 @@ import { describeDrift, type DriftedTag } from '../../src/images/sources/drifted
 import type { ImageVerdict } from '../../src/placement/decision.ts';
 import type { ImageUse } from '../../src/placement/pod/images.ts';
 import { describeImages } from '../../src/placement/rules/no-common.ts';
-import { ownConstraintOf } from '../../src/placement/rules/own-constraint.ts';
+import { ownArchitecturesOf } from '../../src/placement/rules/own-constraint.ts';
 import { ownFieldsOf } from '../../src/placement/record/own-fields.ts';
 import { recordedIn } from '../../src/placement/record/read.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
@@ -123,7 +123,7 @@ function joined(images: readonly JudgedImage[]): string {
  */
 function chosenBy({ metadata, spec }: MadePod['pod']): readonly string[] | undefined {
   const pod = { ...(metadata && { metadata }), spec };
-  return ownConstraintOf(ownFieldsOf(spec, recordedIn({ pod, policy: believing, waiting: true })))
+  return ownArchitecturesOf(ownFieldsOf(spec, recordedIn({ pod, policy: believing, waiting: true })))
     ?.architectures;
 }
 

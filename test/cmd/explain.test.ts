@@ -200,3 +200,20 @@ t.test('an override', async (t) => {
   t.equal(results[0]?.images[0]?.source, 'override');
   t.same(results[0]?.required, ['arm64']);
 });
+
+t.test("the pod's own terms remain beside what is required", async (t) => {
+  const { host } = await shop(t);
+  const amd64 = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
+  const zone = { key: 'zone', operator: 'In', values: ['a'] };
+  const node = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] };
+  const nodeSelectorTerms = [{ matchExpressions: [zone] }, { matchExpressions: [amd64] }, node];
+  const text = pod({
+    containers: containers(`${host}/arm:1`),
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  });
+  const { results } = await explain(t, text);
+  t.match(results, [{ required: ['arm64'], keptTerms: [{ matchExpressions: [amd64] }, node] }]);
+  const { 'pod.json': file } = files(t, { 'pod.json': text });
+  const { out } = await run(['explain', '-f', file]);
+  t.match(out, /requires +arm64; its own terms also allow amd64, node n1\n/u);
+});
