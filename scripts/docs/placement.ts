@@ -9,21 +9,25 @@ The decision for a pod, in order. Each step names its rules; \`archwright explai
 webhook's log at \`debug\` show the rules that applied.
 
 1. **Skipped?** Pods that already have a node, and pods that are disabled or out of scope, stay as they are.
-2. **Own constraint?** If a pod constrains its architecture by nodeSelector or in every required term, it keeps that. It still
-   gets tolerations and \`matchNodeLabels\`.
-3. **Required architectures**: those whose nodes can [pull and run](#variants-and-cpu-levels) all images for the pod's operating system (init containers, sidecars, containers,
-   image volumes), within \`schedulableArchitectures\` and \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md).
-   They are ANDed into every required term, because an additional term would loosen the pod's own terms. The operating system is
-   \`spec.os\`, else \`kubernetes.io/os\` in the nodeSelector or in every required term, else \`linux\`.
+2. **Own constraint?** A pod that names one architecture in its nodeSelector, or one architecture or a node in every required
+   term, keeps that. It still gets tolerations and \`matchNodeLabels\`. A term that names several, \`In [amd64, arm64]\`, is
+   narrowed to those of the images.
+3. **Required architectures**: those whose nodes can [pull and run](#variants-and-cpu-levels) all images for the pod's operating
+   system (init containers, sidecars, containers, image volumes), within \`schedulableArchitectures\`, \`architectures\` of a
+   [\`PodPlacementConfig\`](../reference/custom-resources.md), and the pod's label ${code(keys.architectureLabel)} if \`matchNodeLabels\` has it. They are ANDed into every other required term,
+   because an additional term would loosen the pod's own terms. The operating system is \`spec.os\`, else \`kubernetes.io/os\` in
+   the nodeSelector or in every required term, else \`linux\`.
 4. **Unknown images** follow \`onUnknownImage\` (default: the [gate](gates.md), while a controller leads). The known images still
    count. \`not-an-image\`, and an image that \`allowedRegistries\`, \`deniedRegistries\` or \`allowLoopbackRegistries\` refuses, never
-   gate a pod.
+   gate a pod. A DaemonSet is never gated and never gets \`fallbackArchitecture\`, which its template would keep: it gets the upper
+   bound, and each update decides it again until all of its images are known.
 5. **No common architecture** follows \`onNoCommonArchitecture\` (default: the pod is refused). Before that, tags that were answered
    from memory are looked up once more, in case they were pushed again.
 6. **Preference**: the first of the pod's label ${code(keys.preferred)}, its annotation ${code(keys.preferredWeights)}
    (\`arm64=80,amd64=20\`), the [custom resources](../reference/custom-resources.md) by priority, and the configuration. A
-   preference that the images cannot meet is ignored. With \`preferenceMode = "soft"\`, the default, it is a weight that the
-   scheduler may overrule. With \`hard\` the nodeSelector pins the pod to the heaviest one.
+   preference that the images cannot meet is ignored; images that constrain nothing meet any. With
+   \`preferenceMode = "soft"\`, the default, it is a weight that the scheduler may overrule. With \`hard\` the nodeSelector pins the
+   pod to the heaviest one.
 7. **Tolerations and node labels** for the resulting architectures: \`tolerateArchitectureTaint\`, \`tolerations\`,
    \`architectures.<arch>.taintsToTolerate\` and \`requireNodeLabels\`, \`matchNodeLabels\`, \`taintArchitectures\`.
 8. **Nodes of these architectures that cannot pull or run** an image are excluded, by a label or by name.

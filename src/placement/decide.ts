@@ -1,5 +1,4 @@
 /** The decision: one line for each rule, in the order of docs/use/placement.md. Each rule has its own file. */
-import type { Policy } from '../policy/effective/policy.ts';
 import { noAdditions, type PlacementDecision, type PlacementInput } from './decision.ts';
 import { boundedWarnings } from '../names/printable.ts';
 import { imagesOf } from './pod/images.ts';
@@ -9,7 +8,7 @@ import { recordedIn } from './record/read.ts';
 import { explainAllowed, explainDetails } from './rules/details.ts';
 import { explainNoCommon, noCommonArchitecture } from './rules/no-common.ts';
 import { certainOf, explainFit, restrictToClasses, withinClasses } from './rules/node-classes.ts';
-import { nodeLabelsOf } from './rules/node-labels.ts';
+import { matchedArchitectures, nodeLabelsOf, withinMatchedLabels } from './rules/node-labels.ts';
 import { keepOwnConstraint, warnIfOwnTermsExclude, warnIfWrongNodesMatch } from './rules/own-constraint.ts';
 import { preferredOf } from './rules/preferred.ts';
 import { excludedNodesOf } from './rules/pullable-nodes.ts';
@@ -31,18 +30,19 @@ export function decide(input: PlacementInput): PlacementDecision {
   const images = verdictsOf(uses, os, input.facts, input.nodes, schedulable);
   const fit = withinClasses(commonArchitectures(images, schedulable), images, input.nodes, os);
   const shared = fit.architectures;
-  const common = withinAllowed(shared, policy);
+  const podLabels = pod.metadata?.labels;
+  const common = withinMatchedLabels(withinAllowed(shared, policy), policy, podLabels);
   const recorded = recordedIn(input) ?? (input.before && recordedIn({ ...input, pod: input.before }));
   const own = ownFieldsOf(pod.spec, recorded);
   const draft =
-    keepOwnConstraint(own, shared, images) ??
-    noCommonArchitecture(policy, images, common) ??
-    unknownImage(input, os, images, common, recorded) ??
+    keepOwnConstraint(own, shared, images, matchedArchitectures(policy, podLabels)) ??
+    noCommonArchitecture(policy, images, common, podLabels) ??
+    unknownImage(input, os, images, common, own, recorded) ??
     requiredArchitectures(common);
   const preference = preferredOf(input, own, draft, certainOf(images, draft.required));
   const { required } = preference;
   const tolerations = addedTolerations(policy, draft, required, own);
-  const labels = nodeLabelsOf(policy, pod.metadata?.labels, required);
+  const labels = nodeLabelsOf(policy, podLabels, required);
   const restriction = restrictToClasses(input, own, images, os, fit, draft, required);
   const nodes = excludedNodesOf(input, own, images, draft, required, restriction.hostnames);
   const decision: PlacementDecision = {
@@ -83,7 +83,7 @@ export function decide(input: PlacementInput): PlacementDecision {
       ...nodes.reasons,
     ],
   };
-  return template === 'workload' ? unchangedTemplate(decision, policy, common) : decision;
+  return template === 'workload' ? unchangedTemplate(decision, input, common) : decision;
 }
 
 /**
@@ -92,10 +92,11 @@ export function decide(input: PlacementInput): PlacementDecision {
  */
 function unchangedTemplate(
   { os, images, warnings, reasons }: PlacementDecision,
-  policy: Policy,
+  { policy, pod }: PlacementInput,
   common: readonly string[] | undefined,
 ): PlacementDecision {
-  const refusal = `archwright: pods of this template cannot be placed: ${explainNoCommon(images, policy)}`;
+  const why = explainNoCommon(images, policy, pod.metadata?.labels);
+  const refusal = `archwright: pods of this template cannot be placed: ${why}`;
   const message =
     common === undefined
       ? 'its images constrain nothing so far'

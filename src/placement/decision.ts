@@ -144,6 +144,8 @@ export interface Recorded {
   readonly architectures: readonly string[] | undefined;
   readonly imagesKey: string;
   readonly added: Added;
+  /** An image of a DaemonSet was unknown: the additions are an upper bound. */
+  readonly isProvisional: boolean;
 }
 
 /** A list of the pod: its own items, and those that an earlier call added and that are still there. */

@@ -35,6 +35,7 @@ import { Responses } from './responses.ts';
 import { podOf } from './validate-pod.ts';
 import {
   hasController,
+  isProvisionalTemplate,
   isBeingDeleted,
   kindOf,
   metadataOf,
@@ -106,7 +107,7 @@ export class Mutator {
         return this.#warnRunningPod(request, budgetMs);
       return subResource ? ignore() : this.#place(request, kind, budgetMs);
     }
-    if (subResource || templateUnchanged(request)) return ignore();
+    if (subResource || (templateUnchanged(request) && !isProvisionalTemplate(request, kind))) return ignore();
     // A workload with a controller was decided with its owner, when a person applied that.
     if (kind !== 'DaemonSet' && hasController(object)) return ignore();
     return this.#place(request, kind, budgetMs);

@@ -2,6 +2,7 @@
 import type { PullSecretNames } from '../cluster/pull-secrets.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import type { AdmissionRequest, KubeObject, Pod, PodTemplate } from '../kube/api/objects.ts';
+import { isProvisional } from '../placement/record/read.ts';
 import type { PlacementInput } from '../placement/decision.ts';
 import type { AdmissionKind } from './metrics.ts';
 import { isObject, podOf, templateOf } from './validate-pod.ts';
@@ -65,6 +66,11 @@ export function templateUnchanged(request: AdmissionRequest): boolean {
   const [before, after] = [at(request.oldObject, path), at(request.object, path)];
   // Both are written by the same API server, so equal templates have the same order of fields.
   return before !== undefined && JSON.stringify(before) === JSON.stringify(after);
+}
+
+/** Whether an image was unknown when a DaemonSet was decided. Each update decides it again, and corrects it if its images are known. */
+export function isProvisionalTemplate(request: AdmissionRequest, kind: AdmissionKind): boolean {
+  return kind === 'DaemonSet' && isProvisional(placingOf(request, kind).pod);
 }
 
 export function isBeingDeleted(object: unknown): boolean {

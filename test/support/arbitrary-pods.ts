@@ -147,7 +147,7 @@ export function pods(annotation: fc.Arbitrary<string | undefined>): fc.Arbitrary
     { requiredKeys: ['containers'] },
   );
   const labels = fc.dictionary(
-    fc.constantFrom('zone', 'arch.example/preferred', 'app'),
+    fc.constantFrom('zone', 'kubernetes.io/arch', 'arch.example/preferred', 'app'),
     fc.constantFrom('a', 'arm64', 's390x'),
   );
   return fc.record({ spec, labels: fc.option(labels), annotation }).map(({ spec, labels, annotation }) => {
@@ -175,7 +175,7 @@ export const policies: fc.Arbitrary<Policy> = fc
     fallbackArchitecture: fc.constantFrom(undefined, 'amd64', 's390x'),
     onUnknownImage: fc.constantFrom('gate' as const, 'fallback' as const, 'allow' as const, 'deny' as const),
     onNoCommonArchitecture: fc.constantFrom('deny' as const, 'pend' as const, 'allow' as const),
-    matchNodeLabels: fc.constantFrom([], ['zone']),
+    matchNodeLabels: fc.constantFrom([], ['zone'], ['zone'], ['zone', 'kubernetes.io/arch']),
     tolerations: fc.constantFrom(
       [],
       [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }],

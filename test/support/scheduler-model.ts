@@ -36,7 +36,7 @@ export function termMatches(term: NodeSelectorTerm, node: ModelNode): boolean {
   );
 }
 
-/** Whether the person who wrote the pod chose the node's architecture, or the node. */
+/** Whether the person who wrote the pod chose the node's architecture and no other one, or the node. */
 export function chosenByPerson({ spec }: Pod, node: ModelNode): boolean {
   const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
   if (keys.some((key) => Object.hasOwn(spec.nodeSelector ?? {}, key))) return true;
@@ -45,8 +45,19 @@ export function chosenByPerson({ spec }: Pod, node: ModelNode): boolean {
     (term) =>
       termMatches(term, node) &&
       (term.matchFields?.some(({ operator }) => operator === 'In') ||
-        term.matchExpressions?.some(({ key, operator }) => keys.includes(key) && operator === 'In')),
+        choosesOne(term.matchExpressions ?? [])),
   );
+}
+
+/** Whether expressions name architectures by `In`, and no two nodes that differ only in architecture match them. */
+export function choosesOne(expressions: readonly NodeSelectorRequirement[]): boolean {
+  const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
+  const about = expressions.filter(({ key }) => keys.includes(key));
+  const named = about.filter(({ operator }) => operator === 'In').flatMap(({ values }) => values ?? []);
+  const matching = [...new Set(named)].filter((value) =>
+    about.every((each) => requirementMatches(each, value)),
+  );
+  return named.length > 0 && matching.length < 2;
 }
 
 function requirementMatches(

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import type { Operation } from '../../src/placement/decision.ts';
-import { applied } from '../support/placement-input.ts';
+import { applied, defaultPolicy as policy } from '../support/placement-input.ts';
 import { clusterOf, podOf, scripted, serve, uid, workload } from './support.ts';
 
 const images = { 'app:1': ['amd64', 'arm64'], 'arm:1': ['arm64'], 'intel:1': ['amd64'] };
@@ -47,6 +47,24 @@ test('an update that leaves the template alone starts no rollout', async (t) => 
     oldObject: before,
   });
   t.strictSame((await admit(changed)).required, ['arm64']);
+});
+
+test('a DaemonSet with an unknown image gets no fallback, and the next apply corrects it', async (t) => {
+  const falling = { ...policy, onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' } as const;
+  const policies = { policyOf: () => falling };
+  const away = await serve(t, { inspector: scripted({}), policies });
+  const anew = withTemplate(['arm:1']);
+  const first = await away.admit(workload('DaemonSet', anew));
+  t.strictSame(first.required, undefined);
+  const object = applied(anew, first.operations as readonly Operation[]);
+  const again = workload('DaemonSet', object, { operation: 'UPDATE', oldObject: object });
+  t.strictSame((await away.admit(again)).operations, [], 'still unknown: no rollout');
+  const { admit } = await serve(t, { inspector: scripted(images), policies });
+  const corrected = await admit(again);
+  t.strictSame(corrected.required, ['arm64']);
+  const fixed = applied(object, corrected.operations as readonly Operation[]);
+  const later = workload('DaemonSet', fixed, { operation: 'UPDATE', oldObject: fixed });
+  t.strictSame((await admit(later)).raw, { uid, allowed: true }, 'and then stays as it is');
 });
 
 test('a DaemonSet that is written anew while the registry is away keeps its placement', async (t) => {

@@ -50,8 +50,12 @@ webhooks:
       {{- with $condition }}{{ . | nindent 6 }}{{ end }}
       - name: stays
         expression: "!has(object.metadata.deletionTimestamp)"
-      - name: template-changes
-        expression: request.operation == 'CREATE' || object.spec.template != oldObject.spec.template
+      - name: template-changes-or-is-provisional
+        expression: >-
+          request.operation == 'CREATE' || object.spec.template != oldObject.spec.template
+          || has(object.spec.template.metadata) && has(object.spec.template.metadata.annotations)
+          && 'arch.example/decision' in object.spec.template.metadata.annotations
+          && object.spec.template.metadata.annotations['arch.example/decision'].contains('"provisional":true')
   {{- if .Values.workloadWarnings }}
   - name: workloads.arch.example
     {{- include "archwright.webhookBasics" (dict "root" . "failurePolicy" "Ignore" "namespaces" $namespaces) | nindent 4 }}

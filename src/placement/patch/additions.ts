@@ -6,6 +6,9 @@ import { architectureIn, hostnameNotIn, labelExpressions, preferredTerm } from '
 import {
   constrainsItself,
   isEmptyTerm,
+  itemsBeyond,
+  permitsSome,
+  sameExpression,
   sameList,
   sameTerm,
   withExpressions,
@@ -20,7 +23,7 @@ export function additionsOf(decision: PlacementDecision, fields: OwnFields): Add
   const exclusion = hostnameNotIn(excludedNodes);
   const groups = expressionGroups(decision, pinned !== undefined);
   const terms = exclusion.length === 0 ? groups : groups.map((list) => [...list, ...exclusion]);
-  const labels = labelExpressions(decision.nodeLabels);
+  const labels = labelExpressions(isTooEarly(decision, fields) ? {} : decision.nodeLabels);
   const match = exclusion.length === 0 ? labels : [...labels, ...exclusion];
   const soft = decision.preferenceMode === 'soft' ? decision.preferred : [];
   return {
@@ -33,6 +36,14 @@ export function additionsOf(decision: PlacementDecision, fields: OwnFields): Add
     tolerations: decision.tolerations,
     pinned,
   };
+}
+
+/**
+ * A term that is made for a gated pod cannot be copied later. As long as its architectures are not known, and labels of nodes may
+ * differ between them, the controller adds the labels when it removes the gate.
+ */
+function isTooEarly({ gate, required }: PlacementDecision, { terms }: OwnFields): boolean {
+  return gate && required === undefined && terms === undefined;
 }
 
 export const nothingAdded: Added = Object.freeze({
@@ -82,9 +93,11 @@ export function expressionGroups(
     if (group) group.architectures.push(architecture);
     else groups.set(key, { architectures: [architecture], labels });
   }
-  const lists = [...groups.values()].map(({ architectures, labels }) =>
-    isPinned ? [...labels, ...match] : [architectureIn(architectures), ...labels, ...match],
-  );
+  const lists = [...groups.values()].map(({ architectures, labels }) => {
+    if (isPinned) return [...labels, ...match];
+    const required = [architectureIn(architectures)];
+    return [...required, ...itemsBeyond(required, [...labels, ...match], sameExpression)];
+  });
   return lists.filter((expressions) => expressions.length > 0);
 }
 
@@ -95,18 +108,23 @@ export type TermsChange =
   | { readonly kind: 'set'; readonly terms: Terms }
   | { readonly kind: 'remove' };
 
+interface TermAdditions extends Pick<Added, 'terms' | 'match'> {
+  /** Whether the pod has room for the record. */
+  readonly isRecorded: boolean;
+}
+
 const unchanged: TermsChange = { kind: 'append', lists: [] };
 
 /**
  * The change of the required terms at admission. Terms are ORed, so a further term would loosen a person's requirement. Instead
- * the additions are ANDed into every term. If the node labels differ by architecture, a term is copied once for each group.
- * Empty terms stay empty: any expression would make them match.
+ * the additions are ANDed into every term. If the node labels differ by architecture, a term is copied once for each group
+ * that it permits. Empty terms stay empty: any expression would make them match.
  * @param own the pod's own terms; the same list as `present` if there are no additions of an earlier call
  */
 export function extendTerms(
   present: Terms | undefined,
   own: Terms | undefined,
-  added: Pick<Added, 'terms' | 'match'>,
+  added: TermAdditions,
 ): TermsChange {
   const terms = extended(own, added);
   if (terms === undefined) return present === undefined ? unchanged : { kind: 'remove' };
@@ -116,7 +134,7 @@ export function extendTerms(
   return { kind: 'append', lists: present.map((term) => copiesFor(term, added)[0] ?? []) };
 }
 
-function extended(own: Terms | undefined, added: Pick<Added, 'terms' | 'match'>): Terms | undefined {
+function extended(own: Terms | undefined, added: TermAdditions): Terms | undefined {
   if (own !== undefined) {
     if (added.terms.length === 0 && added.match.length === 0) return own;
     return own.flatMap((term) => copiesFor(term, added).map((list) => withExpressions(term, list)));
@@ -125,8 +143,17 @@ function extended(own: Terms | undefined, added: Pick<Added, 'terms' | 'match'>)
   return added.match.length > 0 ? [{ matchExpressions: added.match }] : undefined;
 }
 
-/** The expressions to add to a term, one list for each copy of it. */
-function copiesFor(term: NodeSelectorTerm, added: Pick<Added, 'terms' | 'match'>): readonly Expressions[] {
+/** The expressions to add to a term, one list for each copy of it. A copy that could match no node is left out. */
+function copiesFor(term: NodeSelectorTerm, added: TermAdditions): readonly Expressions[] {
+  const copies = listsFor(term, added);
+  if (added.isRecorded) return copies;
+  // A further call would take them for the pod's own and add them again.
+  return copies.map((list) => itemsBeyond(term.matchExpressions ?? [], list, sameExpression));
+}
+
+function listsFor(term: NodeSelectorTerm, added: TermAdditions): readonly Expressions[] {
   if (isEmptyTerm(term)) return [[]];
-  return added.terms.length === 0 || constrainsItself(term) ? [added.match] : added.terms;
+  if (added.terms.length === 0 || constrainsItself(term)) return [added.match];
+  const possible = added.terms.filter((list) => permitsSome(term, list));
+  return possible.length > 0 ? possible : added.terms.slice(0, 1);
 }

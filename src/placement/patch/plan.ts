@@ -20,7 +20,7 @@ import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts'
 import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';
 import { itemsBeyond, sameExpression, sameList, type Expressions } from '../pod/terms.ts';
 import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
-import { recordThatFits } from '../record/write.ts';
+import { isUpperBound, recordThatFits } from '../record/write.ts';
 import { additionsOf, addsNothing, extendTerms, nothingAdded, type TermsChange } from './additions.ts';
 import { narrowTerms, type NarrowedTerms, type NodesOf } from './narrow-terms.ts';
 
@@ -50,12 +50,13 @@ export interface GatedPlanOptions {
 export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecision, fields: OwnFields): Plan {
   const { gate } = decision;
   const wanted = additionsOf(decision, fields);
-  const record = addsNothing(wanted) && !gate ? undefined : recordThatFits(pod, decision, wanted);
+  const needsRecord = gate || !addsNothing(wanted) || isUpperBound(decision, wanted);
+  const record = needsRecord ? recordThatFits(pod, decision, wanted) : undefined;
   // Additions of a gated pod that no record names would count as the pod's own constraint once its images are known.
   const added = gate && record === undefined ? nothingAdded : wanted;
   return {
     pinned: added.pinned ?? own(fields.nodeSelector, keys.architectureLabel),
-    terms: extendTerms(requiredTermsOf(pod), fields.terms, added),
+    terms: extendTerms(requiredTermsOf(pod), fields.terms, { ...added, isRecorded: record !== undefined }),
     preferred: changeOf(fields.preferred, added.preferred, samePreferred),
     tolerations: changeOf(fields.tolerations, added.tolerations, sameToleration),
     gate,
@@ -86,7 +87,7 @@ export function gatedPlan(
     pinned: pinned ?? wanted.pinned,
     terms: narrowed
       ? { kind: 'append', lists: narrowed.appended }
-      : extendTerms(undefined, fields.terms, wanted),
+      : extendTerms(undefined, fields.terms, { ...wanted, isRecorded: true }),
     preferred: changeOf(fields.preferred, wanted.preferred, samePreferred),
     tolerations: { kind: 'append', items: tolerations },
     gate: false,

@@ -2,9 +2,9 @@
  * Required node affinity terms of a pod. Terms are ORed, the expressions of one term are ANDed. An empty term, and an empty
  * list of terms, matches no node (kubernetes component-helpers nodeaffinity.go).
  *
- * An architecture constraint is `In` on an architecture label, `DoesNotExist` on one (nodes without an architecture), or
- * `matchFields` with `metadata.name In`, which pins the node. `NotIn`, `Exists`, `Gt` and `Lt` only exclude: the term can
- * still match a node that cannot run the images.
+ * An architecture constraint is one architecture by `In` on an architecture label, `DoesNotExist` on one (nodes without an
+ * architecture), or `matchFields` with `metadata.name In`, which pins the node. `NotIn`, `Exists`, `Gt`, `Lt` and `In` with
+ * several architectures only exclude: the term can still match a node that cannot run the images.
  */
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../kube/api/objects.ts';
 import { isArchitectureKey } from '../../names/architecture.ts';
@@ -28,15 +28,38 @@ function isNodeName({ key, operator }: NodeSelectorRequirement): boolean {
   return key === 'metadata.name' && operator === 'In';
 }
 
-/** Whether a term constrains the architecture or pins the node. */
+/** Whether a term constrains itself to one architecture, or pins the node. */
 export function constrainsItself(term: NodeSelectorTerm): boolean {
+  if (pinsNode(term)) return true;
+  const named = namedArchitectures(term);
+  if (named !== undefined) return named.size < 2;
   return (
-    pinsNode(term) ||
-    (term.matchExpressions?.some(
-      ({ key, operator }) => isArchitectureKey(key) && (operator === 'In' || operator === 'DoesNotExist'),
-    ) ??
-      false)
+    term.matchExpressions?.some(
+      ({ key, operator }) => isArchitectureKey(key) && operator === 'DoesNotExist',
+    ) ?? false
   );
+}
+
+/** The terms with a constraint of their own. No architecture is added to them. */
+export function keptTerms(terms: Terms | undefined): Terms {
+  return terms?.filter((term) => !isEmptyTerm(term) && constrainsItself(term)) ?? [];
+}
+
+/** The architectures that a term names by `In` and permits; `undefined`: it names none. */
+export function namedArchitectures({ matchExpressions }: NodeSelectorTerm): ReadonlySet<string> | undefined {
+  let named: Set<string> | undefined;
+  for (const { key, operator, values } of matchExpressions ?? []) {
+    if (!isArchitectureKey(key) || operator !== 'In') continue;
+    const list = new Set(values ?? []);
+    named = named === undefined ? list : new Set([...named].filter((name) => list.has(name)));
+  }
+  if (named === undefined) return undefined;
+  for (const { key, operator, values } of matchExpressions ?? []) {
+    if (!isArchitectureKey(key) || operator === 'In' || operator === 'Exists') continue;
+    if (operator !== 'NotIn') return new Set();
+    for (const name of values ?? []) named.delete(name);
+  }
+  return named;
 }
 
 /** Whether the architecture expressions of a term match a node of this architecture. */
@@ -50,6 +73,17 @@ export function permits(term: NodeSelectorTerm, architecture: string): boolean {
     return false;
   }
   return true;
+}
+
+/** Whether one of the terms permits an architecture. */
+export function permittedBy(terms: Terms | undefined, architecture: string): boolean {
+  return terms === undefined || terms.some((term) => permits(term, architecture));
+}
+
+/** Whether a term and the architectures that a list of expressions names have one in common. */
+export function permitsSome(term: NodeSelectorTerm, expressions: Expressions): boolean {
+  const named = namedArchitectures({ matchExpressions: expressions });
+  return named === undefined || [...named].some((architecture) => permits(term, architecture));
 }
 
 /** The term with more expressions, ANDed after its own. */

@@ -3,7 +3,7 @@
  * cannot be parsed, has another version or no valid seal, or names additions that this policy cannot make, counts as absent:
  * then everything in the pod is the pod's own.
  */
-import type { NodeSelectorRequirement, Pod, Toleration } from '../../kube/api/objects.ts';
+import type { NodeSelectorRequirement, Pod, PodTemplate, Toleration } from '../../kube/api/objects.ts';
 import { byName, isArchitecture, isRecord, maxArchitectures, own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import { isLabelValue, isNonEmptyLabelValue } from '../../names/labels.ts';
@@ -54,7 +54,8 @@ export function recordedIn({
     return undefined;
   // Preferred terms are all that is ever removed from a waiting pod.
   const trusted = isSealed ? added : { ...added, preferred: [] };
-  return { architectures: architectures?.toSorted(byName), imagesKey, added: trusted };
+  const isProvisional = content['provisional'] === true;
+  return { architectures: architectures?.toSorted(byName), imagesKey, added: trusted, isProvisional };
 }
 
 const sealStart = ',"seal":"';
@@ -74,6 +75,11 @@ function hasSeal({ metadata }: Pick<Pod, 'metadata'>, seal: RecordSeal): boolean
 export function recordedOutcome(pod: Pick<Pod, 'metadata'>): Outcome | undefined {
   const outcome = contentIn(pod)?.['outcome'];
   return outcomes.find((each) => each === outcome);
+}
+
+/** Whether a template has a record of an upper bound, unchecked: for a first selection. */
+export function isProvisional(template: Pick<PodTemplate, 'metadata'>): boolean {
+  return contentIn(template)?.['provisional'] === true;
 }
 
 /** Images with their architectures or error codes in a pod's record, for people. */

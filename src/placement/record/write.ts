@@ -21,6 +21,11 @@ const bytesPerUnit = 3;
 /** Characters for images. Additions are always complete; the policy bounds them. */
 const maxImagesLength = 3200;
 
+interface RecordOptions {
+  readonly withImages?: boolean;
+  readonly provisional?: boolean;
+}
+
 /** @returns `undefined` if the pod's annotations have no room */
 export function recordThatFits(
   { metadata }: Pick<Pod | PodTemplate, 'metadata'>,
@@ -30,9 +35,10 @@ export function recordThatFits(
   const annotations = metadata?.annotations ?? {};
   const { seal } = decision;
   const sealed = (text: string): string => (seal ? withSeal(text, seal) : text);
-  const whole = sealed(recordText(decision, added));
+  const provisional = isUpperBound(decision, added);
+  const whole = sealed(recordText(decision, added, { provisional }));
   if (fits(annotations, whole)) return whole;
-  const short = sealed(recordText(decision, added, { withImages: false }));
+  const short = sealed(recordText(decision, added, { provisional, withImages: false }));
   return fits(annotations, short) ? short : undefined;
 }
 
@@ -57,10 +63,27 @@ function sizeWith(
   return size;
 }
 
+/**
+ * Whether the record says that the additions are an upper bound. Once all images of a DaemonSet are known, a mark without another
+ * change stays: its removal would restart all pods.
+ */
+export function isUpperBound(decision: PlacementDecision, added: Added): boolean {
+  const { template, outcome, os, images, replaces } = decision;
+  if (template !== 'DaemonSet') return false;
+  const before = replaces?.imagesKey === imagesKeyOf(os, images) ? replaces : undefined;
+  const isComplete = before?.isProvisional === false;
+  if (outcome === 'allowed-unknown') return !isComplete || before.architectures !== undefined;
+  if (before === undefined || isComplete) return false;
+  if (images.some(({ unknown }) => unknown !== undefined)) return true;
+  return (
+    recordText({ ...decision, required: before.architectures }, before.added) === recordText(decision, added)
+  );
+}
+
 export function recordText(
   decision: PlacementDecision,
   added: Added,
-  { withImages = true }: { readonly withImages?: boolean } = {},
+  { withImages = true, provisional = false }: RecordOptions = {},
 ): string {
   // Every change of a template restarts all of its pods, so its record has only what undoes the additions.
   const forPeople = decision.template === undefined;
@@ -75,6 +98,7 @@ export function recordText(
     outcome: forPeople ? decision.outcome : undefined,
     architectures: decision.required,
     imagesKey: imagesKeyOf(decision.os, decision.images),
+    provisional: provisional || undefined,
     added: {
       terms: filled(terms)?.map(recordedExpressions),
       match: filled(match) && recordedExpressions(match),

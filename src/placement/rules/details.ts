@@ -3,7 +3,7 @@ import { isBytecode, maxArchitectures } from '../../names/architecture.ts';
 import { printable } from '../../names/printable.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import type { ImageVerdict, Outcome, OwnFields, Reason, Recorded } from '../decision.ts';
-import { constrainsItself, isEmptyTerm } from '../pod/terms.ts';
+import { isEmptyTerm, keptTerms } from '../pod/terms.ts';
 import { reason } from './rules.ts';
 
 export function explainAllowed({ allowed }: Policy, outcome: Outcome): readonly Reason[] {
@@ -35,7 +35,7 @@ export function explainDetails(
     const text = `${printable(image, 200)} ended with an exec format error on ${facts.brokenOn.join(', ')}`;
     reasons.push(reason('exec-format-error', text));
   }
-  const kept = terms?.filter((term) => !isEmptyTerm(term) && constrainsItself(term)).length ?? 0;
+  const kept = keptTerms(terms).length;
   if (kept > 0) reasons.push(reason('own-term-constraint', `${kept} of the pod's required terms`));
   if (terms && (terms.length === 0 || terms.some(isEmptyTerm))) {
     reasons.push(reason('empty-term', "the pod's required node affinity has a part that matches no node"));

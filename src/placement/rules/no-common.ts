@@ -4,6 +4,7 @@
  */
 import type { Policy } from '../../policy/effective/policy.ts';
 import type { ImageVerdict } from '../decision.ts';
+import { describeLabels, matchedArchitectures } from './node-labels.ts';
 import { draft, type Draft } from './rules.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 
@@ -33,14 +34,18 @@ const maxDetails = 2;
 /** Why there is no common architecture, for the person who applies the pod. */
 export function explainNoCommon(
   images: readonly ImageVerdict[],
-  { schedulableArchitectures: schedulable, allowed }: Policy,
+  policy: Policy,
+  podLabels?: Readonly<Record<string, string>> | null,
 ): string {
+  const { schedulableArchitectures: schedulable, allowed } = policy;
+  const matched = describeLabels(matchedArchitectures(policy, podLabels));
   const among = (names: readonly string[]): string => `(${printable(names.join(', '), 200)})`;
   const bound = [
     ...(schedulable.length === 0 ? [] : [` of the schedulable ones ${among(schedulable)}`]),
     ...(allowed
       ? [` of those that ${printable(allowed.origin, 320)} allows ${among(allowed.architectures)}`]
       : []),
+    ...(matched === '' ? [] : [` of the pod's labels (${matched})`]),
   ].join(', and');
   const details = describeImages(images);
   return details === ''
@@ -53,9 +58,10 @@ export function noCommonArchitecture(
   policy: Policy,
   images: readonly ImageVerdict[],
   common: readonly string[] | undefined,
+  podLabels?: Readonly<Record<string, string>> | null,
 ): Draft | undefined {
   if (common?.length !== 0) return undefined;
-  const message = explainNoCommon(images, policy);
+  const message = explainNoCommon(images, policy, podLabels);
   if (policy.onNoCommonArchitecture === 'deny') {
     return draft('denied', [], 'no-common-architecture-deny', message, { message });
   }

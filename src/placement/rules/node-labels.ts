@@ -1,8 +1,8 @@
 /**
  * Node labels: those that a node of an architecture must carry (`architectures.<arch>.requireNodeLabels`), and those of the pod
- * that its node must carry with the same value (`matchNodeLabels`).
+ * that its node must carry with the same value (`matchNodeLabels`). If these name an architecture, no other one is required.
  */
-import { own } from '../../names/architecture.ts';
+import { isArchitecture, isArchitectureKey, own } from '../../names/architecture.ts';
 import { isLabelValue } from '../../names/labels.ts';
 import { printable } from '../../names/printable.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
@@ -12,6 +12,29 @@ type Labels = Readonly<Record<string, string>>;
 
 const none: Labels = Object.freeze({});
 
+/**
+ * The architectures within the one that the pod's labels name, under `matchNodeLabels`.
+ * @param architectures `undefined`: any. The label applies even then
+ */
+export function withinMatchedLabels(
+  architectures: readonly string[] | undefined,
+  policy: Policy,
+  podLabels: Labels | null | undefined,
+): readonly string[] | undefined {
+  const named = Object.values(matchedArchitectures(policy, podLabels));
+  const [first] = named;
+  if (first === undefined) return architectures;
+  const isOne = isArchitecture(first) && named.every((name) => name === first);
+  const possible = isOne ? [first] : [];
+  return architectures?.filter((name) => possible.includes(name)) ?? possible;
+}
+
+/** The labels of the pod that name an architecture which its node must have. */
+export function matchedArchitectures(policy: Policy, podLabels: Labels | null | undefined): Labels {
+  const matched = Object.entries(matchedNodeLabels(policy, podLabels));
+  return Object.fromEntries(matched.filter(([key]) => isArchitectureKey(key)));
+}
+
 export function nodeLabelsOf(
   policy: Policy,
   podLabels: Labels | null | undefined,
@@ -20,9 +43,9 @@ export function nodeLabelsOf(
   const byArchitecture = labelsByArchitecture(policy, required);
   const matched = matchedNodeLabels(policy, podLabels);
   const reasons = Object.entries(byArchitecture).map(([architecture, labels]) =>
-    reason('require-node-labels', `${architecture}: ${describe(labels)}`),
+    reason('require-node-labels', `${architecture}: ${describeLabels(labels)}`),
   );
-  if (Object.keys(matched).length > 0) reasons.push(reason('match-node-labels', describe(matched)));
+  if (Object.keys(matched).length > 0) reasons.push(reason('match-node-labels', describeLabels(matched)));
   return { byArchitecture, matched, reasons };
 }
 
@@ -50,7 +73,7 @@ function matchedNodeLabels(policy: Policy, podLabels: Labels | null | undefined)
   return labels;
 }
 
-function describe(labels: Labels): string {
+export function describeLabels(labels: Labels): string {
   const text = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
   return printable(text.join(', '), 400);
 }

@@ -1,48 +1,49 @@
 /**
- * A pod keeps its own architecture constraint: `kubernetes.io/arch` or `beta.kubernetes.io/arch` in its nodeSelector, or a
- * constraint or a pinned node in every required term that is not empty (`pod/terms.ts`). A person's constraint has
+ * A pod keeps its own architecture constraint: `kubernetes.io/arch` or `beta.kubernetes.io/arch` in its nodeSelector, or one
+ * architecture or a pinned node in every required term that is not empty (`pod/terms.ts`). A person's constraint has
  * precedence over image facts, so the pod is neither gated nor refused. If its images contradict it, it gets a warning. At
  * admission, the nodeSelector of a RuntimeClass is already in the pod and counts as its own.
  */
-import {
-  byName,
-  isArchitecture,
-  isArchitectureKey,
-  maxArchitectures,
-  own,
-} from '../../names/architecture.ts';
-import { keys } from '../../names/keys.ts';
 import type { NodeSelectorTerm } from '../../kube/api/objects.ts';
+import { byName, isArchitecture, maxArchitectures, own } from '../../names/architecture.ts';
+import { keys } from '../../names/keys.ts';
 import type { ImageVerdict, OwnFields, PlacementInput } from '../decision.ts';
 import { describeImages } from './no-common.ts';
+import { describeLabels } from './node-labels.ts';
 import { draft, type Draft } from './rules.ts';
-import { constrainsItself, isEmptyTerm, nodesPinnedBy, permits, pinsNode } from '../pod/terms.ts';
+import {
+  constrainsItself,
+  isEmptyTerm,
+  namedArchitectures,
+  nodesPinnedBy,
+  permits,
+  pinsNode,
+} from '../pod/terms.ts';
 import { printable } from '../../names/printable.ts';
 
-/** @returns the architectures that it allows, sorted; none: that of the pinned node */
-export function ownConstraintOf(
-  fields: OwnFields,
-): { readonly architectures: readonly string[] | undefined } | undefined {
-  const bySelector = selectedBy(fields);
-  if (bySelector !== undefined) return { architectures: bySelector };
-  if (fields.terms === undefined) return undefined;
-  const terms = fields.terms.filter((term) => !isEmptyTerm(term));
-  if (!terms.every(constrainsItself)) return undefined;
-  const found = new Set<string>();
-  let anyNode = false;
-  for (const term of terms) {
-    const named = namedBy(term);
-    if (named.length === 0 && pinsNode(term)) anyNode = true;
-    for (const name of named) if (isArchitecture(name) && permits(term, name)) found.add(name);
-  }
-  return { architectures: anyNode ? undefined : [...found].sort(byName).slice(0, maxArchitectures) };
+interface Chosen {
+  /** Sorted; `undefined`: that of the pinned node. */
+  readonly architectures: readonly string[] | undefined;
 }
 
-/** Values of `In` on an architecture label. */
-function namedBy({ matchExpressions }: NodeSelectorTerm): readonly string[] {
-  return (matchExpressions ?? []).flatMap(({ key, operator, values }) =>
-    isArchitectureKey(key) && operator === 'In' ? (values ?? []) : [],
-  );
+function ownConstraintOf(fields: OwnFields): Chosen | undefined {
+  const isKept = (term: NodeSelectorTerm): boolean => isEmptyTerm(term) || constrainsItself(term);
+  return selectedBy(fields) || fields.terms?.every(isKept) ? ownArchitecturesOf(fields) : undefined;
+}
+
+/** @returns the architectures that the pod itself allows; `undefined`: it does not name them, or not in every term */
+export function ownArchitecturesOf(fields: OwnFields): Chosen | undefined {
+  const bySelector = selectedBy(fields);
+  if (bySelector !== undefined) return { architectures: bySelector };
+  const found = new Set<string>();
+  let anyNode = false;
+  for (const term of fields.terms?.filter((each) => !isEmptyTerm(each)) ?? [{}]) {
+    const named = namedArchitectures(term);
+    if (named === undefined && !constrainsItself(term)) return undefined;
+    if (named === undefined && pinsNode(term)) anyNode = true;
+    for (const name of named ?? []) if (isArchitecture(name)) found.add(name);
+  }
+  return { architectures: anyNode ? undefined : [...found].sort(byName).slice(0, maxArchitectures) };
 }
 
 function selectedBy({ nodeSelector }: OwnFields): readonly string[] | undefined {
@@ -56,12 +57,14 @@ function selectedBy({ nodeSelector }: OwnFields): readonly string[] | undefined 
 
 /**
  * @param possible architectures that the known images share; `undefined`: they constrain nothing
+ * @param matched labels of the pod that name the architecture of its node
  * @returns `undefined` if the pod has no constraint of its own
  */
 export function keepOwnConstraint(
   fields: OwnFields,
   possible: readonly string[] | undefined,
   images: readonly ImageVerdict[],
+  matched: Readonly<Record<string, string>> = {},
 ): Draft | undefined {
   const constraint = ownConstraintOf(fields);
   if (constraint === undefined) return undefined;
@@ -73,7 +76,10 @@ export function keepOwnConstraint(
       ? 'its node'
       : `the architecture (${printable(architectures.join(', '), 200) || 'none'})`;
   const text = `the pod constrains ${kept} itself and keeps that`;
-  const warnings = contradiction(architectures, possible, images);
+  const warnings = [
+    ...contradiction(architectures, possible, images),
+    ...contradictoryLabels(architectures, matched),
+  ];
   return draft('own-constraint', undefined, 'own-constraint', text, {
     warnings,
     ...(tolerated && { tolerated }),
@@ -92,6 +98,19 @@ function contradiction(
   if (missing.length === 0) return [];
   const which = printable(missing.join(', '), 80);
   return [`archwright: the pod allows ${which}, but its images can only run on ${possible.join(', ')}`];
+}
+
+function contradictoryLabels(
+  architectures: readonly string[] | undefined,
+  matched: Readonly<Record<string, string>>,
+): readonly string[] {
+  const named = Object.values(matched);
+  if (named.length === 0 || architectures === undefined) return [];
+  if (architectures.some((architecture) => named.every((name) => name === architecture))) return [];
+  const which = printable(architectures.join(', '), 60) || 'no architecture';
+  return [
+    `archwright: the pod constrains ${which} itself, but its node must have ${describeLabels(matched)}`,
+  ];
 }
 
 /**
@@ -131,7 +150,8 @@ export function warnIfWrongNodesMatch(
         warnings.push(`archwright: the pod chooses node ${printable(node, 63)} (${architecture}), ${can}`);
     }
     // `keepOwnConstraint` warns if all terms are kept.
-    const which = isKept ? [] : namedBy(term).filter((name) => permits(term, name) && wrong(name));
+    const which =
+      isKept || !constrainsItself(term) ? [] : [...(namedArchitectures(term) ?? [])].filter(wrong);
     if (which.length > 0)
       warnings.push(
         `archwright: a required term of the pod allows ${printable(which.join(', '), 80)}, ${can}`,

@@ -5,7 +5,8 @@
  *
  * The pod's own preferred node affinity on an architecture has precedence over all of these. A DaemonSet has no preference,
  * because it runs on every node. The template of another workload has the preference of its pods, for warnings. While an
- * image is unknown, preferences wait: they could draw the pod to a node that cannot run that image.
+ * image is unknown, preferences wait: they could draw the pod to a node that cannot run that image. Images that constrain
+ * nothing can meet every preference.
  */
 import {
   byName,
@@ -19,7 +20,7 @@ import { keys } from '../../names/keys.ts';
 import { printable } from '../../names/printable.ts';
 import type { Policy, Preference as PolicyPreference } from '../../policy/effective/policy.ts';
 import type { Outcome, OwnFields, PlacementInput, Reason } from '../decision.ts';
-import { permits } from '../pod/terms.ts';
+import { permittedBy } from '../pod/terms.ts';
 import { reason, type Draft, type Rule } from './rules.ts';
 
 export interface WeightedArchitecture {
@@ -52,9 +53,10 @@ const withoutPreference: ReadonlySet<Outcome> = new Set(['own-constraint', 'deni
 export function preferredOf(
   { pod, policy, template }: Pick<PlacementInput, 'pod' | 'policy' | 'template'>,
   fields: OwnFields,
-  { outcome, required }: Draft,
+  draft: Draft,
   certain: readonly string[] | undefined,
 ) {
+  const { outcome, required } = draft;
   const isSettled = withoutPreference.has(outcome);
   const mode = isSettled ? 'soft' : policy.preferenceMode;
   const preferences = isSettled || template === 'DaemonSet' ? [] : preferencesOf(pod.metadata, policy);
@@ -64,16 +66,19 @@ export function preferredOf(
     return { required, preferred: [], mode, warnings: [], reasons: [reason('preference-own', message)] };
   }
   const isKnown = outcome === 'placed' || outcome === 'unconstrained';
-  const possible = isKnown ? (certain ?? []).filter((name) => permittedByTerms(fields, name)) : [];
+  const bound = isKnown ? boundOf(draft, policy, certain) : [];
+  const isPossible = (name: string): boolean =>
+    (bound?.includes(name) ?? unknownArchitecture(name) === undefined) && permittedBy(fields.terms, name);
   const warnings: string[] = [];
   const reasons: Reason[] = [];
   for (const preference of preferences) {
     const { weights, inPod } = preference;
     if (weights?.length === 0) continue;
-    const met = weights?.filter(({ architecture }) => possible.includes(architecture)) ?? [];
+    const met = weights?.filter(({ architecture }) => isPossible(architecture)) ?? [];
     if (met.length !== weights?.length) {
-      const mistake = firstMistake(preference, [...possible, ...policy.schedulableArchitectures]);
-      const text = mistake ?? describeUnmet(preference, possible, isKnown);
+      const mistake = firstMistake(preference, [...(bound ?? []), ...policy.schedulableArchitectures]);
+      const unmet = isKnown ? describeUnmet(preference, isPossible, bound) : describePostponed(preference);
+      const text = mistake ?? unmet;
       reasons.push(reason('preference-left-out', text));
       // A gated pod is decided again once its images are known, and so are the pods of a template.
       const isDecidedAgain = policy.onUnknownImage === 'gate' || template !== undefined;
@@ -154,8 +159,14 @@ function prefersItself({ preferred }: OwnFields): boolean {
   );
 }
 
-function permittedByTerms({ terms }: OwnFields, architecture: string): boolean {
-  return terms === undefined || terms.some((term) => permits(term, architecture));
+/** The architectures that the images can run on; `undefined`: any. */
+function boundOf(
+  { reasons: [why] }: Draft,
+  { schedulableArchitectures: schedulable }: Policy,
+  certain: readonly string[] = [],
+): readonly string[] | undefined {
+  if (why?.rule !== ('unconstrained' satisfies Rule)) return certain;
+  return schedulable.length === 0 ? undefined : schedulable;
 }
 
 /** The first name that is probably a mistake. @param others names that are none */
@@ -169,13 +180,28 @@ function firstMistake({ origin, weights = [] }: Preference, others: readonly str
 
 function describeUnmet(
   { origin, weights }: Preference,
-  possible: readonly string[],
-  isKnown: boolean,
+  isPossible: (architecture: string) => boolean,
+  bound: readonly string[] | undefined,
 ): string {
-  if (weights === undefined) return `${origin} is invalid and ignored`;
-  const unmet = weights.filter(({ architecture }) => !possible.includes(architecture));
-  const wanted = printable(unmet.map(({ architecture }) => architecture).join(', '), 80);
-  if (!isKnown) return `${origin}: ${wanted} waits until every image is known`;
-  const can = possible.length === 0 ? 'none' : printable(possible.join(', '), 80);
-  return `${origin}: ${wanted} is ignored, the pod can only run on ${can}`;
+  if (weights === undefined) return invalid(origin);
+  const unmet = weights.filter(({ architecture }) => !isPossible(architecture));
+  const why =
+    bound === undefined
+      ? "the pod's own node affinity excludes it"
+      : `the pod can only run on ${printable(bound.filter(isPossible).join(', '), 80) || 'none'}`;
+  return `${origin}: ${namesOf(unmet)} is ignored, ${why}`;
+}
+
+function describePostponed({ origin, weights }: Preference): string {
+  return weights === undefined
+    ? invalid(origin)
+    : `${origin}: ${namesOf(weights)} waits until every image is known`;
+}
+
+function invalid(origin: string): string {
+  return `${origin} is invalid and ignored`;
+}
+
+function namesOf(weights: readonly WeightedArchitecture[]): string {
+  return printable(weights.map(({ architecture }) => architecture).join(', '), 80);
 }

@@ -16,8 +16,9 @@ export const rules = {
   'skip-disabled-by-namespace': 'The namespace has the label `arch.example/placement: disabled`.',
   'skip-control-plane': 'The nodeSelector names a control-plane role.',
   'skip-no-image': 'No image may be pulled (`imagePullPolicy: Never`), so none can be inspected.',
-  'own-constraint': 'The pod constrains its architecture or pins its node, and keeps that.',
-  'own-term-constraint': 'A required term that constrains its architecture is kept as it is.',
+  'own-constraint':
+    'The pod names one architecture or pins its node, in every required term, and keeps that.',
+  'own-term-constraint': 'A required term that names one architecture or a node is kept as it is.',
   'empty-term': 'A required term without content, or no term at all, matches no node and stays so.',
   'required-architectures': 'The architectures that all known images have, ANDed into every required term.',
   'schedulable-architectures': 'Architectures that no node of the cluster has are removed.',
@@ -34,13 +35,15 @@ export const rules = {
   'unknown-image-gate':
     'An image is unknown: the scheduling gate holds the pod. The known images are an upper bound.',
   'unknown-image-fallback':
-    'An image is unknown: the fallback architecture, if the known images have it, else their architectures.',
-  'unknown-image-allow': 'An image is unknown: only the architectures of the known images are required.',
+    "An image is unknown: the fallback architecture, if known images and the pod's terms have it, else the known images' architectures.",
+  'unknown-image-allow':
+    'An image is unknown: only the architectures of the known images are required. A DaemonSet never gets a fallback.',
   'unknown-image-deny': 'An image is unknown: the pod is refused.',
   'unknown-image-recorded':
     'An image of a DaemonSet is unknown: the recorded architectures of the same images stay required.',
   'require-node-labels': 'Labels that nodes of a required architecture must have.',
-  'match-node-labels': 'Labels of the pod that its node must have with the same value.',
+  'match-node-labels':
+    'Labels of the pod that its node must have with the same value. A label that names an architecture bounds the required ones.',
   'pullable-nodes': 'Nodes that cannot pull one of the images are excluded (`requirePullableNodes`).',
   'pullable-nodes-left-out':
     'Nodes that cannot pull an image are not excluded: no others remain, they are too many or not known by name, or the pod names a node.',

@@ -3,17 +3,20 @@
  * bound and required even so. Then by policy:
  * - `gate`: the scheduling gate holds the pod until its images are known. A template is never gated. If all unknown images are
  *   `not-an-image` or refused by the configuration, waiting is pointless: the fallback applies at once, and the node reports the error.
- * - `fallback`: the fallback architecture, if the bound and the schedulable architectures have it; else the bound.
+ * - `fallback`: the fallback architecture, if the bound, the schedulable architectures and the pod's own terms have it; else
+ *   the bound.
  * - `allow`: only the bound.
  * - `deny`: refused; the message names each unknown image and its error.
  *
- * A DaemonSet's template is decided again at every update. If its images are the same as before, the recorded architectures
+ * For the template of a DaemonSet, the bound is all that is required: a fallback would stay in it. It is decided again at every
+ * change, and at every update until all of its images are known. If its images are the same as before, the recorded architectures
  * stay in force, so that an outage of a registry does not roll out a change.
  */
 import type { Policy } from '../../policy/effective/policy.ts';
 import { imagesKeyOf } from '../record/hash.ts';
 import { intersection } from './required.ts';
-import type { ImageVerdict, PlacementInput, Recorded } from '../decision.ts';
+import type { ImageVerdict, OwnFields, PlacementInput, Recorded } from '../decision.ts';
+import { permittedBy, type Terms } from '../pod/terms.ts';
 import { draft, type Draft } from './rules.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 
@@ -77,6 +80,7 @@ export function unknownImage(
   os: string,
   images: readonly ImageVerdict[],
   bound: readonly string[] | undefined,
+  { terms }: OwnFields,
   recorded: Recorded | undefined,
 ): Draft | undefined {
   if (!images.some(isUnknown)) return undefined;
@@ -94,9 +98,12 @@ export function unknownImage(
     return draft('denied', bound, 'unknown-image-deny', `images could not be inspected: ${why}`, { message });
   }
   const warnings = failures(images);
-  const gates = policy.onUnknownImage === 'gate' && input.template === undefined;
-  if (policy.onUnknownImage === 'fallback' || (gates && !mayBeKnown(images))) {
-    return draft('fallback', fallbackWithin(policy, bound), 'unknown-image-fallback', why, { warnings });
+  const isPod = input.template === undefined;
+  const gates = isPod && policy.onUnknownImage === 'gate';
+  if (isPod && (policy.onUnknownImage === 'fallback' || (gates && !mayBeKnown(images)))) {
+    return draft('fallback', fallbackWithin(policy, bound, terms), 'unknown-image-fallback', why, {
+      warnings,
+    });
   }
   return gates
     ? draft('gated', bound, 'unknown-image-gate', why, { gate: true, warnings })
@@ -110,9 +117,13 @@ function mayBeKnown(images: readonly ImageVerdict[]): boolean {
   );
 }
 
-function fallbackWithin(policy: Policy, bound: readonly string[] | undefined): readonly string[] | undefined {
+function fallbackWithin(
+  policy: Policy,
+  bound: readonly string[] | undefined,
+  terms: Terms | undefined,
+): readonly string[] | undefined {
   const fallback = policy.fallbackArchitecture;
-  if (fallback === undefined) return bound;
+  if (fallback === undefined || !permittedBy(terms, fallback)) return bound;
   const { schedulableArchitectures } = policy;
   if (schedulableArchitectures.length > 0 && !schedulableArchitectures.includes(fallback)) return bound;
   return bound === undefined || bound.includes(fallback) ? [fallback] : bound;

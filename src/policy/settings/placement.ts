@@ -36,7 +36,7 @@ export const placementSettings = {
       'pod.',
   }),
   fallbackArchitecture: placement.live(architecture, {
-    help: 'Architecture for pods with an unknown image.',
+    help: 'Architecture for pods with an unknown image. DaemonSets never get it.',
   }),
   onUnknownImage: placement.live(choice(onUnknownImageValues), {
     help:

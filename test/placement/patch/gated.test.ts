@@ -158,6 +158,26 @@ void t.test('copies that the webhook made are narrowed each by its own group', a
   ]);
 });
 
+void t.test(
+  'labels for the node do not make a term behind the gate, because it could not be copied',
+  async (t) => {
+    const rack = isIn('rack', 'r1');
+    const policy = { matchNodeLabels: ['rack'], architectures: { arm64: withLabels({ pool: 'p' }) } };
+    const pod = podOf(['both'], {}, { labels: { rack: 'r1' }, resourceVersion: '41' });
+    const gated = place(inputOf(pod, {}, policy)).pod;
+    t.same(gated.spec.schedulingGates, [{ name: 'arch.example/scheduling-gate' }]);
+    t.equal(gated.spec.affinity, undefined);
+    const placed = decided(gated, policy).pod;
+    t.same(termsOf(placed), [
+      termOf(archIn('amd64'), rack),
+      termOf(archIn('arm64'), isIn('pool', 'p'), rack),
+    ]);
+    const bare = podOf(['none'], {}, { labels: { rack: 'r1' }, resourceVersion: '41' });
+    const waiting = place(inputOf(bare, {}, policy)).pod;
+    t.same(termsOf(decided(waiting, policy).pod), [termOf(rack)], 'without a requirement, they come alone');
+  },
+);
+
 void t.test('terms that cannot be multiplied get one group of architectures', async (t) => {
   const architectures = { arm64: withLabels({ pool: 'p' }), s390x: withLabels({ pool: 'q' }) };
   const zone = isIn('zone', 'a');

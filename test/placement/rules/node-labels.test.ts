@@ -1,4 +1,6 @@
 import { test } from 'tap';
+import type { PodSpec } from '../../../src/kube/api/objects.ts';
+import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { expressionGroups } from '../../../src/placement/patch/additions.ts';
 import { nodeLabelsOf } from '../../../src/placement/rules/node-labels.ts';
 import { decide } from '../../../src/placement/decide.ts';
@@ -6,10 +8,13 @@ import {
   defaultPolicy,
   inputOf,
   isIn,
+  type Known,
+  outcomeOf,
   place,
   podOf,
   requiring,
   termOf,
+  termsOf,
   withLabels,
 } from '../../support/placement-input.ts';
 
@@ -64,6 +69,76 @@ test('matched labels apply even if no image constrains the architecture', async 
   t.equal(decision.outcome, 'unconstrained');
   t.strictSame(pod.spec.affinity, requiring([termOf(isIn('rack', 'r1'))]).affinity);
 });
+
+const arch = 'kubernetes.io/arch';
+const beta = 'beta.kubernetes.io/arch';
+
+interface Case {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly known?: Known;
+  readonly policy?: Partial<Policy>;
+  readonly spec?: Partial<PodSpec>;
+  readonly decided: string;
+  readonly message?: RegExp;
+}
+
+const preferring: Partial<Policy> = { preference: { weights: { amd64: 100 }, origin: 'configuration' } };
+
+const cases: Readonly<Record<string, Case>> = {
+  'before the preference': { labels: { [arch]: 'arm64' }, policy: preferring, decided: 'placed arm64' },
+  'before a hard preference': {
+    labels: { [arch]: 'arm64' },
+    policy: { ...preferring, preferenceMode: 'hard' },
+    decided: 'placed arm64',
+  },
+  'by the beta label': { labels: { [beta]: 'arm64' }, decided: 'placed arm64' },
+  'images that constrain nothing': { labels: { [arch]: 'arm64' }, known: { a: '' }, decided: 'placed arm64' },
+  'an unknown image': { labels: { [arch]: 'arm64' }, known: {}, decided: 'gated arm64' },
+  'an unknown image and another fallback': {
+    labels: { [arch]: 'arm64' },
+    known: {},
+    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' },
+    decided: 'fallback arm64',
+  },
+  'images that lack it': {
+    labels: { [arch]: 's390x' },
+    decided: 'denied none',
+    message: /of the pod's labels \(kubernetes.io\/arch=s390x\) can run all images: a has amd64, arm64/u,
+  },
+  'images that lack it, under allow': {
+    labels: { [arch]: 's390x' },
+    policy: { onNoCommonArchitecture: 'allow' },
+    decided: 'unconstrained',
+    message: /can run all images/u,
+  },
+  'two that differ': { labels: { [arch]: 'arm64', [beta]: 'amd64' }, decided: 'denied none' },
+  'a value that is no architecture': { labels: { [arch]: '' }, known: { a: '' }, decided: 'denied none' },
+  "the pod's own constraint contradicts it": {
+    labels: { [arch]: 'arm64' },
+    spec: { nodeSelector: { [arch]: 'amd64' } },
+    decided: 'own-constraint',
+    message: /the pod constrains amd64 itself, but its node must have kubernetes.io\/arch=arm64/u,
+  },
+};
+
+for (const [name, { labels, known = { a: 'amd64 arm64' }, policy, spec, decided, message }] of Object.entries(
+  cases,
+)) {
+  test(`a label that names an architecture: ${name}`, async (t) => {
+    const matching = { matchNodeLabels: [arch, beta], ...policy };
+    const input = inputOf(podOf(['a'], spec, { labels }), known, matching);
+    const { decision, pod } = place(input);
+    t.equal(outcomeOf(decision), decided);
+    t.strictSame(decision.preferred, []);
+    const template = decide({ ...input, template: 'workload' });
+    if (message) t.match([decision.message, ...decision.warnings].join(), message);
+    t.equal(template.warnings.length > 0, decided.startsWith('denied') || message !== undefined);
+    if (decision.outcome === 'denied') return;
+    t.strictSame(place({ ...input, pod }).patch, []);
+    const required = termsOf(pod)?.[0]?.matchExpressions?.filter(({ key }) => key === arch);
+    if (arch in labels) t.strictSame(required, [isIn(arch, labels[arch] ?? '')], 'named once');
+  });
+}
 
 test('both kinds have a reason', async (t) => {
   const policy = { matchNodeLabels: ['rack'], architectures: { arm64: rules({ pool: 'arm' }) } };

@@ -157,6 +157,43 @@ const cases: Readonly<Record<string, Case>> = {
     decided: 'preference-left-out',
     warnings: [/arm64 waits until every image is known/u],
   },
+  'images that constrain nothing can meet any': {
+    metadata: asks('arm64'),
+    known: { a: '' },
+    decided: 'preferred-label arm64=100',
+  },
+  'the policy too, in mode hard': {
+    known: { a: '' },
+    policy: hard,
+    decided: 'preferred-policy preference-hard arm64=70',
+  },
+  'except a name that is probably a mistake': {
+    metadata: asks('aarch64'),
+    known: { a: '' },
+    decided: 'preference-left-out',
+    warnings: [/unknown architecture aarch64; did you mean arm64\?/u],
+  },
+  'and one that the cluster does not have': {
+    metadata: asks('s390x'),
+    known: { a: '' },
+    policy: { schedulableArchitectures: ['amd64', 'arm64'] },
+    decided: 'preference-left-out',
+    warnings: [/s390x is ignored, the pod can only run on amd64, arm64/u],
+  },
+  'and one that the pod excludes': {
+    metadata: asks('arm64'),
+    spec: notIn,
+    known: { a: '' },
+    decided: 'preference-left-out',
+    warnings: [/arm64 is ignored, the pod's own node affinity excludes it/u],
+  },
+  'images that share nothing can meet none': {
+    metadata: asks('arm64'),
+    known: { a: 's390x' },
+    policy: { schedulableArchitectures: ['amd64', 'arm64'], onNoCommonArchitecture: 'allow' },
+    decided: 'preference-left-out',
+    warnings: [/no architecture/u, /arm64 is ignored, the pod can only run on none/u],
+  },
   'names of things that every object has': {
     metadata: asks('constructor'),
     decided: 'preference-left-out',

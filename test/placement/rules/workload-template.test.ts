@@ -2,6 +2,7 @@ import { test } from 'tap';
 import type { ObjectMeta, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
+import { isProvisional } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import {
   applied,
@@ -81,6 +82,33 @@ test('a registry that fails does not change a DaemonSet that was placed', async 
   );
 });
 
+test('an unknown image of a DaemonSet bounds nothing, and a later update corrects the template', async (t) => {
+  const policy: Partial<Policy> = { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' };
+  const first = daemonSet(podOf(['x']), known, policy);
+  t.equal(first.decision.outcome, 'allowed-unknown');
+  t.equal(first.decision.required, undefined, 'no fallback, which would stay');
+  t.ok(isProvisional(first.template));
+  t.equal(first.template.spec.affinity, undefined);
+  t.strictSame(daemonSet(first.template, known, policy).patch, [], 'still unknown');
+  const corrected = daemonSet(first.template, { x: 'arm64' }, policy);
+  t.strictSame(corrected.decision.required, ['arm64']);
+  t.match(JSON.stringify(corrected.template.spec.affinity), /"values":\["arm64"\]/u);
+  t.notOk(isProvisional(corrected.template));
+
+  const bound = daemonSet(podOf(['x', 'a']), known, policy);
+  t.strictSame(bound.decision.required, ['amd64', 'arm64']);
+  t.ok(isProvisional(bound.template));
+  t.strictSame(daemonSet(bound.template, {}, policy).patch, [], 'an outage');
+  const same = daemonSet(bound.template, { ...known, x: 'arm64 amd64' }, policy);
+  t.strictSame(same.patch, [], 'the bound was right, so no pod restarts');
+  const narrower = daemonSet(bound.template, { ...known, x: 'arm64' }, policy).template;
+  t.match(JSON.stringify(narrower.spec.affinity), /"values":\["arm64"\]/u);
+  const partly = daemonSet(podOf(['x', 'y', 'a']), known, policy).template;
+  const later = daemonSet(partly, { ...known, x: 'arm64' }, policy).template;
+  t.match(JSON.stringify(later.spec.affinity), /"values":\["arm64"\]/u);
+  t.ok(isProvisional(later), 'one image is still unknown');
+});
+
 test('nor one with a new template, without the additions', async (t) => {
   const anew = podOf(['a', 'b']);
   const { template } = daemonSet(anew);
@@ -90,8 +118,8 @@ test('nor one with a new template, without the additions', async (t) => {
   };
   for (const later of [{}, { a: 'amd64 arm64' }, { b: failed('unavailable') }])
     t.strictSame(update(anew, template, later), template, 'it comes out as it was');
-  t.strictSame(update(podOf(['a', 'new']), template, {}), podOf(['a', 'new']), 'other images');
-  t.strictSame(update(anew, anew, {}), anew, 'there was no record');
+  t.strictSame(update(podOf(['a', 'new']), template, {}).spec, podOf(['a', 'new']).spec, 'other images');
+  t.strictSame(update(anew, anew, {}).spec, anew.spec, 'there was no record');
   t.match(JSON.stringify(update(anew, template, { ...known, b: 'amd64' })), /"values":\["amd64"\]/u);
   const twice = { ...template, spec: { ...template.spec, containers: anew.spec.containers } };
   t.strictSame(update(twice, podOf(['x']), {}), template, "the template's own record comes first");
