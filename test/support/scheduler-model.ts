@@ -51,8 +51,9 @@ export function chosenByPerson({ spec }: Pod, node: ModelNode): boolean {
 
 /** Whether expressions name architectures by `In`, and no two nodes that differ only in architecture match them. */
 export function choosesOne(expressions: readonly NodeSelectorRequirement[]): boolean {
-  const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
-  const about = expressions.filter(({ key }) => keys.includes(key));
+  const about = expressions.filter(
+    ({ key }) => key === 'kubernetes.io/arch' || key === 'beta.kubernetes.io/arch',
+  );
   const named = about.filter(({ operator }) => operator === 'In').flatMap(({ values }) => values ?? []);
   const matching = [...new Set(named)].filter((value) =>
     about.every((each) => requirementMatches(each, value)),

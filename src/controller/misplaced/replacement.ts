@@ -93,12 +93,16 @@ export function daemonVerdict(
  * decided without its node.
  */
 export function pinnedVerdict(
-  { metadata, spec: { nodeName: _, affinity: __, ...spec } }: Pod,
+  { metadata, spec }: Pod,
   context: ReplacementContext,
   architecture: string,
 ): 'pinned' | 'no-architecture' | undefined {
   const { labels, annotations } = metadata ?? {};
-  const template = { metadata: { ...(labels && { labels }), ...(annotations && { annotations }) }, spec };
+  const { nodeName: _, affinity: _affinity, ...withoutNode } = spec;
+  const template = {
+    metadata: { ...(labels && { labels }), ...(annotations && { annotations }) },
+    spec: withoutNode,
+  };
   const verdict = daemonVerdict(template, context, architecture);
   return verdict === 'unplaced' ? 'pinned' : verdict;
 }
