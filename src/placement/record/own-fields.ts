@@ -119,7 +119,9 @@ function extendedTermOf(
   term: NodeSelectorTerm,
   added: Pick<Added, 'terms' | 'match'>,
 ): ExtendedTerm | undefined {
-  for (const [copy, expressions] of added.terms.entries()) {
+  // The longest list first: what narrowed a term behind the gate may be a list of its own.
+  const longestFirst = [...added.terms.entries()].sort(([, a], [, b]) => b.length - a.length);
+  for (const [copy, expressions] of longestFirst) {
     const base = without(term, expressions);
     if (base && !constrainsItself(base)) return { own: base, copy };
   }

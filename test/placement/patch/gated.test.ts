@@ -307,3 +307,16 @@ void t.test('nodes that cannot pull are excluded when the gate is removed, and o
     [archIn('arm64'), { ...notIn, values: ['yes'] }],
   ]);
 });
+
+void t.test('a narrowed term of several architectures is found again', async (t) => {
+  const architectures = { amd64: withLabels({ pool: 'p' }) };
+  const later = { ...known, later: 'amd64' };
+  const admitted = place(inputOf(podOf(['many', 'later']), known, { architectures })).pod;
+  const gated = { ...admitted, metadata: { ...admitted.metadata, resourceVersion: '1' } };
+  const decideLater = (pod: Pod) => decide(inputOf(pod, later, { architectures }, { waiting: true }));
+  const narrowed = applied(gated, patchGatedPod(gated, decideLater(gated)));
+  t.equal(termsOf(narrowed)?.length, 2);
+  const again = { ...narrowed, spec: { ...narrowed.spec, schedulingGates: gates } };
+  t.equal(patchGatedPod(again, decideLater(again)).length, 2, 'nothing is added twice');
+  t.equal(decideLater(again).own?.terms, undefined, 'no term is taken for its own');
+});
