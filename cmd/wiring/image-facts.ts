@@ -34,7 +34,7 @@ export interface MemoryOptions {
 /** Creates the memory and loads the state file, if there is one. Close it at the end. */
 export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
   const { configuration, inspector, isFleet = false, stateDir, concurrentLookups, log, metrics } = options;
-  const { cacheSize, inspectTimeout } = configuration();
+  const { cacheSize, inspectTimeout, maxRequestsPerRegistry } = configuration();
   const file =
     stateDir === undefined ? undefined : new FactsFile({ path: join(stateDir, 'image-facts.ndjson'), log });
   const overrides = derived(configuration, (from) => {
@@ -53,11 +53,14 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
       },
     },
     tagsAnswerForDigests: !isFleet,
+    namespacesShareLookups: !isFleet,
     maxBytes: cacheSize,
     lookupTimeoutMs: inspectTimeout,
     metrics: createFactsMetrics(metrics),
     ...(file && { file }),
     ...(concurrentLookups !== undefined && { concurrentLookups }),
+    // Each lookup sends its requests one after the other. The agents limit theirs themselves.
+    ...(!isFleet && { lookupsPerHost: maxRequestsPerRegistry }),
   });
   if (file) {
     const count = await file.load((facts) => memory.learn(facts));

@@ -70,7 +70,6 @@ export async function openInspection(options: InspectionOptions) {
     environment: options.env,
     hostRoot: first.hostRoot,
     caFiles: first.caFiles,
-    perHost: first.maxRequestsPerRegistry,
     onProblem: (file, problem) => log.warn({ file, problem }, 'CA file ignored'),
   });
   const inspector = createRegistrySource({

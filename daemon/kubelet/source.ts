@@ -22,7 +22,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
-import { HostSemaphore } from '../../src/async/semaphore.ts';
+import { FairSemaphores } from '../../src/async/fair-semaphore.ts';
 import type {
   HeldCredential,
   MatchedCredential,
@@ -60,8 +60,8 @@ export interface CredentialProviderSourceOptions
   readonly onClose?: (() => void) | undefined;
 }
 
-/** Concurrent runs of one plugin. A kubelet pulls one image at a time by default; an agent inspects several. */
-const runsPerPlugin = 4;
+/** Concurrent runs of one plugin, two of them for one namespace. A kubelet pulls one image at a time by default. */
+const runsPerPlugin = 6;
 
 /** Reads the configuration once and then follows its changes. Plugins run only for lookups. Close it in the end. */
 export async function createCredentialProviderSource(
@@ -78,7 +78,7 @@ class CredentialProviderSource implements LiveCredentialSource {
   readonly #log: Log | undefined;
   readonly #meter: SourceMeter;
   readonly #pluginMeter: PluginMeter;
-  readonly #semaphore = new HostSemaphore(runsPerPlugin);
+  readonly #places = new FairSemaphores({ places: runsPerPlugin });
   readonly #stop = new AbortController();
   #live: LiveContent<PluginSetup> | undefined;
   #providers: readonly Provider[] = [];
@@ -182,7 +182,7 @@ class CredentialProviderSource implements LiveCredentialSource {
     const execute = createExecute(config, {
       hostRoot,
       binDir,
-      semaphore: this.#semaphore,
+      places: this.#places,
       stop: this.#stop.signal,
       limits,
       meter: this.#pluginMeter,

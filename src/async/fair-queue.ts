@@ -12,6 +12,10 @@ export class FairQueue<Item> {
     return this.#byKey.get(key)?.size ?? 0;
   }
 
+  has(key: string, item: Item): boolean {
+    return this.#byKey.get(key)?.has(item) === true;
+  }
+
   /** An item that is in the queue keeps its place. */
   add(key: string, item: Item): void {
     const items = this.#byKey.get(key) ?? new Set();

@@ -1,16 +1,14 @@
 /**
- * A concurrency limit that no key can use up: each key (a namespace) may hold at most a share of the places that are free.
- * With a share of 1/8, the first busy key gets a ninth of all places, eight of them leave 39 %, and a key that comes later
- * finds a place at once, however long the others hold theirs (dynamic thresholds, Choudhury and Hahne, "Dynamic Queue
- * Length Thresholds for Shared-Memory Packet Switches", 1998). Callers without a place wait: first in, first out for one
- * key, round robin over the keys.
+ * A concurrency limit that no key (a namespace, a registry) can use up: of n busy keys, each may hold at most 1/(n+1) of the
+ * places that are free. One busy key gets a third of all places. Eight of them, one after the other, leave a fifth, so a key that
+ * comes later finds a place at once, however long the others hold theirs (dynamic thresholds, Choudhury and Hahne, "Dynamic Queue
+ * Length Thresholds for Shared-Memory Packet Switches", 1998). Callers without a place wait: first in, first out for one key,
+ * round robin over the keys.
  */
 import { FairQueue } from './fair-queue.ts';
 
 export interface FairLimits {
   readonly places: number;
-  /** Of the free places, for one key; it gets one place in any case. Default: 1, a half of all for one busy key. */
-  readonly share?: number;
   /** Waiting callers of one key, and of all keys together. Default: as many as come. */
   readonly maxWaiting?: { readonly perKey: number; readonly total: number };
 }
@@ -79,7 +77,10 @@ export class FairSemaphore {
 
   #hasRoom(key: string): boolean {
     if (this.#free === 0) return false;
-    return (this.#held.get(key) ?? 0) < Math.max(1, this.#free * (this.#limits.share ?? 1));
+    const held = this.#held.get(key) ?? 0;
+    // Any key gets one place.
+    if (held === 0) return true;
+    return held + 1 <= this.#free / (this.#held.size + 1);
   }
 
   #isFull(key: string): boolean {

@@ -129,14 +129,21 @@ async function attempts<T>(
   act: (resolved: string, flags: number) => Promise<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
+    // What is missing without a link on the way is missing; a registry's directory usually is.
+    let mayBeReplaced = root === undefined;
     try {
       if (root === undefined) return await act(path, openFlags);
-      const resolved = await resolveInRoot(root, path);
+      const resolved = await resolveInRoot(
+        root,
+        path,
+        (_, stats) => (mayBeReplaced ||= stats.isSymbolicLink()),
+      );
+      mayBeReplaced = true;
       return await act(resolved, openFlags | constants.O_NOFOLLOW);
     } catch (error) {
       const code = errnoOf(error);
-      const replaced = code === 'missing' || code === 'ENOENT' || code === 'ELOOP';
-      if (!replaced || attempt === maxAttempts) throw fileError(path, error);
+      const isReplaced = mayBeReplaced && (code === 'missing' || code === 'ENOENT' || code === 'ELOOP');
+      if (!isReplaced || attempt === maxAttempts) throw fileError(path, error);
     }
   }
 }

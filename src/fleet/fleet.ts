@@ -25,10 +25,11 @@ import {
 } from '../images/facts/facts.ts';
 import { defaultFreshness, type FreshnessSettings } from '../images/memory/freshness.ts';
 import type { Clock } from '../async/clock.ts';
+import { FairSemaphore } from '../async/fair-semaphore.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { ResponseTime, type ResponseTimeLimits } from './lookup/hedge.ts';
-import { FleetLookup, type FleetLookupContext, type PullSecretNodes } from './lookup/lookup.ts';
+import { FleetLookup, maxHedged, type FleetLookupContext, type PullSecretNodes } from './lookup/lookup.ts';
 import type { NodeReport } from '../nodes/node-report.ts';
 import type { AgentConnection } from './agents/connection.ts';
 import { FactRequests } from './agents/fact-requests.ts';
@@ -122,6 +123,7 @@ export function createFleet(options: FleetOptions): Fleet {
   const context: FleetLookupContext = {
     requests: new FactRequests({ connection, clock }),
     responseTime: new ResponseTime(options.responseTime),
+    hedges: new FairSemaphore({ places: maxHedged }),
     health,
     meters,
     freshness,

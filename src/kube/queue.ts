@@ -2,7 +2,12 @@
  * A work queue of keys, as client-go's `util/workqueue`. One worker at a time works on a key. A key that is added while it is
  * worked on is worked on once more. A key that failed comes back after a back-off. A key has one time at most: an earlier
  * time replaces a later one.
+ *
+ * Unlike there, no namespace can use up the workers (`fair-semaphore.ts`): keys are `namespace/name`. A key without a namespace
+ * counts by itself.
  */
+import { FairQueue } from '../async/fair-queue.ts';
+import { FairSemaphore, type Leave } from '../async/fair-semaphore.ts';
 import { backOffMs, type BackOff } from '../async/back-off.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -36,8 +41,9 @@ export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #backOff: BackOff;
   readonly #stopping = new AbortController();
-  /** In the order of their arrival. */
-  readonly #ready = new Set<string>();
+  readonly #places: FairSemaphore;
+  /** In the order of their arrival, round robin over the namespaces. */
+  readonly #ready = new FairQueue<string>();
   readonly #working = new Set<string>();
   /** Added while they were worked on. */
   readonly #again = new Set<string>();
@@ -51,6 +57,7 @@ export class WorkQueue {
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
+    this.#places = new FairSemaphore({ places: options.workers });
     this.#backOff = options.backOff ?? defaultBackOff;
   }
 
@@ -61,18 +68,19 @@ export class WorkQueue {
 
   /** Adds a key now, or after a while. */
   add(key: string, afterMs = 0): void {
-    if (this.#stopping.signal.aborted || this.#ready.has(key) || this.#again.has(key)) return;
+    const isQueued = this.#ready.has(namespaceOf(key), key) || this.#again.has(key);
+    if (this.#stopping.signal.aborted || isQueued) return;
     if (this.#options.waitsForBackOff && this.#later.get(key)?.isBackOff) return;
     if (afterMs > 0) return this.#addLater(key, afterMs, false);
     this.#dropLater(key);
     if (this.#working.has(key)) this.#again.add(key);
-    else this.#ready.add(key);
+    else this.#ready.add(namespaceOf(key), key);
     this.#next();
   }
 
   /** Number of keys that are queued, worked on, or waiting for their time. */
   get size(): number {
-    return new Set([...this.#ready, ...this.#working, ...this.#later.keys()]).size;
+    return this.#ready.size + new Set([...this.#working, ...this.#later.keys()]).size;
   }
 
   /** Resolves when no key is queued or worked on. Keys that wait for their time do not count. */
@@ -105,18 +113,18 @@ export class WorkQueue {
   }
 
   #next(): void {
-    while (this.#isStarted && this.#working.size < this.#options.workers) {
-      const [key] = this.#ready;
-      if (key === undefined) break;
-      this.#ready.delete(key);
+    while (this.#isStarted) {
+      let leave: Leave | undefined;
+      const key = this.#ready.take((namespace) => (leave = this.#places.tryEnter(namespace)) !== undefined);
+      if (key === undefined || leave === undefined) break;
       this.#working.add(key);
-      void this.#run(key);
+      void this.#run(key, leave);
     }
     if (this.#ready.size > 0 || this.#working.size > 0) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
-  async #run(key: string): Promise<void> {
+  async #run(key: string, leave: Leave): Promise<void> {
     const { signal } = this.#stopping;
     try {
       const result = await this.#options.work(key, signal);
@@ -130,6 +138,7 @@ export class WorkQueue {
       if (!signal.aborted) this.#failed(key, error);
       if (isAgain) this.add(key);
     }
+    leave();
     this.#next();
   }
 
@@ -152,4 +161,9 @@ export class WorkQueue {
     this.#later.get(key)?.cancel();
     this.#later.delete(key);
   }
+}
+
+function namespaceOf(key: string): string {
+  const [namespace = key] = key.split('/', 1);
+  return namespace;
 }

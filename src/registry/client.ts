@@ -4,14 +4,13 @@
  * loops (kubelet `pkg/kubelet/kuberuntime`, containerd `core/remotes/docker/resolver.go`). There is no anonymous attempt
  * after credentials.
  * From the outside in: this file → `lookup-at-endpoint.ts` (manifest and config) → `auth/authenticator.ts` (challenges
- * and tokens) → `net/redirect.ts` → `net/guarded-client.ts` (concurrency limit, circuit breaker, trace) →
+ * and tokens) → `net/redirect.ts` → `net/guarded-client.ts` (circuit breaker, trace) →
  * `src/http/client.ts`.
  * Unlike containerd, a digest that is unknown under `manifests` is not looked up under `blobs`, because that serves only
  * content that no registry lists.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { systemClock, type Clock } from '../async/clock.ts';
-import { HostSemaphore } from '../async/semaphore.ts';
 import { createHttpClient, type HttpClientLimits } from '../http/client.ts';
 import type { Environment } from '../http/proxy/proxy.ts';
 import type { Resolve } from '../http/reach/reach.ts';
@@ -43,8 +42,6 @@ export interface RegistryClientOptions {
   readonly onProblem?: (file: string, message: string) => void;
   readonly limits?: Partial<HttpClientLimits>;
   readonly breaker?: BreakerOptions;
-  /** Requests to one host at a time. */
-  readonly perHost?: number;
   /** Resolves names. Default: the system's resolver. */
   readonly resolve?: Resolve;
 }
@@ -56,12 +53,16 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
   const breaker = new CircuitBreaker(clock, options.breaker);
-  const client = new GuardedClient(http, new HostSemaphore(options.perHost), breaker, clock);
+  const client = new GuardedClient(http, breaker, clock);
   const authenticator = new Authenticator({ client, clock });
   const documentLimits = new DocumentLimits(clock);
   return {
     lookup: (lookup, signal) =>
-      lookUp(lookup, { authenticator, clock, documents: new LookupDocuments(documentLimits) }, signal),
+      lookUp(
+        lookup,
+        { authenticator, clock, documents: new LookupDocuments(documentLimits, lookup.namespace) },
+        signal,
+      ),
     close: () => {
       authenticator.clear();
       http.close();

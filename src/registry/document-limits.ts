@@ -3,14 +3,14 @@
  * `src/http/json.ts` bounds the structure of each document before it is parsed. Here the rest is bounded:
  *
  * - For each lookup: the bytes of its documents.
- * - For the process: documents in memory at the same time that are larger than usual, with a share for each registry.
+ * - For the process: documents in memory at the same time that are larger than usual, with a share for each namespace.
  * - For each registry: the work of parsing documents that are larger than usual.
  *
  * Usual documents are never refused, so that an attacker cannot use up the limits of a registry that others use.
  */
 import { BoundedMap } from '../async/bounded-map.ts';
 import type { Clock } from '../async/clock.ts';
-import { HostSemaphore } from '../async/semaphore.ts';
+import { FairSemaphore, type Leave } from '../async/fair-semaphore.ts';
 import type { LargeBody } from '../http/body.ts';
 import { TransportError } from '../http/transport-error.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
@@ -25,8 +25,8 @@ const maxLookupBytes = 8 * mebibyte;
 /** Manifests have 1 to 20 KiB, most configs less than 64 KiB. */
 const largeAfterBytes = 64 * kibibyte;
 
-/** At most 4 MiB each: 32 MiB of an agent's 256 MiB. One registry gets at most half. */
-const largeDocuments = 8;
+/** At most 4 MiB each: 48 MiB of an agent's 256 MiB. */
+const largeDocuments = 12;
 
 /**
  * Work is counted in bytes that are hashed, decoded and scanned: about 7 ns each. A value costs as much as 256 bytes (measured
@@ -55,7 +55,7 @@ interface Spent {
 /** The limits of a process. */
 export class DocumentLimits {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #large = new HostSemaphore(largeDocuments);
+  readonly #large = new FairSemaphore({ places: largeDocuments });
   readonly #spent = new BoundedMap<string, Spent>(maxRegistries);
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
@@ -63,8 +63,8 @@ export class DocumentLimits {
   }
 
   /** Waits until there is room for one more large document. */
-  enter(registry: Registry, signal: AbortSignal): Promise<() => void> {
-    return this.#large.enter('large documents', signal, keyOf(registry));
+  enter(namespace: string, signal: AbortSignal): Promise<Leave> {
+    return this.#large.enter(namespace, signal);
   }
 
   /** @throws RegistryError `rate-limited` if the registry's documents caused too much work in a short time */
@@ -87,10 +87,13 @@ export class DocumentLimits {
 /** The documents of one lookup, at all endpoints together. */
 export class LookupDocuments {
   readonly #limits: DocumentLimits;
+  readonly #namespace: string;
   #bytes = 0;
 
-  constructor(limits: DocumentLimits) {
+  /** @param namespace of the pod */
+  constructor(limits: DocumentLimits, namespace = '') {
     this.#limits = limits;
+    this.#namespace = namespace;
   }
 
   /**
@@ -103,10 +106,10 @@ export class LookupDocuments {
     fetch: (large: LargeBody) => Promise<Response>,
     use: (response: Response) => Used,
   ): Promise<Used> {
-    let leave: (() => void) | undefined;
+    let leave: Leave | undefined;
     const admit = async (): Promise<void> => {
       try {
-        leave ??= await this.#limits.enter(registry, signal);
+        leave ??= await this.#limits.enter(this.#namespace, signal);
       } catch (error) {
         const message = 'given up while waiting for other large documents';
         throw new TransportError('aborted', registry.host, message, error);

@@ -25,23 +25,21 @@ function recorded(semaphore: FairSemaphore) {
   };
 }
 
-t.test('a busy key gets a half, and later keys find a place at once', async (t) => {
-  const semaphore = new FairSemaphore({ places: 12 });
-  const held = (key: string): number => {
+/** How many places each of these keys gets that takes as many as it can, one key after the other. */
+function takenBy(places: number, keys: number): number[] {
+  const semaphore = new FairSemaphore({ places });
+  return Array.from({ length: keys }, (_, key) => {
     let count = 0;
-    while (semaphore.tryEnter(key)) count += 1;
+    while (semaphore.tryEnter(`hog-${key}`)) count += 1;
     return count;
-  };
-  t.same(['hog', 'second', 'third', 'late', 'later'].map(held), [6, 3, 2, 1, 0]);
-  t.equal(semaphore.isIdle, false);
-});
+  });
+}
 
-t.test('with a smaller share, many busy keys leave free places', (t) => {
-  const semaphore = new FairSemaphore({ places: 128, share: 1 / 8 });
-  let held = 0;
-  for (let hog = 0; hog < 8; hog += 1) while (semaphore.tryEnter(`hog-${hog}`)) held += 1;
-  t.ok(held < 85, `${held} of 128`);
-  t.ok(semaphore.tryEnter('late'));
+t.test('one busy key gets a third, and many leave places for later ones', (t) => {
+  t.same(takenBy(128, 8), [43, 21, 13, 8, 6, 4, 3, 3], '27 are free');
+  t.same(takenBy(28, 9), [9, 5, 3, 2, 1, 1, 1, 1, 1]);
+  t.same(takenBy(2, 3), [1, 1, 0], 'each key gets one place, as long as there are any');
+  t.ok(takenBy(128, 30).every((count) => count > 0));
   t.end();
 });
 

@@ -121,6 +121,32 @@ t.test('a slow registry never counts against its agent', async (t) => {
   t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), 0);
 });
 
+t.test('attack: slow images of one namespace do not go to every agent', async (t) => {
+  const slow: Answer = (_, response) =>
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
+  const clock = createFakeClock();
+  const { agents, lookup, metric } = await setup(t, [{ facts: slow }, { facts: slow }], {
+    hedgeMs: 20,
+    clock,
+  });
+  const stop = new AbortController();
+  const ask = (namespace: string, count: number): void => {
+    for (let n = 0; n < count; n += 1) void lookup({ namespace }, stop.signal);
+  };
+  const hedges = (): Promise<number> => metric('archwright_fleet_hedges_total');
+  ask('attacker', 100);
+  await until(() => agents[0]?.asked.length === 1);
+  await clock.advance(20);
+  t.equal(await hedges(), 21, 'a third of 64');
+  await clock.advance(20);
+  t.equal(await hedges(), 21);
+  ask('shop', 1);
+  await until(() => agents[0]?.asked.length === 2);
+  await clock.advance(20);
+  t.equal(await hedges(), 22);
+  stop.abort();
+});
+
 t.test('time', async (t) => {
   await t.test('ends with an answer that says who was asked', async (t) => {
     const { lookup } = await setup(t, [{ facts: cut }, { facts: silent }], { questionTimeoutMs: 100 });

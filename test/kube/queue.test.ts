@@ -245,6 +245,28 @@ void t.test('stop: nothing new begins, running work is aborted and awaited', asy
   t.equal(time.pending, 0);
 });
 
+void t.test('attack: keys of many namespaces whose work hangs leave workers for others', async (t) => {
+  const { queue, began, end } = start(t, { workers: 64 });
+  for (let index = 0; index < 800; index++) queue.add(`attacker-${index % 8}/pod-${index}`);
+  for (const name of ['a', 'b', 'c']) queue.add(`shop/${name}`);
+  t.ok(began.length < 64, `${began.length} of 64 workers`);
+  for (const name of ['a', 'b', 'c']) {
+    t.ok(began.includes(`shop/${name}`));
+    await end(`shop/${name}`);
+  }
+});
+
+void t.test('keys of one namespace that came first do not delay those of another', async (t) => {
+  const { queue, began, end } = start(t, { workers: 2 });
+  for (const key of ['a/1', 'a/2', 'a/3', 'b/1', 'b/2']) queue.add(key);
+  t.same(began, ['a/1', 'b/1']);
+  await end('b/1');
+  t.same(began, ['a/1', 'b/1', 'b/2']);
+  await end('a/1');
+  await end('b/2');
+  t.same(began.slice(3), ['a/2', 'a/3'].slice(0, began.length - 3));
+});
+
 void t.test('10,000 keys at once', async (t) => {
   let count = 0;
   const { queue } = start(t, {

@@ -71,12 +71,13 @@ export class Provider {
     const { tokenAttributes } = this.config;
     const { tokens } = this.#options;
     try {
-      if (tokenAttributes === undefined) return await this.#credentials(image, undefined, signal);
+      if (tokenAttributes === undefined)
+        return await this.#credentials(image, undefined, pod?.namespace, signal);
       if (tokens === undefined) return without(tokenReason);
       if (pod === undefined) return without(noAccount);
       const granting = this.#grant(tokenAttributes, image, pod, tokens);
       const grant = await (signal === undefined ? granting : unlessAborted(granting, signal));
-      return await this.#credentials(image, grant, signal);
+      return await this.#credentials(image, grant, pod.namespace, signal);
     } catch (error) {
       if (error instanceof PluginError) return without(error.message);
       throw error;
@@ -91,13 +92,14 @@ export class Provider {
   async #credentials(
     image: string,
     grant: Grant | undefined,
+    namespace: string | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Provision> {
     const serviceAccount = grant?.account;
     const cached = this.#cache.get(image, grant?.cacheKey);
     if (cached !== undefined) return { auth: cached, serviceAccount };
     const key = grant?.singleFlightKey.toString('latin1') ?? image;
-    const run = (abandoned: AbortSignal) => this.#run(key, image, grant, abandoned);
+    const run = (abandoned: AbortSignal) => this.#run(key, image, grant, abandoned, namespace);
     const { auth, cacheDurationMs, cacheKeyType } = await this.#runs.run(key, run, signal);
     const { tokenAttributes, defaultCacheDurationMs = 0 } = this.config;
     const echoed = tokenAttributes && grant && echoedToken(tokenAttributes, image, grant.token, auth);
@@ -135,6 +137,7 @@ export class Provider {
     image: string,
     grant: Grant | undefined,
     abandoned: AbortSignal,
+    namespace: string | undefined,
   ): Promise<ProviderResponse> {
     this.#backOff.check(key);
     try {
@@ -142,7 +145,7 @@ export class Provider {
         serviceAccountToken: grant.token,
         serviceAccountAnnotations: grant.account.annotations,
       };
-      const response = await this.#options.execute({ image, ...account }, abandoned);
+      const response = await this.#options.execute({ image, ...account }, abandoned, namespace);
       if (!cacheKeyTypes.has(response.cacheKeyType)) {
         const message =
           'credential provider plugin did not return a valid cacheKeyType: Image, Registry or Global';

@@ -3,7 +3,7 @@
  * `ExecPlugin`, `decodeResponse`; staging/src/k8s.io/kubelet/pkg/apis/credentialprovider/v1/types.go).
  */
 import type { Clock } from '../../../src/async/clock.ts';
-import type { HostSemaphore } from '../../../src/async/semaphore.ts';
+import type { FairSemaphores } from '../../../src/async/fair-semaphore.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
 import { compareBytes } from '../../../src/credentials/keyring/keyring.ts';
 import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
@@ -23,14 +23,19 @@ import { hostCommand, runProgram, type RunLimits } from './run.ts';
 /**
  * Runs the plugin once.
  * @param signal aborts when no caller waits any more; a plugin that already runs is not stopped
+ * @param namespace of the pod: namespaces take turns
  * @throws PluginError
  */
-export type Execute = (request: ProviderRequest, signal: AbortSignal) => Promise<ProviderResponse>;
+export type Execute = (
+  request: ProviderRequest,
+  signal: AbortSignal,
+  namespace?: string,
+) => Promise<ProviderResponse>;
 
 export interface ExecuteOptions extends PluginPath {
   /** Variables before the configured ones; called before each run. */
   readonly environment: () => Promise<readonly string[]>;
-  readonly semaphore: HostSemaphore;
+  readonly places: FairSemaphores;
   readonly limits?: RunLimits | undefined;
   readonly meter?: PluginMeter | undefined;
   readonly clock: Pick<Clock, 'monotonic'>;
@@ -39,9 +44,9 @@ export interface ExecuteOptions extends PluginPath {
 
 export function createExecute(config: ProviderConfig, options: ExecuteOptions): Execute {
   const { name: plugin, apiVersion, args } = config;
-  const { hostRoot, limits, clock, meter, semaphore, stop } = options;
-  return async (request, abandoned) => {
-    const release = await semaphore.enter(plugin, AbortSignal.any([stop, abandoned])).catch(() => {
+  const { hostRoot, limits, clock, meter, places, stop } = options;
+  return async (request, abandoned, namespace = '') => {
+    const leave = await places.enter(plugin, namespace, AbortSignal.any([stop, abandoned])).catch(() => {
       throw new PluginError('stopped', plugin, 'no caller waits for the answer any more');
     });
     let startedAt: number | undefined;
@@ -63,7 +68,7 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
       throw new PluginError(code, plugin, message);
     } finally {
       meter?.(code, startedAt === undefined ? undefined : clock.monotonic() - startedAt);
-      release();
+      leave();
     }
   };
 }

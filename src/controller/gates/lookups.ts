@@ -15,7 +15,7 @@ export interface LookupListener {
   readonly onTurn: (key: string) => void;
 }
 
-/** Each lookup may be a request to an agent. One namespace with hanging ones has half of them. */
+/** Each lookup may be a request to an agent. */
 const defaultMaxOpen = 1024;
 /** Facts come within their time limit; a defect there must not hold pods. */
 const graceMs = 2000;

@@ -26,7 +26,7 @@ export interface FactsCall {
 }
 
 /** Fewer than the connections to one agent (32), so that `/v1/info` and probes need not wait. */
-const requestsPerAgent = { places: 28, share: 1 / 8 };
+const requestsPerAgent = { places: 28 };
 /** As many images as a pod has looked up. Requests stay far below the agent's limit of 1,000 images and 4 MiB. */
 const maxImages = 256;
 /** One image's facts have some hundred bytes; with as many platforms as `readFacts` accepts they have some 50 KiB. */

@@ -12,10 +12,7 @@ import type { Members } from './groups.ts';
 import { keyOf, pullResultOf, type Pullability } from './pullability.ts';
 import { rank } from './rendezvous.ts';
 
-/**
- * A burst of new repositories is spread over later admissions; each starts a survey of what is missing. One namespace gets at
- * most half of these places.
- */
+/** A burst of new repositories is spread over later admissions; each starts a survey of what is missing. */
 const maxSurveys = 128;
 /** Groups asked in one survey; the next one asks further groups. */
 const maxGroups = 32;

@@ -15,6 +15,8 @@ export interface HedgeOptions<T> {
   readonly hedgeAfterMs: number;
   readonly signal: AbortSignal;
   readonly clock: Pick<Clock, 'timer'>;
+  /** Whether an agent may be asked because others are slow. Default: always. */
+  readonly mayHedge?: () => boolean;
   /** This agent was asked because others were slow. */
   readonly onHedge?: (agent: AgentAddress) => void;
   /** An agent that was asked later answered before this one. */
@@ -64,8 +66,15 @@ export function hedge<T>(options: HedgeOptions<T>): Promise<T | undefined> {
       return;
     }
     if (waitingFor.size > 0) options.onHedge?.(next.value);
-    cancelTimer = options.clock.timer(options.hedgeAfterMs, askNext);
+    startTimer();
     void ask(next.value);
+  }
+
+  function startTimer(): void {
+    cancelTimer = options.clock.timer(options.hedgeAfterMs, () => {
+      if (options.mayHedge?.() === false) startTimer();
+      else askNext();
+    });
   }
 
   if (options.signal.aborted) end(undefined);

@@ -2,6 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import { failedFacts, type ImageFacts, type ImageRequest } from '../../images/facts/facts.ts';
 import type { Clock } from '../../async/clock.ts';
+import type { FairSemaphore, Leave } from '../../async/fair-semaphore.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { FreshnessSettings } from '../../images/memory/freshness.ts';
 import { acceptFacts, RejectedFacts } from '../agents/accept.ts';
@@ -24,6 +25,8 @@ export interface PullSecretNodes {
 export interface FleetLookupContext {
   readonly requests: FactRequests;
   readonly responseTime: ResponseTime;
+  /** Places of lookups that may ask more agents because the first is slow. */
+  readonly hedges: FairSemaphore;
   readonly health: AgentHealth;
   readonly meters: FleetMeters;
   readonly freshness: FreshnessSettings;
@@ -40,6 +43,8 @@ export interface FleetLookupContext {
 const answerMarginMs = 100;
 /** The owner and two others; if all three are gone, a fourth is unlikely to help within the time. */
 const maxPerGroup = 3;
+/** A slow registry makes all of its images slow; asking every agent for each would triple its load on the fleet. */
+export const maxHedged = 64;
 /** Bounds what one pod can cause, however many credential groups a cluster has. */
 const maxPerLookup = 8;
 /** The message goes into events, and a cluster may have thousands of agents. */
@@ -60,6 +65,7 @@ export class FleetLookup {
   /** The agents that have not answered. */
   readonly #waitingFor = new Map<AgentAddress, RequestState>();
   #requests = 0;
+  #leaveHedges: Leave | undefined;
   /** Whether an agent was left out because of `pullSecretNodes`. */
   #withheld = false;
   #soonestMs = Number.POSITIVE_INFINITY;
@@ -81,17 +87,26 @@ export class FleetLookup {
   }
 
   /** The answer of one credential group; `undefined` if none of its agents gives one. */
-  askGroup(agents: readonly AgentAddress[]): Promise<ImageFacts | undefined> {
+  async askGroup(agents: readonly AgentAddress[]): Promise<ImageFacts | undefined> {
     const { responseTime, meters, clock } = this.#context;
-    return hedge({
+    const answer = await hedge({
       agents: this.#healthy(agents),
       ask: (agent, stop) => this.#ask(agent, stop),
       hedgeAfterMs: this.#isForDrift ? this.#context.timeoutMs : responseTime.hedgeAfterMs,
       signal: this.#ended,
       clock,
+      mayHedge: () => this.#mayHedge(),
       onHedge: meters.hedge,
       onOvertaken: (agent) => this.#noteSlow(agent),
     });
+    this.#leaveHedges?.();
+    this.#leaveHedges = undefined;
+    return answer;
+  }
+
+  #mayHedge(): boolean {
+    this.#leaveHedges ??= this.#context.hedges.tryEnter(this.#request.namespace ?? '');
+    return this.#leaveHedges !== undefined;
   }
 
   /** The facts if no group answered. */

@@ -7,7 +7,7 @@
  * queue of a busy namespace does not wait there for others.
  */
 import type { Clock } from '../../async/clock.ts';
-import { FairSemaphore, Overloaded } from '../../async/fair-semaphore.ts';
+import { Overloaded } from '../../async/fair-semaphore.ts';
 import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import type { ServiceAccountName } from '../../credentials/credential.ts';
@@ -24,7 +24,7 @@ import {
 import type { Entry } from './store.ts';
 import type { KnownFacts } from './known-facts.ts';
 import type { FactsMetrics } from './metrics.ts';
-import { LookupPlaces } from './places.ts';
+import type { LookupPlaces } from './places.ts';
 import {
   isPerAccount,
   isSameAccount,
@@ -34,12 +34,6 @@ import {
   scopeOf,
   withAccount,
 } from './scope.ts';
-
-/**
- * Revalidations give way to lookups that pods wait for; one that finds no room is started by a later recall. One namespace
- * gets at most half of these places.
- */
-const maxRevalidations = 128;
 
 /** An agent may answer a revalidation from its own memory with facts as old as ours; repeating it at once would not help. */
 const revalidationPauseMs = 1000;
@@ -54,7 +48,10 @@ interface LookupsOptions {
   /** Time limit of waiting for a place, and of a lookup. */
   readonly timeoutMs: number;
   /** Lookups in progress. */
-  readonly places: number;
+  readonly places: LookupPlaces;
+  /** Places of their own: revalidations never keep a pod waiting. */
+  readonly revalidationPlaces: LookupPlaces;
+  readonly namespacesShareLookups: boolean;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: FactsMetrics;
@@ -72,8 +69,6 @@ export class Lookups {
   readonly #flights: SingleFlight<Answer>;
   /** Requests of one namespace for the same image share their place. */
   readonly #requests: SingleFlight<ImageFacts>;
-  readonly #places: LookupPlaces;
-  readonly #revalidations = new FairSemaphore({ places: maxRevalidations });
   #closed = false;
 
   constructor(options: LookupsOptions) {
@@ -81,7 +76,6 @@ export class Lookups {
     const limit = { ms: options.timeoutMs, clock: options.clock };
     this.#flights = new SingleFlight({ limit });
     this.#requests = new SingleFlight({ limit });
-    this.#places = new LookupPlaces(options.places);
   }
 
   get size(): number {
@@ -121,10 +115,11 @@ export class Lookups {
     const ofNamespace = scopedKey(key, request.namespace ?? '');
     if (this.#requests.has(ofNamespace)) this.#options.metrics.joined.inc();
     return this.#requests.run(ofNamespace, async (signal) => {
-      let leave = this.#places.tryEnter(request);
+      const { places } = this.#options;
+      let leave = places.tryEnter(request);
       const hasWaited = !leave;
       try {
-        leave ??= await this.#places.enter(request, signal);
+        leave ??= await places.enter(request, signal);
       } catch (error) {
         return this.#notStarted(request, error);
       }
@@ -137,9 +132,8 @@ export class Lookups {
   }
 
   async #lookUp(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
-    const key = flightKey(request, old);
-    const scope = scopeOf(request.pullCredentials);
-    const forAll = scopedKey(key, scope);
+    const key = this.#inQueueOf(request, flightKey(request, old));
+    const forAll = scopedKey(key, scopeOf(request.pullCredentials));
     const forAccount = accountKey(request, key);
     const isAccountRunning = this.#options.known.dependsOnAccounts && this.#flights.has(forAccount);
     const answer = await this.#join(isAccountRunning ? forAccount : forAll, request, old, trace);
@@ -147,14 +141,17 @@ export class Lookups {
     return (await this.#join(forAccount, request, old, trace)).facts;
   }
 
-  /** Confirms facts in the background, unless that runs already or was tried a moment ago. */
+  /**
+   * Confirms facts in the background, unless that runs already, was tried a moment ago, or there is no free place. Then a later
+   * recall starts it.
+   */
   revalidate(request: ImageRequest, entry: Entry): void {
-    const { clock, log, metrics } = this.#options;
-    const key = scopedKey(keyOf(request), entry.scope);
+    const { revalidationPlaces, clock, log, metrics } = this.#options;
+    const key = scopedKey(this.#inQueueOf(request, keyOf(request)), entry.scope);
     const now = clock.monotonic();
     if (this.#closed || now < entry.pausedUntil) return;
     if (this.#flights.has(key)) return;
-    const leave = this.#revalidations.tryEnter(request.namespace ?? '');
+    const leave = revalidationPlaces.tryEnter(request);
     if (!leave) return;
     entry.pausedUntil = now + revalidationPauseMs;
     metrics.revalidated.inc();
@@ -170,6 +167,10 @@ export class Lookups {
     this.#closed = true;
     const reason = new Error('the program is ending');
     await Promise.all([this.#requests.close(reason), this.#flights.close(reason)]);
+  }
+
+  #inQueueOf({ namespace = '' }: ImageRequest, key: string): string {
+    return this.#options.namespacesShareLookups ? key : `${namespace} ${key}`;
   }
 
   async #join(key: string, request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<Answer> {

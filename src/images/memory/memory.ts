@@ -21,6 +21,7 @@ import { defaultFreshness, freshnessOf, type FreshnessSettings } from './freshne
 import { KnownFacts } from './known-facts.ts';
 import { Lookups, type Trace } from './lookup-and-revalidate.ts';
 import { createFactsMetrics, type FactsMetrics, type RecallResult } from './metrics.ts';
+import { LookupPlaces } from './places.ts';
 import { keyOf, sharedScope, withoutCredentials } from './scope.ts';
 
 export interface FactsMemoryOptions {
@@ -32,13 +33,20 @@ export interface FactsMemoryOptions {
   readonly maxBytes?: number;
   /** Time limit of one lookup at the source, however many requests wait for it. */
   readonly lookupTimeoutMs?: number;
-  /** Lookups in progress: a namespace gets at most a ninth of them, a registry host a quarter. */
+  /** Lookups in progress. */
   readonly concurrentLookups?: number;
+  /** Of these, at one registry host. Default: a quarter. */
+  readonly lookupsPerHost?: number | undefined;
   /**
    * Whether facts of a tag also answer for the digest that they name. Default: true. Not for facts of agents, which prove only the
    * facts of digests.
    */
   readonly tagsAnswerForDigests?: boolean;
+  /**
+   * Whether namespaces share a lookup of an image. Default: true. Not if the source has a queue for each namespace: then an image of
+   * one namespace would wait in the queue of another.
+   */
+  readonly namespacesShareLookups?: boolean;
   /** Keeps shared facts across restarts. */
   readonly file?: FactsFile;
   readonly metrics?: FactsMetrics;
@@ -100,9 +108,13 @@ export class FactsMemory implements ImageFactsSource {
       onChange,
     });
     const recall = (request: ImageRequest): ImageFacts | undefined => this.#recall(request).facts;
-    const { concurrentLookups: places = defaultConcurrentLookups } = options;
+    const { concurrentLookups = defaultConcurrentLookups } = options;
+    const { lookupsPerHost = Math.ceil(concurrentLookups / 4), namespacesShareLookups = true } = options;
+    const places = new LookupPlaces(concurrentLookups, lookupsPerHost);
+    const revalidationPlaces = new LookupPlaces(Math.ceil(concurrentLookups / 4), lookupsPerHost);
     const known = this.#known;
-    this.#lookups = new Lookups({ source, known, recall, timeoutMs, places, clock, log, metrics });
+    const limits = { timeoutMs, places, revalidationPlaces, namespacesShareLookups };
+    this.#lookups = new Lookups({ source, known, recall, ...limits, clock, log, metrics });
     metrics.watch(this, this.#lookups);
     file?.keep(() => this.shared());
   }

@@ -7,19 +7,15 @@ import type { ImageRequest } from '../facts/facts.ts';
 
 /** Each lookup in progress or waiting holds some kilobytes. A thousand pods of a namespace may wait for new images. */
 const maxWaiting = { perKey: 2048, total: 8192 };
-/** Many busy namespaces, one after the other, leave free places: eight of them leave 39 %. */
-const share = 1 / 8;
-/** A quarter of all places for one registry host; half of them for one of its namespaces. */
-const hostShare = 4;
 
 export class LookupPlaces {
   readonly #all: FairSemaphore;
   readonly #ofHosts: FairSemaphores;
 
-  /** @param places of all lookups together */
-  constructor(places: number) {
-    this.#all = new FairSemaphore({ places, share, maxWaiting });
-    this.#ofHosts = new FairSemaphores({ places: Math.ceil(places / hostShare), maxWaiting });
+  /** @param places of all lookups together @param perHost of those at one registry host */
+  constructor(places: number, perHost: number) {
+    this.#all = new FairSemaphore({ places, maxWaiting });
+    this.#ofHosts = new FairSemaphores({ places: perHost, maxWaiting });
   }
 
   /** A place if there is one now. */

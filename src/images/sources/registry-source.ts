@@ -63,6 +63,7 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       reference: object,
       endpoints: allowed,
       credentials: presented,
+      namespace: request.namespace,
       ...(known?.digest !== undefined && { knownDigest: known.digest }),
       ...(trace && { trace }),
     };

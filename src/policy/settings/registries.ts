@@ -1,5 +1,4 @@
 /** Settings of where registries are reached, and with which credentials. */
-import { defaultPerHost } from '../../async/semaphore.ts';
 import { registryGlob, registryHost, registryPattern, registryProxy } from '../value-kinds/addresses.ts';
 import { duration, flag, integer, listOf, matching, text } from '../value-kinds/plain.ts';
 import { settingsOf } from './setting.ts';
@@ -81,7 +80,8 @@ export const registrySettings = {
       'agent whose node is not known (`agents` by URL or `dns:`) receives none. Default: all nodes.',
   }),
   maxRequestsPerRegistry: registries.atStart(integer(1, 1000), {
-    default: defaultPerHost,
-    help: 'Concurrent requests to one registry host. Further requests wait.',
+    // Registries and their proxies throttle clients with many connections.
+    default: 32,
+    help: 'Images that an agent looks up concurrently at one registry host, each with one request at a time. One busy namespace gets a third of that.',
   }),
 };

@@ -79,7 +79,7 @@ export const servingSettings = {
   }),
   agentConcurrency: agent.atStart(integer(1, 1000), {
     default: 128,
-    help: 'Images that an agent looks up concurrently. One namespace gets at most a ninth of that, one registry host a quarter. Further images wait.',
+    help: 'Images that an agent looks up concurrently. One busy namespace gets a third of that. Further images wait.',
   }),
   logLevel: everything.live(choice(logLevels), { default: 'info', help: 'Lowest level of logged messages.' }),
 };

@@ -1,13 +1,12 @@
 /**
- * HTTP requests to registries with everything that protects them: a concurrency limit for each host, circuit breakers, and a
- * trace of each request for `inspect --verbose`.
+ * HTTP requests to registries with circuit breakers, and a trace of each request for `inspect --verbose`. The number of lookups at
+ * one registry is limited before (`src/images/memory/places.ts`); each sends its requests one after the other.
  */
 import type { Clock } from '../../async/clock.ts';
-import type { HostSemaphore } from '../../async/semaphore.ts';
 import type { HttpClient, HttpRequest, HttpResponse } from '../../http/client.ts';
 import type { LargeBody } from '../../http/body.ts';
 import { retryAfter } from '../../http/headers.ts';
-import { TransportError, transportError, type TransportFailure } from '../../http/transport-error.ts';
+import { transportError, type TransportError, type TransportFailure } from '../../http/transport-error.ts';
 import type { Attempt } from '../manifest-lookup.ts';
 import { CircuitOpen, partOf, type CircuitBreaker } from './circuit-breaker.ts';
 import type { MatchedCredential } from '../../credentials/credential.ts';
@@ -62,13 +61,11 @@ const neutral: ReadonlySet<TransportFailure> = new Set<TransportFailure>([
 
 export class GuardedClient {
   readonly #client: HttpClient;
-  readonly #semaphore: HostSemaphore;
   readonly #breaker: CircuitBreaker;
   readonly #clock: Clock;
 
-  constructor(client: HttpClient, semaphore: HostSemaphore, breaker: CircuitBreaker, clock: Clock) {
+  constructor(client: HttpClient, breaker: CircuitBreaker, clock: Clock) {
     this.#client = client;
-    this.#semaphore = semaphore;
     this.#breaker = breaker;
     this.#clock = clock;
   }
@@ -76,23 +73,8 @@ export class GuardedClient {
   /** @throws TransportError, CircuitOpen */
   async send(request: HttpRequest, context: RequestContext, signal: AbortSignal): Promise<HttpResponse> {
     const circuits = circuitsOf(request.url.host, context);
-    const leave = await this.#enter(request.url.host, context, signal);
-    try {
-      this.#admit(request.url.host, circuits);
-      return await this.#sendTraced(request, context, circuits, signal);
-    } finally {
-      leave();
-    }
-  }
-
-  /** The place is one of the registry's own: it could send any number of requests to a slow path of another host. */
-  async #enter(host: string, { request }: RequestContext, signal: AbortSignal): Promise<() => void> {
-    const origin = request.url.host;
-    try {
-      return await this.#semaphore.enter(origin, signal, laneOf(origin, request.endpoint));
-    } catch (error) {
-      throw new TransportError('aborted', host, 'given up while waiting for other requests', error);
-    }
+    this.#admit(request.url.host, circuits);
+    return await this.#sendTraced(request, context, circuits, signal);
   }
 
   async #sendTraced(

@@ -79,7 +79,7 @@ function asking(maxOpen: number) {
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 void t.test('the same images and credentials share a lookup; other credentials do not', async (t) => {
-  const { it, asked, answered } = asking(10);
+  const { it, asked, answered } = asking(20);
   it.find('a', wanted('web'));
   it.find('b', wanted('web'));
   it.find('b', wanted('web'));
@@ -96,9 +96,9 @@ void t.test('the same images and credentials share a lookup; other credentials d
 });
 
 void t.test('more questions than may be open wait for their turn, but for the urgent', async (t) => {
-  const { it, asked, turns } = asking(4);
+  const { it, asked, turns } = asking(6);
   for (const image of ['a', 'b', 'c', 'd', 'e']) it.find(image, wanted(image));
-  t.equal(asked.length, 2, 'half of all for one namespace');
+  t.equal(asked.length, 2, 'a third of all for one namespace');
   it.find('f', wanted('f'), true);
   t.equal(asked.length, 3);
   asked[0]?.resolve(new Map());
@@ -110,22 +110,22 @@ void t.test('more questions than may be open wait for their turn, but for the ur
 });
 
 void t.test('one namespace does not keep the pods of others waiting', async (t) => {
-  const { it, asked, turns } = asking(4);
+  const { it, asked, turns } = asking(9);
   const of = (namespace: string, image: string): void =>
     void it.find(`${namespace}/${image}`, wanted(image, { namespace }));
-  for (const image of ['a', 'b', 'c', 'd']) of('busy', image);
+  for (const image of ['a', 'b', 'c', 'd', 'e']) of('busy', image);
   of('shop', 'a');
   t.same(
     asked.map(({ wanted: { namespace } }) => namespace),
-    ['busy', 'busy', 'shop'],
+    ['busy', 'busy', 'busy', 'shop'],
   );
   for (const image of ['b', 'c']) of('shop', image);
   asked[0]?.resolve(new Map());
   await settled();
-  t.same(turns, ['busy/c']);
+  t.same(turns, ['shop/b'], 'the one with fewer lookups');
   asked[1]?.resolve(new Map());
   await settled();
-  t.same(turns, ['busy/c', 'shop/b', 'busy/d'], 'round robin');
+  t.same(turns, ['shop/b', 'busy/d', 'shop/c'], 'round robin');
 });
 
 void t.test('an answer that never comes is none; one that comes after that is too late', async (t) => {

@@ -129,9 +129,9 @@ t.test('one namespace cannot use up the requests to an agent', async (t) => {
       { signal: stop.signal },
     ),
   );
-  await until(() => agent.asked.length === 4);
+  await until(() => agent.asked.length === 9);
   t.match(await ask('good:1'), { image: 'good:1' });
-  t.equal(agent.asked.length, 5);
+  t.equal(agent.asked.length, 10);
   stop.abort();
   for (const hog of hogs) await t.rejects(hog, { code: 'timeout' });
 });

@@ -176,13 +176,13 @@ t.test('at most so many revalidations at a time; questions that somebody waits f
   for (const { image } of images) memory.learn(facts(image, { source: 'memory' }));
   await time.advance(hour);
   for (const one of images) memory.recall(one);
-  t.equal(inspector.asked.length, 64);
+  t.equal(inspector.asked.length, 171);
   void memory.lookup(question('new'), { signal: patience() });
   await settled();
-  t.equal(inspector.asked.length, 65);
+  t.equal(inspector.asked.length, 172);
   for (const asked of inspector.asked) await asked.answer(facts(asked.question.image));
   for (const one of images) memory.recall(one);
-  t.equal(inspector.asked.length, 65 + 64, 'later recalls start the others');
+  t.equal(inspector.asked.length, 172 + 29, 'later recalls start the others');
 });
 
 t.test('a flood of questions is cut off', async (t) => {
@@ -194,7 +194,7 @@ t.test('a flood of questions is cut off', async (t) => {
     await Promise.all(answers.slice(4096)),
     Array.from({ length: 4 }, () => ({ error: { code: 'rate-limited' } })),
   );
-  t.equal(inspector.asked.length, 228, 'a namespace has a share of the places; the others wait');
+  t.equal(inspector.asked.length, 171, 'a namespace has a share of the places; the others wait');
   t.equal(memory.recall(question('app-4099')), undefined, 'and that is no failure to remember');
   await memory.close();
 });

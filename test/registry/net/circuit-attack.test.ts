@@ -65,22 +65,6 @@ for (const [name, fault] of failures) {
   });
 }
 
-t.test('connections that a redirect holds open count for the registry that sent it', async (t) => {
-  const { victim, attacker } = await setUp(t);
-  const client = clientFor(t, { perHost: 2 });
-  victim.faults.add({ path: /tarpit/, fault: { kind: 'hold' } });
-  const to = `${victim.url}/v2/tarpit`;
-  attacker.faults.add({ path: /manifests/, fault: { kind: 'redirect', to } });
-  const stop = new AbortController();
-  const held = ['one/app', 'two/app', 'three/app'].map((repository) =>
-    lookUp(client, attacker, { repository }, stop.signal),
-  );
-  await victim.waitFor(() => victim.requests.length === 2);
-  t.equal((await lookUp(client, victim)).platforms.length, 1);
-  stop.abort();
-  for (const each of await Promise.allSettled(held)) t.equal(each.status, 'rejected');
-});
-
 t.test('a realm that fails for one credential holds no other registry up', async (t) => {
   const issuer = createIssuer({ users: { ann: 'password-a' } });
   const tokens = await startRegistry(t, { tokens: issuer });

@@ -1,4 +1,4 @@
-/** What protects registries: concurrency limit, circuit breaker, Retry-After. */
+/** What protects registries: circuit breaker, Retry-After. */
 import t, { type Test } from 'tap';
 import type { RegistryClientOptions } from '../../../src/registry/client.ts';
 import { shownUrl } from '../../../src/registry/net/guarded-client.ts';
@@ -32,37 +32,6 @@ async function setUp(
   const client = clientFor(t, { clock, ...options });
   return { registry, client, clock };
 }
-
-t.test('a limited number of requests to one host at a time', async (t) => {
-  const { registry, client } = await setUp(t, { perHost: 2 });
-  registry.faults.add({ path: /manifests/, times: 2, fault: { kind: 'hold' } });
-  const held = [new AbortController(), new AbortController()];
-  const holding = Promise.allSettled(held.map(({ signal }) => lookUp(client, registry, {}, signal)));
-  await registry.waitFor(() => registry.requests.length === 2);
-  const third = lookUp(client, registry);
-  for (let n = 0; n < 50; n += 1) await new Promise(setImmediate);
-  t.equal(registry.requests.length, 2);
-  held[0]?.abort();
-  t.equal((await third).platforms.length, 1);
-  held[1]?.abort();
-  t.match(await holding, [{ reason: { code: 'timeout' } }, { reason: { code: 'timeout' } }]);
-});
-
-t.test('waiting for a place ends when the caller gives up', async (t) => {
-  const { registry, client } = await setUp(t, { perHost: 1 });
-  registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
-  const first = new AbortController();
-  const second = new AbortController();
-  const held = lookUp(client, registry, {}, first.signal);
-  await registry.waitFor(() => true);
-  const waiting = lookUp(client, registry, {}, second.signal);
-  second.abort();
-  await t.rejects(waiting, { code: 'timeout' });
-  t.equal(registry.requests.length, 1);
-  first.abort();
-  await t.rejects(held, { code: 'timeout' });
-  t.equal((await lookUp(client, registry)).platforms.length, 1);
-});
 
 t.test('a mirror that fails for one registry still serves the others', async (t) => {
   const { registry, client, clock } = await setUp(t);

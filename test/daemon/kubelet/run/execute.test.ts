@@ -4,19 +4,14 @@ import t, { type Test } from 'tap';
 import type { ProviderConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
 import { createExecute, encodeRequest, decodeResponse } from '../../../../daemon/kubelet/run/execute.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
-import { HostSemaphore } from '../../../../src/async/semaphore.ts';
+import { FairSemaphores } from '../../../../src/async/fair-semaphore.ts';
 import { answering, execV1, marking, nodeDir, sh, until, waitingFor, writePlugin } from '../support.ts';
 import { secret, reveal } from '../../../../src/telemetry/secret.ts';
 import { pluginOutput } from '../../../support/fuzz/node-files.ts';
 import { assertFuzz } from '../../../support/fuzz/target.ts';
 
 /** Executes a plugin with this body, which has the path of a log. */
-function setUp(
-  t: Test,
-  body: (log: string) => string,
-  config: Partial<ProviderConfig> = {},
-  maxRuns?: number,
-) {
+function setUp(t: Test, body: (log: string) => string, config: Partial<ProviderConfig> = {}, maxRuns = 6) {
   const { bin: binDir } = nodeDir(t, '');
   const log = join(binDir, 'log');
   writePlugin(join(binDir, 'p'), body(log));
@@ -25,7 +20,7 @@ function setUp(
     {
       hostRoot: '/',
       binDir,
-      semaphore: new HostSemaphore(maxRuns),
+      places: new FairSemaphores({ places: maxRuns }),
       clock: systemClock,
       stop: new AbortController().signal,
       environment: () => Promise.resolve(['PATH=/bin:/usr/bin']),
@@ -36,7 +31,7 @@ function setUp(
 
 t.test('runs are limited, and an abandoned run never starts', async (t) => {
   const body = (log: string) => answering({}, marking(log) + waitingFor(`${log}.go`));
-  const { log, execute } = setUp(t, body, {}, 2);
+  const { log, execute } = setUp(t, body);
   const waiting = [1, 2, 3].map((n) => execute({ image: `r.example/${n}` }, new AbortController().signal));
   const gone = new AbortController();
   const abandoned = execute({ image: 'r.example/4' }, gone.signal);
@@ -47,6 +42,21 @@ t.test('runs are limited, and an abandoned run never starts', async (t) => {
   writeFileSync(`${log}.go`, '');
   t.equal((await Promise.all(waiting)).length, 3);
   t.equal(readFileSync(log, 'utf8'), '...');
+});
+
+t.test('attack: runs for one namespace do not hold up those for others', async (t) => {
+  const readInput = `process.getBuiltinModule('node:fs').readFileSync(0, 'utf8')`;
+  const body = (log: string) =>
+    answering({}, `if (!${readInput}.includes('shop')) { ${marking(log)} ${waitingFor(`${log}.go`)} }`);
+  const { log, execute } = setUp(t, body);
+  const run = (namespace: string, n: number) =>
+    execute({ image: `r.example/${namespace}/${n}` }, new AbortController().signal, namespace);
+  const attack = Array.from({ length: 20 }, (_, n) => run(`attacker-${n % 3}`, n));
+  t.ok(await until(() => existsSync(log) && readFileSync(log, 'utf8').length === 3));
+  await run('shop', 1);
+  writeFileSync(`${log}.go`, '');
+  await Promise.all(attack);
+  t.pass('the others follow');
 });
 
 t.test('the request has the configured version', async (t) => {
