@@ -49,7 +49,8 @@ archwright requires the architectures with nodes that can pull and run all image
 which too little is known counts as able; the rule \`depends-on-node\` says what decides there.
 
 If only some nodes of an architecture can run the images, the others are excluded: by the label for the CPU level if it tells them apart,
-otherwise by \`kubernetes.io/hostname NotIn […]\`, up to 250 names. Templates of DaemonSets are restricted too.
+otherwise by \`kubernetes.io/hostname NotIn […]\`, up to 250 names. Such a label comes from NFD, or from the controller with
+\`amd64LevelLabels = true\`: ${code(`${keys.amd64Level}=v3`)}. Templates of DaemonSets are restricted too.
 
 ## Nodes that cannot pull
 

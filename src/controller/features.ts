@@ -1,5 +1,6 @@
 /** What the leader does: every feature by the name that log and metrics call it. */
 import { agentCertificates } from './agent-certificates/agent-certificates.ts';
+import { amd64Levels } from './amd64-levels/amd64-levels.ts';
 import { agentNodes } from './agent-nodes/agent-nodes.ts';
 import { certificates } from './certificates/certificates.ts';
 import { watchDrift } from './drift/drift.ts';
@@ -19,6 +20,7 @@ export const features = {
   'exec-format': watchExecFormatErrors,
   taints,
   'agent-nodes': agentNodes,
+  'amd64-levels': amd64Levels,
   'misplaced-pods': misplacedPods,
   'custom-resources': customResources,
   'running-images': countRunningImages,

@@ -75,6 +75,30 @@ t.test("objects that decide and may not be read get a warning; archwright's own 
     );
 });
 
+t.test('nodes come from the cluster, and what the result depends on is told', async (t) => {
+  const open = await registry(t);
+  open.push('app', '1', multiArch(['linux/386']));
+  const kube = await cluster(t);
+  const node = (name: string, version: string): object => ({
+    metadata: { name, labels: { 'kubernetes.io/hostname': name } },
+    status: {
+      nodeInfo: { architecture: 'amd64', operatingSystem: 'linux', containerRuntimeVersion: version },
+    },
+  });
+  const page = (items: readonly object[], more?: string) => json({ metadata: { continue: more }, items });
+  kube.script(
+    '/api/v1/nodes',
+    page([node('new', 'containerd://2.1.4')], 'next'),
+    page([node('crio', 'cri-o://1.34.1')]),
+  );
+  const { explained, err } = await explain(t, kube, pod(`${open.host}/app:1`));
+  t.equal(err, '');
+  t.same(explained?.required, ['386', 'amd64']);
+  t.match(explained, { excludedNodes: ['crio'], images: [{ dependsOn: { amd64: 'pull mode' } }] });
+  const rules = explained?.rules.map(({ rule }) => rule);
+  t.ok(rules?.includes('depends-on-node') && rules.includes('node-classes'));
+});
+
 t.test('files win over the cluster', async (t) => {
   const open = await registry(t);
   open.push('app', '1', image('linux/arm64'));
@@ -83,7 +107,7 @@ t.test('files win over the cluster', async (t) => {
     'apiVersion: v1\nkind: Namespace\nmetadata: { name: shop, labels: { arch.example/placement: disabled } }\n';
   const { explained } = await explain(t, kube, `${namespace}---\n${pod(`${open.host}/app:1`)}`);
   t.equal(explained?.outcome, 'skipped');
-  const others = kube.requests.filter(({ path }) => !/placementconfigs|leases|configmaps/.test(path));
+  const others = kube.requests.filter(({ path }) => !/placementconfigs|leases|configmaps|nodes/.test(path));
   t.same(others, [], 'nothing is asked that the files say');
 });
 

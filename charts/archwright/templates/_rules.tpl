@@ -23,7 +23,7 @@
 - { apiGroups: [''], resources: [replicationcontrollers], verbs: [get] }
 - { apiGroups: [apps], resources: [replicasets, statefulsets, daemonsets], verbs: [get] }
 - { apiGroups: [batch], resources: [jobs], verbs: [get] }
-# Taints, and the labels of `agentNodes`.
+# Taints, and the labels of `agentNodes` and `amd64LevelLabels`.
 - { apiGroups: [''], resources: [nodes], verbs: [get, patch] }
 - { apiGroups: [''], resources: [events], verbs: [create, patch] }
 # Finalizer and status.

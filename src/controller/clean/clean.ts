@@ -21,6 +21,7 @@ import { taintPatch } from '../taints/own-taint.ts';
 import { takeLease } from './lease.ts';
 import {
   removeAgentLabels,
+  removeLevelLabels,
   removeAgentRequests,
   removeFinalizers,
   removeGates,
@@ -52,6 +53,7 @@ export async function clean(options: CleanOptions): Promise<CleanReport> {
     await stopGating(run, lease?.deposedMs ?? 0);
     await run.step('taints', () => removeTaints(run, (node) => taintPatch(node, undefined, [taintKey])));
     await run.step('agent nodes', () => removeAgentLabels(run));
+    await run.step('CPU levels', () => removeLevelLabels(run));
     await run.step('agent certificates', () => removeAgentRequests(run));
     await run.step('custom resources', () => removeFinalizers(run));
     await run.step('own objects', () => removeOwnObjects(run));

@@ -7,7 +7,9 @@ import { paths } from '../../kube/api/paths.ts';
 import { agentSigner } from '../../fleet/agents/identity.ts';
 import { keys } from '../../names/keys.ts';
 import { clusterConfigsPath } from '../../policy/resources/placement.ts';
+import { labeledLevels } from '../../nodes/amd64-level.ts';
 import { agentLabelPatch, agentLabelValue } from '../agent-nodes/label.ts';
+import { levelLabelPatch } from '../amd64-levels/amd64-levels.ts';
 import { ownLabels, ownSecrets, type OwnObject } from '../own-objects.ts';
 import { reasonOf, type CleanRun } from './run.ts';
 
@@ -117,6 +119,19 @@ export function removeAgentLabels(run: CleanRun): Promise<number> {
     },
     ({ metadata }) =>
       metadata?.labels?.[keys.agentNode] === agentLabelValue ? agentLabelPatch(false) : undefined,
+  );
+}
+
+export function removeLevelLabels(run: CleanRun): Promise<number> {
+  return run.patchEach(
+    {
+      step: 'CPU levels',
+      objects: run.list<Node>(paths.nodes(), { labelSelector: keys.amd64Level }),
+      pathOf: ({ name }) => paths.nodes(name),
+      what: ({ name }) => `CPU level of node ${name}`,
+    },
+    ({ metadata }) =>
+      labeledLevels(metadata?.labels ?? {}).own === undefined ? undefined : levelLabelPatch(undefined),
   );
 }
 

@@ -60,6 +60,12 @@ export const controllerSettings = {
       'Nodes that run an agent: all of them, or this number in each node pool. With a number, the controller ' +
       'labels the nodes `arch.example/agent=true`, and the DaemonSet must select that label.',
   }),
+  amd64LevelLabels: controller.live(flag, {
+    default: false,
+    help:
+      'Labels amd64 nodes with the x86-64 level of their CPU, `arch.example/amd64-level=v3`, as their agents report ' +
+      'it. Pods whose images need a level then require the label.',
+  }),
   taintArchitectures: placement.live(listOf(text('architecture or *', architectureOrAll)), {
     default: [],
     help:

@@ -60,6 +60,17 @@ t.test('labels of nodes for agents', async (t) => {
   t.same(store.get('/api/v1/nodes/n2')?.metadata.labels, { 'arch.example/agent': 'false' });
 });
 
+t.test('labels for the CPU level of nodes', async (t) => {
+  const { store, clean } = await world(t);
+  const label = 'arch.example/amd64-level';
+  store.put('/api/v1/nodes/n1', { metadata: { labels: { [label]: 'v3', mine: 'yes' } } });
+  store.put('/api/v1/nodes/n2', { metadata: { labels: { [label]: 'fast' } } });
+  t.equal(done(await clean({ dryRun: true }))['CPU levels'], 1);
+  t.equal(done(await clean())['CPU levels'], 1);
+  t.same(store.get('/api/v1/nodes/n1')?.metadata.labels, { mine: 'yes' });
+  t.same(store.get('/api/v1/nodes/n2')?.metadata.labels, { [label]: 'fast' });
+});
+
 t.test('requests of agents for certificates', async (t) => {
   const { store, clean } = await world(t);
   const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests/archwright-agent-x';

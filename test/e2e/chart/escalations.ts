@@ -119,6 +119,14 @@ export const heldByPolicies: readonly Attempt[] = [
     "another program's taint recorded as archwright's",
     merge(node, { metadata: { annotations: { 'arch.example/taint': 'dedicated' } } }),
   ],
+  [
+    'another label of archwright on a node',
+    merge(node, { metadata: { labels: { 'arch.example/placement': 'x' } } }),
+  ],
+  [
+    'a CPU level that does not exist',
+    merge(node, { metadata: { labels: { 'arch.example/amd64-level': 'v9' } } }),
+  ],
   ['a label of a node', merge(node, { metadata: { labels: { 'kubernetes.io/arch': 'arm64' } } })],
   [
     'a role label of a node',

@@ -1,0 +1,67 @@
+/**
+ * Labels amd64 nodes with the level of their CPU, as their agents report it (`amd64LevelLabels`; default: off), so that pods can require
+ * a level by a label that new nodes get too. A node without a report keeps its label. If the setting is turned off, the labels go.
+ */
+import { concurrently } from '../../async/concurrently.ts';
+import type { Patch } from '../../kube/api/client.ts';
+import { ignoring } from '../../kube/api/errors.ts';
+import { paths } from '../../kube/api/paths.ts';
+import { keys } from '../../names/keys.ts';
+import type { NodeReport } from '../../nodes/node-report.ts';
+import type { CachedNode } from '../caches/cached.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
+import { createReconciler } from '../reconcile/reconciler.ts';
+
+/** Agents are asked about once a minute. */
+const resyncMs = 15_000;
+const nodeWorkers = 4;
+
+export const amd64Levels: Feature = async (leading) => {
+  const { signal, caches } = leading;
+  const reconciler = createReconciler({
+    leading,
+    inRounds: true,
+    resyncMs,
+    reconcile: async () => {
+      await labelLevels(leading);
+      return undefined;
+    },
+  });
+  await caches.nodes.ready(signal).catch(() => undefined);
+  await reconciler.run(['nodes']);
+};
+
+/** A merge patch of this label alone. @param level `undefined` removes it */
+export function levelLabelPatch(level: number | undefined): Patch {
+  const labels = { [keys.amd64Level]: level === undefined ? null : `v${level}` };
+  return { type: 'merge', body: { metadata: { labels } } };
+}
+
+/** @throws KubeError if the rest has to be tried again */
+export async function labelLevels({
+  caches,
+  fleet,
+  client,
+  configuration,
+  signal,
+  log,
+}: Leading): Promise<void> {
+  const isOn = configuration().amd64LevelLabels;
+  const reports = fleet?.nodeReports();
+  const changes = [...caches.nodes.values()].flatMap((node) => {
+    const present = node.classified?.levels.own;
+    const wanted = isOn ? (levelOf(node, reports) ?? present) : undefined;
+    return wanted === present || node.deleting ? [] : [{ name: node.name, wanted }];
+  });
+  await concurrently(changes, nodeWorkers, async ({ name, wanted }) => {
+    await ignoring('not-found', client.patch(paths.nodes(name), levelLabelPatch(wanted), { signal }));
+    log.info({ node: name, level: wanted ?? 'none' }, 'the label for the CPU level of the node was changed');
+  });
+}
+
+function levelOf(
+  { name, architecture }: CachedNode,
+  reports: ReadonlyMap<string, NodeReport> | undefined,
+): NodeReport['amd64Level'] {
+  return architecture === 'amd64' ? reports?.get(name)?.amd64Level : undefined;
+}
