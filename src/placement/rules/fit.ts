@@ -145,7 +145,8 @@ function runsEverywhere({ platforms, os, form, requiredLevel = 1 }: Image, archi
       platform.os === os &&
       platform.architecture === architecture &&
       (platform.variant ?? '') === '' &&
-      platform.written === undefined,
+      platform.written === undefined &&
+      platform.unnamed === undefined,
   );
 }
 
@@ -156,10 +157,13 @@ function selectionOn({ platforms, os, form, requiredLevel, brokenOn }: Image, no
   const { architecture } = node;
   if (brokenOn?.includes(architecture)) return { verdict: 'refused', reason: 'exec format error' } as const;
   const guest = guests.get(architecture);
+  // Of platforms that an index does not name, the first counts, even of another architecture.
   const possible =
     form === 'override'
       ? [{ os, architecture }]
-      : platforms.filter((each) => each.os === os && [architecture, guest].includes(each.architecture));
+      : platforms.filter(
+          (each) => each.unnamed || (each.os === os && [architecture, guest].includes(each.architecture)),
+        );
   return selectPlatform(
     possible.slice(0, maxTried),
     node,

@@ -114,6 +114,10 @@ const known: Known = {
     platforms: [{ os: 'linux', architecture: 'amd64', written: 'x86_64' }],
     mediaType: index,
   }),
+  unnamed: facts('', {
+    platforms: ['arm64', 'amd64'].map((architecture) => ({ os: 'linux', architecture, unnamed: true })),
+    mediaType: index,
+  }),
   win: facts('', {
     platforms: [{ os: 'windows', architecture: 'amd64', osVersion: '10.0.17763.5329' }],
     mediaType: index,
@@ -167,6 +171,7 @@ const cases: readonly (readonly [nodes: string, images: string, outcome: string,
   ['l1 local arm', 'needs3', 'placed amd64 arm64', 'local arm'],
   ['', 'needs3', 'placed amd64 arm64'],
   ['local crio', 'spelled', 'placed amd64', 'local'],
+  ['local transfer crio arm', 'unnamed', 'placed arm64', 'arm'],
   ['local transfer', 'override', 'placed 386', ''],
 ];
 
