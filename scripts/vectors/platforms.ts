@@ -1,5 +1,7 @@
 /** Handlers of platforms.json. */
 import { acceptedPlatforms } from '../../src/nodes/accepted-platforms.ts';
+import type { NodeClass, PullMode } from '../../src/nodes/node-class.ts';
+import { selectPlatform } from '../../src/nodes/selection.ts';
 import { only, onlyStrict, selectFromIndex, type PlatformMatcher } from '../../src/nodes/platform-match.ts';
 import { UnknownMachine, architectureOfLabel, cpuVariantOfMachine } from './upstream/platform-node.ts';
 import { onlyOs, sortPlatforms } from './upstream/platform-order.ts';
@@ -70,9 +72,15 @@ export const platforms: Handlers = {
   select_from_index: (input) => {
     const node = parsePlatform(text(input, 'node'));
     const entries = list(input, 'manifests').map(writtenPlatform);
+    const selected = (pullMode: PullMode, matcher: PlatformMatcher): readonly number[] => {
+      const indices = selectFromIndex(entries, matcher);
+      const chosen = chosenOn(node, pullMode, entries);
+      // Shown if the decision takes another entry than the first.
+      return chosen === indices[0] ? indices : [chosen ?? -1, ...indices];
+    };
     return {
-      localPull: selectFromIndex(entries, only(node)),
-      transferService: selectFromIndex(entries, onlyStrict(node)),
+      localPull: selected('local', only(node)),
+      transferService: selected('transfer', onlyStrict(node)),
     };
   },
 
@@ -81,6 +89,25 @@ export const platforms: Handlers = {
     ociArchitecture: architectureOfLabel(text(input, 'label')),
   }),
 };
+
+/** What the decision on a pod expects of a node. Vectors leave open what the config of an entry without platform says: here, that it fits. */
+function chosenOn(
+  node: FullPlatform,
+  pullMode: PullMode,
+  entries: readonly (FullPlatform | undefined)[],
+): number | undefined {
+  const { os, architecture, variant, osVersion } = node;
+  const platforms = entries.map((entry) => entry ?? { ...node, unnamed: true as const });
+  const nodeClass: NodeClass = {
+    os,
+    architecture,
+    runtime: { name: 'containerd', version: '2.4.2' },
+    pullMode,
+    ...(variant !== undefined && { armVariant: variant }),
+    ...(osVersion !== undefined && { osVersion }),
+  };
+  return selectPlatform(platforms, nodeClass).chosen;
+}
 
 /** An entry without platform may be written as null, as {} or as a manifest with `platform: null`. */
 function writtenPlatform(entry: unknown): FullPlatform | undefined {
