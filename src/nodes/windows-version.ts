@@ -1,5 +1,5 @@
 /**
- * Versions of Windows: which container a host runs. Source: containerd/platforms `platform_windows_compat.go`, after
+ * Versions of Windows: which container a host runs. Source: containerd/platforms `platform_windows_compat.go` (v1.0.0-rc.5), after
  * Microsoft's version compatibility table.
  */
 
@@ -12,7 +12,7 @@ interface Version {
 const ltsc2022 = 20348;
 const ltsc2025 = 26100;
 
-/** Releases with a stable ABI, newest first: a later host runs containers since the last of them before it. */
+/** Releases with a stable ABI, newest first. A host runs containers since the release before its own generation. */
 const stableReleases = [ltsc2025, ltsc2022];
 
 /**
@@ -25,7 +25,8 @@ export function windowsVersionMatches(host: string, container: string): boolean 
   const { major, minor, build } = parseVersion(container) ?? { major: 0, minor: 0, build: 0 };
   if (hostVersion.major !== major || hostVersion.minor !== minor) return false;
   if (hostVersion.build < ltsc2022) return hostVersion.build === build;
-  const oldest = stableReleases.find((release) => hostVersion.build > release) ?? ltsc2022;
+  const generation = stableReleases.findIndex((release) => hostVersion.build >= release);
+  const oldest = stableReleases[generation + 1] ?? ltsc2022;
   return oldest <= build && build <= hostVersion.build;
 }
 
