@@ -130,7 +130,7 @@ async function openExplainer(
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
   const surroundings = createPodContext({ input, cluster, warn });
   const facts = await openPodFacts({ invocation, context: shot, kubernetes, surroundings }, opened);
-  const { factsOfPod, pullSecrets, fleet, budgetMs } = facts;
+  const { factsOfPod, pullSecrets, fleet, brokenNotes, budgetMs } = facts;
   const isClusterKnown = cluster !== undefined;
   const policies = await policiesAround({ configuration, input, surroundings, isClusterKnown, stop });
   if (configuration.requirePullableNodes && !fleet)
@@ -139,7 +139,16 @@ async function openExplainer(
   const nodeHostnames = (node: string): readonly string[] => [node];
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
   const nodes = await nodeClassesAround(surroundings, fleet, stop);
-  return createExplainer({ factsOfPod, pullableNodes, nodes, policies, surroundings, budgetMs, stop });
+  return createExplainer({
+    factsOfPod,
+    pullableNodes,
+    nodes,
+    policies,
+    surroundings,
+    brokenNotes,
+    budgetMs,
+    stop,
+  });
 }
 
 function write(

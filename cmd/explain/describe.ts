@@ -7,7 +7,8 @@ import type { JsonObject } from '../../src/webhook/validate-pod.ts';
 import { keptTerms, namedArchitectures } from '../../src/placement/pod/terms.ts';
 import { describeRule } from '../../src/placement/rules/rules.ts';
 import { cell, nothing, table } from '../program/table.ts';
-import { isAdmitted, type Explanation } from './explainer.ts';
+import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
+import { isAdmitted, type Explanation, type RunningNow } from './explainer.ts';
 
 /** A cell of a table has 256, with room for `and … more`. */
 const maxNodesBytes = 224;
@@ -21,13 +22,14 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
     const text = `invalid: ${message(outcome.error)}; the webhook would admit it unchanged`;
     return `${title}${indent}${text}\n`;
   }
-  const { decision, patch, patched, basePath } = outcome;
+  const { decision, patch, patched, basePath, broken, running } = outcome;
   const reasons = decision.reasons.map(({ rule, message: why }) => [rule, message(why)]);
   return [
     title,
-    table(summaryOf(decision, patch.length), indent),
+    table([...nowOf(running), ...summaryOf(decision, running ? undefined : patch.length)], indent),
     paragraph(imagesOf(decision.images)),
     paragraph(lines(decision.images.flatMap(errorOf))),
+    paragraph(lines(broken.map(brokenLine))),
     paragraph(table([['RULE', 'WHY'], ...reasons], indent)),
     paragraph(lines(decision.warnings.map((warning) => `warning: ${message(warning)}`))),
     ...(withPatch
@@ -36,11 +38,27 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
   ].join('');
 }
 
-function summaryOf(decision: PlacementDecision, operations: number): readonly (readonly string[])[] {
+/** A running pod keeps its decision, which its record has. */
+function nowOf(running: RunningNow | undefined): readonly (readonly string[])[] {
+  if (running === undefined) return [];
+  const { node, architecture = 'architecture not known', outcome, required } = running;
+  const recorded =
+    outcome === undefined
+      ? 'it has no record of a decision'
+      : `decided before: ${outcome}${required ? `, requires ${printable(required.join(', '), 200) || 'none'}` : ''}`;
+  return [['now', `on node ${cell(node)} (${cell(architecture)}); ${recorded}`]];
+}
+
+/** @param operations of the patch; `undefined`: the pod runs already, and nothing changes */
+function summaryOf(
+  decision: PlacementDecision,
+  operations: number | undefined,
+): readonly (readonly string[])[] {
   const { outcome, required, amd64Level, excludedNodes, preferred, preferenceMode, gate } = decision;
   const change = operations === 0 ? 'unchanged' : `changed by ${operations} patch operations`;
+  const admitted = outcome === 'denied' ? 'denied' : `${outcome}: admitted, ${change}`;
   const rows: (readonly string[])[] = [
-    ['decision', outcome === 'denied' ? 'denied' : `${outcome}: admitted, ${change}`],
+    operations === undefined ? ['created again', outcome] : ['decision', admitted],
   ];
   if (decision.message !== undefined) rows.push(['because', message(decision.message)]);
   if (required !== undefined) rows.push(['requires', requirementOf(decision)]);
@@ -93,6 +111,11 @@ function errorOf({ image, facts }: ImageVerdict): readonly string[] {
   return facts?.error ? [`${cell(image)}: ${facts.error.code}: ${message(facts.error.message)}`] : [];
 }
 
+function brokenLine({ image, architecture, until }: BrokenImage): string {
+  const end = new Date(until).toISOString();
+  return `${cell(image)} is noted as broken on ${architecture} until ${end}: pods of this namespace ended with an exec format error`;
+}
+
 function json(title: string, value: unknown): string {
   return `${indent}${title}: ${JSON.stringify(value, undefined, 2).replaceAll('\n', `\n${indent}`)}\n`;
 }
@@ -129,15 +152,21 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
   const { kind, namespace, name, place } = subject;
   const head = { kind, namespace, name, place, admitted: isAdmitted(explanation) };
   if ('error' in outcome) return { ...head, error: outcome.error };
-  const { decision, patch, patched } = outcome;
+  const { decision, patch, patched, broken, running } = outcome;
   return {
     ...head,
+    ...(running && { running }),
     ...decisionResult(decision),
     images: decision.images.map(imageResult),
+    ...(broken.length > 0 && { broken: broken.map(brokenResult) }),
     rules: decision.reasons.map(({ rule, message }) => ({ rule, message, meaning: describeRule(rule) })),
     warnings: decision.warnings,
     ...(withPatch && { patch, patched }),
   };
+}
+
+function brokenResult({ image, digest, architecture, until }: BrokenImage): object {
+  return { image, digest, architecture, until: new Date(until).toISOString() };
 }
 
 function decisionResult(decision: PlacementDecision): Readonly<Record<string, unknown>> {

@@ -1,12 +1,15 @@
 /** Explains one object: the webhook's own steps, with time to wait for each image. */
 import jsonPatch from 'fast-json-patch';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
-import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
+import type { Operation, Outcome, PlacementDecision } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
+import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
+import { recordedArchitectures, recordedOutcome } from '../../src/placement/record/read.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { nodesPinnedBy } from '../../src/placement/pod/terms.ts';
+import { runningPodWarnings } from '../../src/placement/running-pod.ts';
 import { namedNodeArchitecture, skipReasonOf } from '../../src/placement/rules/skip.ts';
 import type { Policies } from '../../src/policy/effective/policies.ts';
 import { createConfirm } from '../../src/cluster/confirm-refusal.ts';
@@ -24,6 +27,15 @@ import { messageOf } from '../../src/names/printable.ts';
 /** Each is a GET. A pod names one node, or a few. */
 const maxNamedNodes = 16;
 
+/** A pod that runs already. */
+export interface RunningNow {
+  readonly node: string;
+  readonly architecture?: string;
+  /** From its record: the outcome when it was placed, and the architectures that were required then. */
+  readonly outcome?: Outcome;
+  readonly required?: readonly string[];
+}
+
 export interface Explanation {
   readonly subject: Subject;
   /** The decision, or why the object is invalid. */
@@ -34,6 +46,9 @@ export interface Explanation {
         readonly patched: JsonObject;
         /** JSON pointer to the pod in the object; empty for a pod. */
         readonly basePath: string;
+        /** Notes that hold for the object's images in its namespace. */
+        readonly broken: readonly BrokenImage[];
+        readonly running?: RunningNow;
       }
     | { readonly error: string };
 }
@@ -49,10 +64,20 @@ export function createExplainer(options: {
   readonly nodes?: NodeClasses | undefined;
   readonly policies: Policies;
   readonly surroundings: PodContext;
+  readonly brokenNotes: readonly BrokenImage[];
   readonly budgetMs: number;
   readonly stop: AbortSignal;
 }): (subject: Subject) => Promise<Explanation> {
-  const { factsOfPod, pullableNodes, nodes: classes, policies, surroundings, budgetMs, stop } = options;
+  const {
+    factsOfPod,
+    pullableNodes,
+    nodes: classes,
+    policies,
+    surroundings,
+    brokenNotes,
+    budgetMs,
+    stop,
+  } = options;
   const confirm = createConfirm(factsOfPod, systemClock);
 
   async function decided(subject: Subject): Promise<Explanation['outcome']> {
@@ -61,7 +86,7 @@ export function createExplainer(options: {
     const { namespace } = subject;
     const namespaceLabels = await surroundings.namespaceLabels(namespace, stop);
     const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
-    const nodeArchitecture = await architecturesOfNamedNodes(pod.spec);
+    const nodeArchitecture = await architecturesOfNamedNodes(pod.spec, subject.node);
     const input = {
       pod,
       namespace,
@@ -88,7 +113,18 @@ export function createExplainer(options: {
     const decision = asked ? decideBy(await asked) : first;
     const patch = patchPod(pod, decision, { basePath });
     const patched = patchedObject(subject.request.object, patch);
-    return { decision, patch, patched, basePath };
+    const { node } = subject;
+    const known = { pod, oldPod: undefined, facts: (image: string) => facts.get(image) };
+    const onNode =
+      node === undefined ? [] : runningPodWarnings({ ...known, nodeArchitecture: nodeArchitecture(node) });
+    return {
+      decision: { ...decision, warnings: [...decision.warnings, ...onNode] },
+      patch,
+      patched,
+      basePath,
+      broken: brokenAmong(uses, facts, namespace),
+      ...(node !== undefined && { running: runningNow(node, pod, nodeArchitecture(node)) }),
+    };
   }
 
   /** A pod in a file has not passed admission, which would add the pull secrets of its service account. */
@@ -97,11 +133,24 @@ export function createExplainer(options: {
     return { uses, namespace, pullSecrets: templatePullSecrets(pod), serviceAccount, budgetMs };
   }
 
-  /** Architectures of the nodes that a pod names itself, by its `nodeName` or by `matchFields`. */
-  async function architecturesOfNamedNodes({ nodeName, affinity }: PodSpec) {
+  /** By digest; by its name if the digest is not known. */
+  function brokenAmong(uses: readonly ImageUse[], facts: FactsByImage, namespace: string) {
+    const now = systemClock.now();
+    return brokenNotes.filter(({ namespaces, until, digest, image: noted }) => {
+      if (until <= now || !namespaces.includes(namespace)) return false;
+      return uses.some(({ image }) => {
+        const known = facts.get(image)?.digest;
+        return known === undefined ? image === noted : known === digest;
+      });
+    });
+  }
+
+  /** Architectures of the nodes that a pod names itself, by its `nodeName` or by `matchFields`, and of the node that it runs on. */
+  async function architecturesOfNamedNodes({ nodeName, affinity }: PodSpec, running: string | undefined) {
     const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
     const pinned = (required?.nodeSelectorTerms ?? []).flatMap(nodesPinnedBy);
-    const names = [...new Set([...(nodeName ? [nodeName] : []), ...pinned])].slice(0, maxNamedNodes);
+    const all = [running ?? [], nodeName || [], pinned].flat();
+    const names = [...new Set(all)].slice(0, maxNamedNodes);
     const found = await Promise.all(names.map((name) => surroundings.nodeArchitecture(name, stop)));
     const byName = new Map(names.map((name, index) => [name, found[index]]));
     return (name: string): string | undefined => byName.get(name);
@@ -115,6 +164,17 @@ export function createExplainer(options: {
       // Placement reads fields without checking their types, so an invalid object can cause any error.
       return { subject, outcome: { error: messageOf(error) } };
     }
+  };
+}
+
+function runningNow(node: string, pod: Placing['pod'], architecture: string | undefined): RunningNow {
+  const outcome = recordedOutcome(pod);
+  const required = recordedArchitectures(pod);
+  return {
+    node,
+    ...(architecture !== undefined && { architecture }),
+    ...(outcome !== undefined && { outcome }),
+    ...(required !== undefined && { required }),
   };
 }
 

@@ -17,6 +17,8 @@ export interface Subject {
   /** `file:line` */
   readonly place: string;
   readonly request: AdmissionRequest;
+  /** Node of a running pod. */
+  readonly node?: string;
 }
 
 interface Skipped {
@@ -51,7 +53,7 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
   const skipped: Skipped[] = [];
   const unclear: string[] = [];
 
-  for (const { value, file, line } of found) {
+  for (const { value, file, line, node } of found) {
     const place = `${file}:${line}`;
     if (!isObject(value) || typeof value['kind'] !== 'string' || value['kind'] === '') {
       unclear.push(place);
@@ -64,7 +66,15 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
     const key = `${home}/${name}`;
     const request = creationOf(value, kind, home);
     const admission = kindOf(request);
-    if (admission !== 'other') subjects.push({ kind: admission, namespace: home, name, place, request });
+    if (admission !== 'other')
+      subjects.push({
+        kind: admission,
+        namespace: home,
+        name,
+        place,
+        request,
+        ...(node !== undefined && { node }),
+      });
     else if (isSecret(value))
       secrets.set(key, { ...storedSecret(value), metadata: { name, namespace: home } });
     else if (kind === 'ServiceAccount') serviceAccounts.set(key, pullSecretsOf(value));

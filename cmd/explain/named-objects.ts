@@ -1,6 +1,6 @@
 /**
  * Objects of the cluster by kubectl's names: `pod/web-0`, `deploy/web`. They are explained as if they were created now,
- * without a pod's node. The decision record shows what archwright added.
+ * without a pod's node, which is kept apart. The decision record shows what archwright added.
  */
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { namespacedPath } from '../../src/kube/api/paths.ts';
@@ -67,8 +67,8 @@ export async function readNamedObjects(
       const path = namespacedPath(apiVersion, plural)(namespace, name);
       try {
         const object = await client.get<object>(path, { signal });
-        const value = asIfNew({ ...object, apiVersion, kind });
-        return { value, file: `${kind.toLowerCase()}/${name} in ${namespace}`, line: 1 };
+        const named = asIfNew({ ...object, apiVersion, kind });
+        return { ...named, file: `${kind.toLowerCase()}/${name} in ${namespace}`, line: 1 };
       } catch (error) {
         if (error instanceof KubeError) throw new UsageError(error.message);
         throw error;
@@ -78,10 +78,13 @@ export async function readNamedObjects(
 }
 
 /** Removes a running pod's node: with one there would be nothing to decide. */
-function asIfNew(object: Readonly<Record<string, unknown>>): object {
+function asIfNew(object: Readonly<Record<string, unknown>>): Pick<FoundObject, 'value' | 'node'> {
   const { status: _, ...rest } = object;
   const spec = rest['spec'];
-  if (object['kind'] !== 'Pod' || !isObject(spec)) return rest;
-  const { nodeName: _node, ...free } = spec;
-  return { ...rest, spec: free };
+  if (object['kind'] !== 'Pod' || !isObject(spec)) return { value: rest };
+  const { nodeName, ...free } = spec;
+  return {
+    value: { ...rest, spec: free },
+    ...(typeof nodeName === 'string' && nodeName !== '' && { node: nodeName }),
+  };
 }

@@ -8,7 +8,7 @@ import {
   brokenImagesOf,
   noBrokenImages,
   parseBroken,
-  type BrokenImages,
+  type BrokenImage,
 } from '../../src/images/sources/broken-images.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { CliContext } from '../program/context.ts';
@@ -58,28 +58,29 @@ export async function openPodFacts(
   const clock = systemClock;
   const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
   const inForce = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
-  const broken = await brokenImagesAround(inForce, surroundings, stop);
+  const brokenNotes = await brokenNotesAround(inForce, surroundings, stop);
+  const broken = brokenNotes.length === 0 ? noBrokenImages : brokenImagesOf(brokenNotes, systemClock.now);
   const counters = bindCounters(metrics);
   return {
     factsOfPod: createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log }),
     pullSecrets,
     fleet,
+    brokenNotes,
     /** Time limit for the images of one pod. */
     budgetMs: configuration.inspectTimeout + readingSecretsMs,
   };
 }
 
 /**
- * Reads the records of broken images (exec format errors) in the cluster, once.
+ * Reads the notes on broken images (exec format errors) in the cluster, once.
  * @param configuration without a `namespace`, all namespaces are searched for the ConfigMap's name
  * @returns none without a cluster or without the permission
  */
-async function brokenImagesAround(
+async function brokenNotesAround(
   { namespace, brokenImagesName }: Configuration,
   surroundings: PodContext,
   stop: AbortSignal,
-): Promise<BrokenImages> {
+): Promise<readonly BrokenImage[]> {
   const found = await readConfigMaps({ namespace, name: brokenImagesName }, surroundings, stop);
-  const notes = (found ?? []).flatMap(parseBroken);
-  return notes.length === 0 ? noBrokenImages : brokenImagesOf(notes, systemClock.now);
+  return (found ?? []).flatMap(parseBroken);
 }

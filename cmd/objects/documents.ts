@@ -22,6 +22,8 @@ export interface FoundObject {
   readonly file: string;
   /** Of its document, from 1. */
   readonly line: number;
+  /** Node of a pod of the cluster that runs already, while `value` has none. */
+  readonly node?: string;
 }
 
 export interface NamedText {

@@ -33,6 +33,86 @@ t.test('a running pod is explained as if it were created now', async (t) => {
   ]);
 });
 
+t.test('a running pod: where it is and what was decided, before what would happen now', async (t) => {
+  const open = await registry(t, {});
+  open.push('web', '1', image('linux/arm64'));
+  const kube = await shopAndBank(t);
+  kube.script('/api/v1/nodes/n1', json({ status: { nodeInfo: { architecture: 'amd64' } } }));
+  const record = JSON.stringify({
+    v: 1,
+    outcome: 'placed',
+    architectures: ['amd64', 'arm64'],
+    imagesKey: 'x',
+    added: {},
+  });
+  const running = (image: string, annotations: object) =>
+    json({
+      metadata: { name: 'web-0', namespace: 'shop', annotations },
+      spec: { nodeName: 'n1', containers: [{ name: 'web', image }] },
+      status: { phase: 'Running' },
+    });
+  const path = '/api/v1/namespaces/shop/pods/web-0';
+  const lease = {
+    spec: { holderIdentity: 'c', renewTime: new Date().toISOString(), leaseDurationSeconds: 15 },
+  };
+  kube.script('/apis/coordination.k8s.io/v1/leases', json({ items: [lease] }));
+  kube.script(path, running('127.0.0.1:1/unreachable:1', { 'arch.example/decision': record }));
+  const gated = await explainIn(t, kube, ['pod/web-0']);
+  t.match(gated.explained, {
+    outcome: 'gated',
+    running: { node: 'n1', architecture: 'amd64', outcome: 'placed', required: ['amd64', 'arm64'] },
+  });
+  const { out } = await explainIn(t, kube, ['pod/web-0', '-o', 'table']);
+  t.match(
+    out,
+    /now +on node n1 \(amd64\); decided before: placed, requires amd64, arm64\n +created again +gated\n/,
+  );
+  t.notMatch(out, /admitted|unchanged/);
+
+  kube.script(path, running(`${open.host}/web:1`, {}));
+  const wrong = await explainIn(t, kube, ['pod/web-0']);
+  t.match(wrong.explained?.warnings, [/web:1 cannot run here: it has arm64, the node is amd64/]);
+  const table = await explainIn(t, kube, ['pod/web-0', '-o', 'table']);
+  t.match(table.out, /now +on node n1 \(amd64\); it has no record of a decision\n +created again +placed\n/);
+});
+
+t.test('an image that is noted as broken', async (t) => {
+  const open = await registry(t, {});
+  const single = image('linux/arm64');
+  open.push('web', '1', single);
+  const kube = await shopAndBank(t);
+  const until = new Date(Date.now() + 3_600_000).toISOString();
+  const noteOf = (name: string) => JSON.stringify({ image: name, namespaces: ['shop'], until });
+  const gone = '127.0.0.1:1/unreachable:1';
+  const data = {
+    [`${single.digest.replace(':', '-')}.arm64`]: noteOf('another/name:1'),
+    [`sha256-${'b'.repeat(64)}.s390x`]: noteOf(gone),
+  };
+  kube.script('/api/v1/configmaps', json({ items: [{ data }] }));
+  const spec = (image: string) => ({ containers: [{ name: 'web', image }] });
+  const rows: [about: string, kind: string, image: string, architecture: string][] = [
+    ['the only architecture of the image', 'pods', `${open.host}/web:1`, 'arm64'],
+    ['by name, if its digest is not known', 'pods', gone, 's390x'],
+    ['of a workload', 'deployments', `${open.host}/web:1`, 'arm64'],
+  ];
+  for (const [about, kind, image, architecture] of rows) {
+    const root = kind === 'pods' ? '/api/v1' : '/apis/apps/v1';
+    const metadata = { name: 'web', namespace: 'shop' };
+    const object = { metadata, spec: kind === 'pods' ? spec(image) : { template: { spec: spec(image) } } };
+    kube.script(`${root}/namespaces/shop/${kind}/web`, json(object));
+    const { explained } = await explainIn(t, kube, [`${kind}/web`]);
+    t.match(explained, { broken: [{ architecture, until }] }, about);
+    const { out } = await explainIn(t, kube, [`${kind}/web`, '-o', 'table']);
+    t.match(out, new RegExp(`is noted as broken on ${architecture} until `), about);
+    kube.script(
+      `${root}/namespaces/bank/${kind}/web`,
+      json({ ...object, metadata: { ...metadata, namespace: 'bank' } }),
+    );
+    const other = await explainIn(t, kube, [`${kind}/web`, '-n', 'bank']);
+    t.notOk('broken' in (other.explained ?? {}), `${about}, in another namespace`);
+  }
+});
+
 t.test("workloads by kubectl's words, in the named namespace, beside files", async (t) => {
   const open = await registry(t, {});
   open.push('db', '1', image('linux/s390x'));

@@ -33,7 +33,8 @@ export async function explainIn(
 ): Promise<Result & { readonly results: readonly Explained[]; readonly explained: Explained | undefined }> {
   const { config } = files(t, { config: kubeconfig(access.server) });
   const result = await run(['explain', '-o', 'json', '--kubeconfig', config, ...args], { stdin });
-  const { results } = JSON.parse(result.out || '{"results":[]}') as { results: Explained[] };
+  const isJson = result.out.startsWith('{');
+  const { results } = (isJson ? JSON.parse(result.out) : { results: [] }) as { results: Explained[] };
   return { ...result, results, explained: results[0] };
 }
 

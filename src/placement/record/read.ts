@@ -82,6 +82,12 @@ export function isProvisional(template: Pick<PodTemplate, 'metadata'>): boolean 
   return contentIn(template)?.['provisional'] === true;
 }
 
+/** The required architectures in a pod's record, unchecked: for people. */
+export function recordedArchitectures(pod: Pick<Pod, 'metadata'>): readonly string[] | undefined {
+  const architectures = contentIn(pod)?.['architectures'];
+  return Array.isArray(architectures) ? architectures.filter(isText) : undefined;
+}
+
 /** Images with their architectures or error codes in a pod's record, for people. */
 export function recordedImages(pod: Pick<Pod, 'metadata'>): readonly (readonly [string, string])[] {
   const images = contentIn(pod)?.['images'];
