@@ -72,7 +72,7 @@ class Check {
   }
 
   async run(): Promise<Checked> {
-    const { leading, use, lastDigest } = this.#options;
+    const { leading, use, lastDigest, known } = this.#options;
     const request = await requestOfPod(leading, use.pod, use.image, this.#signal);
     const remembered = leading.memory.lastKnown(request);
     const knownDigest = lastDigest ?? remembered?.digest ?? this.#running.keys().next().value;
@@ -86,6 +86,7 @@ class Check {
     const pulled = [...this.#running.keys()].filter((each) => each !== digest);
     const old = pulled.slice(0, maxCompared);
     if (old.length === 0) return this.#withoutPulled(facts, digest, remembered);
+    if (facts.unchanged && known?.digest === digest) return { kind: 'known', digest, change: known, pulled };
     const now = facts.unchanged ? await this.#platformsOf(request, digest) : facts.platforms;
     // Facts of a tag that constrains nothing have no platforms.
     if (now === undefined || (now.length === 0 && !error)) return { kind: 'failed', code: 'unavailable' };

@@ -107,23 +107,14 @@ export class DriftMonitor {
   }
 
   async #check(tag: RunningTag): Promise<void> {
-    const { leading, state, known } = {
-      leading: this.#leading,
-      state: this.#states.get(tag.image),
-      known: this.#drifted?.get(tag.image),
-    };
-    const refusals = state?.refusals ?? 0;
-    const checked = await checkTag({
-      leading,
-      tag,
-      use: useFor(tag, refusals),
-      lastDigest: state?.digest,
-      known,
-    });
+    const leading = this.#leading;
+    const known = this.#drifted?.get(tag.image);
+    const { digest: lastDigest = known?.digest, refusals = 0 } = this.#states.get(tag.image) ?? {};
+    const checked = await checkTag({ leading, tag, use: useFor(tag, refusals), lastDigest, known });
     this.#meters.checked(resultOf(checked));
     const isRefused =
       checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code);
-    const digest = checked.kind === 'known' ? checked.digest : state?.digest;
+    const digest = checked.kind === 'known' ? checked.digest : lastDigest;
     this.#states.set(tag.image, {
       ...(digest !== undefined && { digest }),
       checkedAt: leading.serverNow(),
