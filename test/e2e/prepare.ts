@@ -32,7 +32,7 @@ const suites: Readonly<Record<string, readonly Step[]>> = {
   node: (Object.keys(containerdVersions) as ContainerdVersion[]).map(
     (minor) => () => containerdProgram(minor),
   ),
-  cluster: [...cluster, libfaketime, certManagerDefinitions, certManagerProgram],
+  cluster: [...cluster, libfaketime, certManagerDefinitions, certManagerProgram, distributionProgram],
   helm: [helmPrograms],
   chart: [
     ...cluster,

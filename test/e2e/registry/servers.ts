@@ -24,6 +24,8 @@ export interface RegistryOptions {
   /** Clients need a certificate of this authority; `probe` is one. */
   readonly clients?: { readonly ca: string; readonly probe: PemPair };
   readonly auth: Auth;
+  /** Called with the line of each request in the access log. */
+  readonly onRequest?: (line: string) => void;
   readonly upstream?: { readonly remoteurl: string; readonly username: string; readonly password: string };
 }
 
@@ -42,7 +44,7 @@ export async function startRegistry(options: RegistryOptions) {
   };
   const config = {
     version: '0.1',
-    log: { level: 'error', accesslog: { disabled: true } },
+    log: { level: 'error', accesslog: { disabled: !options.onRequest } },
     storage: { filesystem: { rootdirectory: join(directory, 'data') }, delete: { enabled: true } },
     http: {
       addr: `127.0.0.1:${port}`,
@@ -68,6 +70,7 @@ export async function startRegistry(options: RegistryOptions) {
     },
     logs: directory,
   });
+  if (options.onRequest) registry.onLine(options.onRequest);
   const stop = (): Promise<void> => registry.stop(stopTimeoutMs);
   const tls = { ca: options.ca, ...options.clients?.probe };
   try {

@@ -1,0 +1,127 @@
+/** Drift with a real registry (distribution): what it is asked while nothing changes, when a tag loses an architecture, and gains one. */
+import { EventEmitter, once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t from 'tap';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { createCa } from '../../support/certificates.ts';
+import { multiArch, type Content } from '../../support/registry/content.ts';
+import { distributionProgram } from '../programs/helm.ts';
+import { push } from '../registry/push.ts';
+import { startRegistry } from '../registry/servers.ts';
+import { metricOf, ownNamespace, runArchwright } from './archwright.ts';
+import { startCluster, type Cluster } from './harness.ts';
+import { startImages } from './images.ts';
+import { nodeOf, podOf, podPath, told, workload, type EventNow, type PodNow } from './pods.ts';
+import { startArchwright } from './start-archwright.ts';
+
+type Notes = KubeObject & { readonly data?: Readonly<Record<string, string>> };
+
+const intervalMs = 20_000;
+const notesPath = `/api/v1/namespaces/${ownNamespace}/configmaps/archwright-drift`;
+const repository = 'shop/web';
+
+/** A real registry with a log of its requests. */
+async function startDistribution(cluster: Cluster) {
+  const ca = await createCa('distribution');
+  const requests: { readonly method: string; readonly at: number }[] = [];
+  const arrivals = new EventEmitter();
+  const registry = await startRegistry({
+    program: distributionProgram(),
+    directory: join(cluster.directory, 'distribution'),
+    tls: await ca.issue({ cn: 'registry', ip: ['127.0.0.1'] }),
+    ca: ca.cert,
+    auth: { kind: 'none' },
+    onRequest: (line) => {
+      const [, method = ''] = /"(\w+) \/v2\/shop\/web\/manifests\//.exec(line) ?? [];
+      if (method !== '') requests.push({ method, at: performance.now() });
+      arrivals.emit('request');
+    },
+  });
+  cluster.onStop(() => registry.stop());
+  return {
+    image: `${registry.host}/${repository}:1`,
+    ca: ca.cert,
+    push: (content: Content): Promise<Content> =>
+      push({ host: registry.host, ca: ca.cert }, repository, '1', content),
+    /** Requests for manifests with this method; waits until there are so many. */
+    asked: async (method: string, count = 0) => {
+      const signal = AbortSignal.timeout(10 * intervalMs);
+      for (;;) {
+        const found = requests.filter((each) => each.method === method);
+        if (found.length >= count) return found;
+        await once(arrivals, 'request', { signal });
+      }
+    },
+  };
+}
+
+/** The digest that a kubelet reports; kwok reports none. */
+async function pull(cluster: Cluster, pod: PodNow, image: string, { digest }: Content): Promise<void> {
+  const imageID = `${image.slice(0, image.lastIndexOf(':'))}@${digest}`;
+  const container = { name: 'app', image, imageID, ready: true, restartCount: 0, state: { running: {} } };
+  const path = `${podPath(pod.metadata?.name ?? '')}/status`;
+  await cluster.patch(path, { type: 'strategic', body: { status: { containerStatuses: [container] } } });
+}
+
+void t.test('a tag that is pushed again', async (t) => {
+  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } }, t);
+  const registry = await startDistribution(cluster);
+  const { image } = registry;
+  const first = await registry.push(multiArch(['linux/amd64', 'linux/arm64']));
+  const images = await startImages(cluster);
+  const caFile = join(cluster.directory, 'all-registries.crt');
+  await writeFile(caFile, `${await readFile(images.settings['ca-files'], 'utf8')}\n${registry.ca}`);
+  const settings = { 'drift-interval': `${intervalMs / 1000}s` };
+  const { controller } = await startArchwright(
+    cluster,
+    { images: { ...images, settings: { 'ca-files': caFile } } },
+    settings,
+  );
+  const pods = await cluster.watch<PodNow>('/api/v1/pods', t);
+  const events = await cluster.watch<EventNow>('/api/v1/namespaces/default/events', t);
+
+  await cluster.create(workload('Deployment', 'web', { image }, { replicas: 2 }));
+  const running = await pods.until('pods that run', (all) => {
+    const found = [...all.values()].filter(({ status }) => status?.phase === 'Running');
+    return found.length === 2 && found;
+  });
+  const gets = (await registry.asked('GET')).length;
+  for (const pod of running) await pull(cluster, pod, image, first);
+  const [one, two] = await registry.asked('HEAD', 2);
+  const betweenMs = (two?.at ?? 0) - (one?.at ?? 0);
+  t.ok(betweenMs > intervalMs / 2, `${betweenMs} ms between two checks`);
+  t.equal((await registry.asked('GET')).length, gets, 'nothing is read');
+  t.equal((await cluster.waitFor<Notes>(notesPath, () => true))?.data, undefined);
+
+  const second = await registry.push(multiArch(['linux/amd64'], { label: 'second' }));
+  const event = await told(events, 'ImageLostArchitecture', ['Deployment', /^web$/], 6 * intervalMs);
+  t.match(event.message, /lost arm64: its tag was pushed again/);
+  t.ok(event.message?.includes(second.digest));
+  const isNoted = (notes: Notes | undefined): boolean => Object.keys(notes?.data ?? {}).length === 1;
+  await cluster.waitFor<Notes>(notesPath, isNoted);
+  t.equal(
+    await metricOf(controller, 'archwright_drifted_tags', { change: 'lost', architecture: 'arm64' }),
+    1,
+  );
+  t.equal((await registry.asked('GET')).length, gets + 1, 'the new index');
+  for (const [index] of Array.from({ length: 8 }).entries()) {
+    await cluster.create(podOf(`next-${index}`, image));
+    t.equal(await nodeOf(cluster, `next-${index}`), 'amd64-0');
+  }
+  t.equal((await registry.asked('GET')).length, gets + 1, 'the agent knows it');
+
+  await registry.push(multiArch(['linux/amd64', 'linux/arm64', 'linux/s390x'], { label: 'third' }));
+  await cluster.waitFor<Notes>(
+    notesPath,
+    (notes) => Object.values(notes?.data ?? {}).some((note) => note.includes('linux/s390x')),
+    6 * intervalMs,
+  );
+  const args = ['report', '--drift', '--kubeconfig', cluster.kubeconfig, '--namespace', 'default'];
+  const report = await runArchwright(cluster, args);
+  t.match(report, { code: 0, output: /Deployment\/web .* now has s390x/ });
+
+  await cluster.delete('/apis/apps/v1/namespaces/default/deployments/web');
+  await cluster.delete('/api/v1/namespaces/default/pods');
+  await cluster.waitFor<Notes>(notesPath, (notes) => !isNoted(notes), 6 * intervalMs);
+});
