@@ -22,6 +22,7 @@ import { until } from '../../serving/support.ts';
 import { ownNamespace, startAgent, startController, type TlsDirs } from './archwright.ts';
 import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
 import { mount } from './issued.ts';
+import { freePorts } from './ports.ts';
 import { shortLease } from './start-archwright.ts';
 import { waitFor } from './watch.ts';
 
@@ -117,15 +118,21 @@ t.test('each agent has a certificate for its own node', async (t) => {
   const token = await tokenOf(cluster, 'archwright-agent', await putAgent(cluster, here));
   await putAgent(cluster, there);
   const controllerToken = await tokenOf(cluster, 'archwright-controller');
+  const [port = 0] = await freePorts(1);
+  const common = {
+    ...shortLease,
+    certificates: 'builtin',
+    'webhook-names': '127.0.0.1',
+    agents: `https://127.0.0.1:${port}`,
+    'agent-tls-dir': join(cluster.directory, 'controller-client'),
+    kubeconfig: controllerToken,
+  };
   const controller = await startController(cluster, {
     tls: noTls,
     settings: {
-      ...shortLease,
-      certificates: 'builtin',
-      'webhook-names': '127.0.0.1',
+      ...common,
       // Agents of a shorter life move to another CA sooner.
       'certificate-time': '1h',
-      kubeconfig: controllerToken,
     },
   });
   const authority = await mount(t, cluster, 'archwright-agent-tls', 0);
@@ -133,7 +140,8 @@ t.test('each agent has a certificate for its own node', async (t) => {
     const dir = join(cluster.directory, 'own', name);
     await mkdir(dir, { recursive: true });
     const settings = { 'tls-dir': dir, 'agent-authority-dir': authority, 'node-name': node, kubeconfig };
-    return startAgent(cluster, { name, tls: { ...noTls, agent: dir }, settings, mayEnd });
+    const own = node === here ? { port } : {};
+    return startAgent(cluster, { name, tls: { ...noTls, agent: dir }, settings, mayEnd, ...own });
   };
   let agent = await start('agent-0', here, token);
   taken = (await cluster.list(requests))[0]?.metadata?.name;
@@ -234,14 +242,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
     await startController(cluster, {
       tls: noTls,
       name: 'controller-2',
-      settings: {
-        ...shortLease,
-        certificates: 'builtin',
-        'webhook-names': '127.0.0.1',
-        'certificate-time': '2m',
-        'ca-time': '4m',
-        kubeconfig: controllerToken,
-      },
+      settings: { ...common, 'certificate-time': '2m', 'ca-time': '4m' },
     });
     let calls = 0;
     const isOver = async () => {
