@@ -54,6 +54,7 @@ export function generateCase(random: Random, index: number): Case {
   const name = `pod-${index}`;
   const labels = {
     ...(random.chance(0.15) && { zone: random.pick(zones) }),
+    ...(random.chance(0.06) && { 'kubernetes.io/arch': random.pick(architectures) }),
     ...(random.chance(0.12) && { 'arch.example/preferred': random.pick(architectures) }),
   };
   const annotations = random.chance(0.08) && {

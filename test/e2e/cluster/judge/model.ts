@@ -21,6 +21,7 @@ export const modelNodes: readonly (ModelNode & { readonly architecture: string }
   }),
 );
 
+const architectureLabel = 'kubernetes.io/arch';
 const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
 
 /** Nodes that the pod may go to without archwright. */
@@ -72,10 +73,13 @@ function nodesFor(
       .flatMap(toleratedFor)
       .map(({ key, value }) => ({ key, ...(value === undefined ? { operator: 'Exists' } : { value }) })),
   ];
-  const zone = metadata?.labels?.['zone'];
+  const matched = ['zone', architectureLabel].flatMap((key) => {
+    const value = metadata?.labels?.[key];
+    return value === undefined ? [] : [[key, value] as const];
+  });
   return modelNodes
     .filter((node) => selects(spec, node) && tolerates(tolerations, node))
-    .filter((node) => zone === undefined || node.labels['zone'] === zone)
+    .filter(({ labels }) => matched.every(([key, value]) => labels[key] === value))
     .filter((node) => required === undefined || mayByItsTerms(spec, node, required))
     .map(({ name }) => name);
 }
@@ -89,13 +93,20 @@ function sharesNothing(one: Case, policy: ModelPolicy): boolean {
   return !choosesItself(one.pod.spec) && architecturesOf(one, policy)?.length === 0;
 }
 
-/** Architectures that all images have; `undefined`: no constraint. For images that are never known, the fallback. */
-function architecturesOf({ images }: Case, policy: ModelPolicy): readonly string[] | undefined {
+/**
+ * Architectures that all images have, and the pod's label for its node; `undefined`: no constraint. For images that are never known, the
+ * fallback, if the pod's own terms allow it.
+ */
+function architecturesOf({ images, pod }: Case, policy: ModelPolicy): readonly string[] | undefined {
   const known = images.filter(({ knowledge }) => knowledge !== 'never');
-  const bound = known.length === 0 ? undefined : linuxArchitectures(known);
+  const has = known.length === 0 ? undefined : linuxArchitectures(known);
+  const label = pod.metadata?.labels?.[architectureLabel];
+  const bound = label === undefined ? has : (has ?? [label]).filter((name) => name === label);
   if (known.length === images.length) return bound;
   const { fallback } = policy;
-  if (fallback === undefined) return bound;
+  const terms = termsOf(pod.spec);
+  const isExcluded = fallback !== undefined && terms?.every((term) => !letsThrough(term, fallback));
+  if (fallback === undefined || isExcluded === true) return bound;
   return bound === undefined || bound.includes(fallback) ? [fallback] : bound;
 }
 
@@ -166,7 +177,7 @@ function isEmpty(term: NodeSelectorTerm): boolean {
   return (term.matchExpressions ?? []).length === 0 && (term.matchFields ?? []).length === 0;
 }
 
-/** Whether the pod selects its architecture or its node, which archwright keeps. */
+/** Whether the pod selects one architecture or its node, which archwright keeps. */
 function choosesItself(spec: PodSpec): boolean {
   if (Object.keys(spec.nodeSelector ?? {}).some((key) => keys.includes(key))) return true;
   const terms = termsOf(spec);
@@ -174,12 +185,11 @@ function choosesItself(spec: PodSpec): boolean {
 }
 
 function termChooses(term: NodeSelectorTerm): boolean {
-  return (
-    (term.matchFields ?? []).some(({ operator }) => operator === 'In') ||
-    (term.matchExpressions ?? []).some(
-      ({ key, operator }) => keys.includes(key) && (operator === 'In' || operator === 'DoesNotExist'),
-    )
-  );
+  if ((term.matchFields ?? []).some(({ operator }) => operator === 'In')) return true;
+  const about = (term.matchExpressions ?? []).filter(({ key }) => keys.includes(key));
+  const named = about.filter(({ operator }) => operator === 'In').flatMap(({ values }) => values ?? []);
+  if (named.length === 0) return about.some(({ operator }) => operator === 'DoesNotExist');
+  return [...new Set(named)].filter((name) => letsThrough(term, name)).length < 2;
 }
 
 function ownArchitectures(spec: PodSpec, possible: readonly string[] | undefined): readonly string[] {
@@ -201,7 +211,7 @@ function ownArchitectures(spec: PodSpec, possible: readonly string[] | undefined
   return named;
 }
 
-/** A term that selects an architecture is kept; any other is narrowed to those of the images. */
+/** A term that selects one architecture is kept; any other is narrowed to those of the images. */
 function mayByItsTerms(
   spec: PodSpec,
   node: (typeof modelNodes)[number],

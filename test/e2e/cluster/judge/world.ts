@@ -90,7 +90,7 @@ const common: Settings = {
   tolerations: '[{ key = "pool", operator = "Equal", effect = "NoSchedule" }]',
   architectures:
     '{ s390x = { requireNodeLabels = { tier = "mainframe" } }, ppc64le = { taintsToTolerate = [{ key = "power", operator = "Exists" }] } }',
-  'match-node-labels': 'zone',
+  'match-node-labels': 'zone,kubernetes.io/arch',
 };
 
 export const requiredNodeLabels: Readonly<Record<string, Readonly<Record<string, string>>>> = {
