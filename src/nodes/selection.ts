@@ -36,7 +36,7 @@ export function selectPlatform(
   form: ImageForm = 'index',
 ): Selection {
   if (platforms.length === 0) return { verdict: 'runs' };
-  const fields = fieldsOf(node, platforms);
+  const fields = fieldsOf(node, platforms, requiredLevel);
   const tries = combinations(fields).map((found) => tryOut(platforms, found, requiredLevel, form));
   const [first] = tries;
   const chosen = tries.every((each) => each.chosen === first?.chosen) ? first?.chosen : undefined;
@@ -65,46 +65,67 @@ const levels: readonly Amd64Level[] = [1, 2, 3, 4];
 /** containerd supports these on 32-bit CPUs, and one in AArch32. */
 const armVariants = ['v5', 'v6', 'v7', 'v8'];
 
-function fieldsOf(node: NodeClass, platforms: readonly FullPlatform[]): readonly Field[] {
-  const { os, architecture } = node;
-  const isAmd64 = architecture === 'amd64';
-  const isArm64 = architecture === 'arm64';
+/** A field that no platform of the image depends on has one value: fewer tries. */
+function fieldsOf(
+  node: NodeClass,
+  platforms: readonly FullPlatform[],
+  requiredLevel: Amd64Level,
+): readonly Field[] {
+  const { os, architecture, amd64Level, aarch32 } = node;
   const pullers = pullersOf(node);
   const oneRuntime = pullers.every(({ runtime }) => runtime === pullers[0]?.runtime);
-  const variants = node.armVariant === undefined ? usualVariants(architecture) : [node.armVariant];
-  const levelsOf = isAmd64 && node.amd64Level === undefined ? levels : [node.amd64Level ?? 1];
-  const versions = [...new Set(platforms.map(({ osVersion = '' }) => osVersion).filter(Boolean))];
-  const osVersions =
-    os === 'windows' && node.osVersion === undefined ? [noVersion, ...versions] : [node.osVersion ?? ''];
+  const hasVariants = platforms.some((each) => each.architecture === architecture && each.variant);
+  const needsLevel = architecture === 'amd64' && (hasVariants || requiredLevel > 1);
+  const mayBeNewer = architecture === 'arm64' && hasVariants;
+  const hasArm = architecture === 'arm64' && platforms.some((each) => each.architecture === 'arm');
+  const isUnknownWindows = os === 'windows' && node.osVersion === undefined;
   return [
     {
       name: oneRuntime && pullers[0]?.runtime === 'containerd' ? 'pull mode' : 'runtime',
       values: pullers.map((puller) => ({ puller })),
     },
-    { name: 'CPU variant', values: variants.map((armVariant) => ({ armVariant })) },
+    { name: 'CPU variant', values: variantsOf(node).map((armVariant) => ({ armVariant })) },
     {
       name: 'CPU variant',
-      values: isArm64 ? [{ newerCpu: false }, { newerCpu: true }] : [{ newerCpu: false }],
+      values: mayBeNewer ? [{ newerCpu: false }, { newerCpu: true }] : [{ newerCpu: false }],
     },
-    { name: 'CPU level', values: levelsOf.map((amd64Level) => ({ amd64Level })) },
+    {
+      name: 'CPU level',
+      values:
+        needsLevel && amd64Level === undefined
+          ? levels.map((level) => ({ amd64Level: level }))
+          : [{ amd64Level: amd64Level ?? 1 }],
+    },
     {
       name: 'AArch32',
       values:
-        isArm64 && node.aarch32 === undefined
+        hasArm && aarch32 === undefined
           ? [{ aarch32: false }, { aarch32: true }]
-          : [{ aarch32: node.aarch32 ?? false }],
+          : [{ aarch32: aarch32 ?? false }],
     },
-    { name: 'Windows version', values: osVersions.map((osVersion) => ({ os, architecture, osVersion })) },
+    {
+      name: 'Windows version',
+      values: (isUnknownWindows ? [noVersion, anyVersion] : [node.osVersion ?? anyVersion]).map(
+        (osVersion) => ({
+          os,
+          architecture,
+          osVersion,
+        }),
+      ),
+    },
   ];
 }
 
-/** A version that no image has. */
+/** No image has this version of Windows. */
 const noVersion = '0.0.1';
+/** An unknown version fits every image. */
+const anyVersion = '';
 
 /** Every Linux kernel reports `CPU architecture: 8` on arm64, so containerd's variant is v8 there. */
-function usualVariants(architecture: string): readonly string[] {
-  if (architecture === 'arm64') return ['v8'];
-  return architecture === 'arm' ? armVariants : [''];
+function variantsOf({ architecture, armVariant }: NodeClass): readonly string[] {
+  if (architecture !== 'arm' && architecture !== 'arm64') return [''];
+  if (armVariant !== undefined) return [armVariant];
+  return architecture === 'arm64' ? ['v8'] : armVariants;
 }
 
 function combinations(fields: readonly Field[]): Found[] {
