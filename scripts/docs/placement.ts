@@ -42,6 +42,11 @@ An image may be for \`amd64/v3\`, \`386\` or \`arm/v7\`. What a node pulls from 
 | \`386\` alone, on amd64 | pulled | refused |
 | \`arm/v7\` alone, on arm64 | pulled; the CPU must run 32-bit programs | refused |
 | \`amd64/v2\` to \`v4\` alone | refused | refused |
+| \`amd64/v1\` or \`x86_64\` alone, on amd64 | pulled | containerd pulls it, CRI-O refuses it |
+| no platforms | the first manifest, if its config fits | the first manifest; containerd only if its config fits |
+
+A single manifest without an index is pulled by every runtime, even for another architecture. \`npm run e2e:node\` compares this with what
+four versions of containerd pull.
 
 archwright requires the architectures with nodes that can pull and run all images. What it knows of a node comes from its
 [agent](../reference/agent-api.md), otherwise from \`status.nodeInfo\` and the labels of
