@@ -146,8 +146,10 @@ t.test(
       () => JSON.stringify(dataOf(store)).includes('shop\\"]'),
       'the note of the other namespace',
     );
-    const ofAttacker = Object.values(dataOf(store)).filter((note) => String(note).includes('attacker'));
-    t.ok(ofAttacker.length >= 5 && ofAttacker.length <= 10, `${ofAttacker.length} notes`);
+    const ofAttacker = (): number =>
+      Object.values(dataOf(store)).filter((note) => String(note).includes('attacker')).length;
+    await store.until(() => ofAttacker() >= 5, 'the notes of the attacker');
+    t.ok(ofAttacker() <= 10, `${ofAttacker()} notes`);
   },
 );
 

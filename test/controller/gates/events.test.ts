@@ -30,7 +30,7 @@ void t.test('which image, why and until when, on the pod and on its Deployment',
   await store.until(() => gates.events.length === 2, 'both events');
   const message =
     'waits behind the scheduling gate, until 2026-11-01T00:05:00Z at the latest, for images that are not known: ' +
-    'private: unauthorized: the registry wants a valid credential; check the pull secrets';
+    'private: unauthorized: the registry requires a valid credential; check the pull secrets';
   t.match(gates.events, [
     { type: 'Warning', reason: 'Gated', message, about: { kind: 'Pod', namespace: 'shop', name: 'web-1-a' } },
     {
