@@ -6,7 +6,7 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { fileError } from '../../src/files/read.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
-import { describeProxies, type Environment } from '../../src/http/proxy/proxy.ts';
+import type { Environment } from '../../src/http/proxy/proxy.ts';
 import { describeTrust } from '../../src/http/tls/trust.ts';
 import { ServingError } from '../../src/serving/error.ts';
 import { loadTlsMaterial } from '../../src/serving/tls-files.ts';
@@ -41,7 +41,7 @@ export async function checkNode(invocation: Invocation): Promise<number> {
   }
   const configured = new Set(checked.map(({ source }) => source));
   checked.push(...notConfigured.filter(({ source }) => !configured.has(source)));
-  checked.push(...(await describeNode(configuration, io.env)));
+  checked.push(...(await describeNode(configuration, io.env, inspection.proxies?.describe() ?? [])));
   const understood = checked.every(({ parts }) => parts.every(({ state }) => state !== 'left-out'));
   io.out(scrub(output === 'json' ? asJson(checked, understood) : asList(checked)));
   return understood ? exitCodes.success : exitCodes.failure;
@@ -87,13 +87,14 @@ function partLines({ where, state, what, differs = [] }: SourcePart): string {
 async function describeNode(
   configuration: Configuration,
   environment: Environment,
+  proxies: readonly SourcePart[],
 ): Promise<readonly CheckedSource[]> {
   const { hostRoot, caFiles: extraFiles, stateDir, tlsDir } = configuration;
   return [
     { source: 'host-root', parts: [await describeDirectory(hostRoot, constants.R_OK, 'files of the node')] },
     { source: 'endpoints', parts: describeOwnEndpoints(configuration) },
     { source: 'trust', parts: await describeTrust({ environment, hostRoot, extraFiles }) },
-    { source: 'proxies', parts: describeProxies(environment) },
+    { source: 'proxies', parts: proxies },
     { source: 'state', parts: [await describeState(stateDir)] },
     { source: 'tls', parts: [await describeTls(tlsDir)] },
   ];

@@ -6,6 +6,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createContainerdEndpoints, type ContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
+import { openRuntimeProxies } from '../../daemon/systemd/runtime-proxies.ts';
 import { createServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
 import {
   createCredentialProviderSource,
@@ -61,13 +62,17 @@ export interface OpenSource {
 export async function openInspection(options: InspectionOptions) {
   const { configuration, log } = options;
   const first = configuration();
-  const [sources, containerd] = await Promise.all([openSources(options), openContainerd(options)]);
+  const [sources, containerd, proxies] = await Promise.all([
+    openSources(options),
+    openContainerd(options),
+    openProxies(options),
+  ]);
   if (containerd) sources.push({ source: containerd, place: containerd.description() });
   const credentials = combineSources(sources.map(({ source }) => source));
   const own = liveEndpoints(configuration);
   const endpoints = containerd ? withNodeEndpoints(own, containerd) : own;
   const registry = createRegistryClient({
-    environment: options.env,
+    environment: proxies?.environment ?? options.env,
     hostRoot: first.hostRoot,
     caFiles: first.caFiles,
     onProblem: (file, problem) => log.warn({ file, problem }, 'CA file ignored'),
@@ -89,10 +94,14 @@ export async function openInspection(options: InspectionOptions) {
     /** Sources, or parts of sources, that are ignored. */
     problems: () => credentials.problems(),
     /** A hash over credential and endpoint sources: equal for equal content, reveals no secret. */
-    fingerprint: () => combineFingerprints([credentials.fingerprint(), endpoints.fingerprint()]),
+    fingerprint: () => {
+      const parts = [credentials.fingerprint(), endpoints.fingerprint(), proxies?.fingerprint()];
+      return combineFingerprints(parts.filter((part) => part !== undefined));
+    },
+    proxies,
     close: async () => {
       registry.close();
-      await Promise.all(sources.map(({ source }) => source.close()));
+      await Promise.all([...sources.map(({ source }) => source.close()), proxies?.close()]);
     },
   };
 }
@@ -192,6 +201,12 @@ async function openTokens({
   } catch (error) {
     return { noTokens: `cannot connect to the cluster: ${messageOf(error)}` };
   }
+}
+
+/** A person's machine and the webhook have the proxies of their own process. */
+async function openProxies({ configuration, dockerConfigs, env, log }: InspectionOptions) {
+  if (dockerConfigs !== 'node') return undefined;
+  return openRuntimeProxies({ hostRoot: configuration().hostRoot, own: env, log });
 }
 
 /** The node's containerd, unless there is no node or an empty list of paths disables it. */

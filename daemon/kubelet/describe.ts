@@ -27,10 +27,16 @@ export function describePlugins(
   return [config, ...providers.map((provider) => describePlugin(provider, leftOut?.get(provider.name)))];
 }
 
-/** @param isRead whether the variables of the running kubelet can be read; then plugins have them too */
-export function describeEnvironment(isRead: boolean): SourcePart {
+/**
+ * @param isRead whether the variables of the running kubelet can be read; then plugins have them too
+ * @param service otherwise the kubelet's service, if it has files
+ */
+export function describeEnvironment(isRead: boolean, service?: string): SourcePart {
   const where = 'environment of plugins';
   if (isRead) return { where, state: 'used', what: 'the variables of the running kubelet' };
+  if (service !== undefined) {
+    return { where, state: 'used', what: `HOME, PATH, the variables of ${service}, and kubeletEnvironment` };
+  }
   return {
     where,
     state: 'absent',

@@ -44,7 +44,7 @@ import { describeEnvironment, describePlugins } from './describe.ts';
 import { bindPluginMetrics, type PluginMeter } from './metrics.ts';
 import { Provider } from './provider/provider.ts';
 import type { ServiceAccountTokens } from './provider/service-account.ts';
-import { kubeletVariables, systemEnvironment } from './run/environment.ts';
+import { kubeletService, kubeletVariables, systemEnvironment } from './run/environment.ts';
 import { createExecute } from './run/execute.ts';
 import type { RunLimits } from './run/run.ts';
 
@@ -142,7 +142,8 @@ class CredentialProviderSource implements LiveCredentialSource {
 
   async describe(): Promise<readonly SourcePart[]> {
     const { config, hostRoot } = this.#options;
-    const environment = describeEnvironment((await kubeletVariables(hostRoot)) !== undefined);
+    const isRead = (await kubeletVariables(hostRoot)) !== undefined;
+    const environment = describeEnvironment(isRead, (await kubeletService(hostRoot))?.service);
     return [...describePlugins(config, this.#live?.current(), this.#configProblem()), environment];
   }
 

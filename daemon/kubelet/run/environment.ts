@@ -12,6 +12,7 @@ import {
   resolveInRoot,
 } from '../../../src/files/read.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
+import { readServiceEnvironment, type ServiceEnvironment } from '../../systemd/service-environment.ts';
 import type { EnvironmentVariable } from '../config/provider-config.ts';
 
 /** The minimal environment of a systemd service, used if the kubelet's environment cannot be read. */
@@ -20,16 +21,40 @@ export const baseEnvironment: readonly string[] = [
   'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
 ];
 
+/** The services that run a kubelet, those of distributions first. */
+const kubeletServices = [
+  'k3s.service',
+  'k3s-agent.service',
+  'rke2-server.service',
+  'rke2-agent.service',
+  'snap.microk8s.daemon-kubelite.service',
+  'k0scontroller.service',
+  'k0sworker.service',
+  'kubelet.service',
+];
+
 /**
- * The variables of all plugins before the configured ones; `NAME=value`.
+ * The variables of all plugins before the configured ones; `NAME=value`: those of the running kubelet, or of its service.
  * @param extra the setting `kubeletEnvironment`; overrides the variables of the kubelet
  */
 export async function systemEnvironment(
   hostRoot: string,
   extra: Readonly<Record<string, string>> = {},
 ): Promise<string[]> {
-  const found = (await kubeletVariables(hostRoot)) ?? baseEnvironment;
+  const found = (await kubeletVariables(hostRoot)) ?? [
+    ...baseEnvironment,
+    ...asList((await kubeletService(hostRoot))?.variables),
+  ];
   return [...found, ...Object.entries(extra).map(([name, value]) => `${name}=${value}`)];
+}
+
+/** The service of the node's kubelet. */
+export function kubeletService(hostRoot: string): Promise<ServiceEnvironment | undefined> {
+  return readServiceEnvironment(hostRoot, kubeletServices);
+}
+
+function asList(variables: ReadonlyMap<string, string> = new Map()): string[] {
+  return [...variables].map(([name, value]) => `${name}=${value}`);
 }
 
 /** The list in the kubelet's order; the last value of a name counts. */
@@ -56,7 +81,13 @@ export function environmentObject(variables: readonly string[]): Record<string, 
 const secretName = /secret|token|passw|credential|api_?key|private/i;
 
 /** Programs that are or contain a kubelet: Kubernetes, k3s, MicroK8s. */
-const programs: ReadonlySet<string> = new Set(['kubelet', 'k3s', 'k3s-server', 'k3s-agent', 'kubelite']);
+const kubeletPrograms: ReadonlySet<string> = new Set([
+  'kubelet',
+  'k3s',
+  'k3s-server',
+  'k3s-agent',
+  'kubelite',
+]);
 
 /** `kernel.pid_max` is 32768 by default, or four million on large machines, where few are in use. */
 const maxProcesses = 65_536;
@@ -65,19 +96,26 @@ const maxNameBytes = 64;
 /** The kernel limits one variable to 128 KiB; a kubelet has some dozens of short ones. */
 const maxEnvironmentBytes = 1_048_576;
 
+export function kubeletVariables(hostRoot: string): Promise<string[] | undefined> {
+  return processVariables(hostRoot, kubeletPrograms);
+}
+
 /**
- * The environment of the running kubelet, from `/proc` of the node. Any container can name its process `kubelet`, and variables such as
+ * The environment of a running program of the node, from `/proc`. Any container can name its process `kubelet`, and variables such as
  * `LD_PRELOAD` control a plugin. So only a process of root in the mount namespace of the node's first process counts; a user who can
- * start one controls the node already. Reading it takes CAP_SYS_PTRACE. Without it, or for a kubelet in a container, there is no result.
- * @returns `NAME=value` in order; `undefined` if no kubelet can be read
+ * start one controls the node already. Reading it takes CAP_SYS_PTRACE. Without it, or for a program in a container, there is no result.
+ * @returns `NAME=value` in order; `undefined` if no process can be read
  */
-export async function kubeletVariables(hostRoot: string): Promise<string[] | undefined> {
+export async function processVariables(
+  hostRoot: string,
+  programs: ReadonlySet<string>,
+): Promise<string[] | undefined> {
   try {
     const first = await mountNamespace(hostRoot, '1');
     const names = await listDirectory('/proc', { maxEntries: maxProcesses, root: hostRoot });
     const processes = names.filter((name) => /^[0-9]+$/.test(name)).sort((a, b) => Number(a) - Number(b));
     for (const process of processes) {
-      const variables = await variablesOf(hostRoot, process, first);
+      const variables = await variablesOf(hostRoot, process, { programs, first });
       if (variables !== undefined) return variables;
     }
   } catch (error) {
@@ -86,7 +124,11 @@ export async function kubeletVariables(hostRoot: string): Promise<string[] | und
   return undefined;
 }
 
-async function variablesOf(root: string, process: string, first: string): Promise<string[] | undefined> {
+async function variablesOf(
+  root: string,
+  process: string,
+  { programs, first }: { readonly programs: ReadonlySet<string>; readonly first: string },
+): Promise<string[] | undefined> {
   try {
     const name = await readBounded(`/proc/${process}/comm`, { maxBytes: maxNameBytes, root });
     if (!programs.has(name.toString('utf8').trimEnd())) return undefined;

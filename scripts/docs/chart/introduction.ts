@@ -73,7 +73,8 @@ Default of \`agent.hostPaths\`:
 
 - with \`kubeletConfig.config\` or \`configDir\`: all of \`/\`, because plugins run in the root of the node with its programs and libraries;
 - otherwise the directories of \`containerdConfigPathCandidates\` (\`/etc/containerd\` if it is not set, none if it is empty), those of
-  \`dockerConfigPathCandidates\` if it is set, and \`/etc/ssl/certs\`.
+  \`dockerConfigPathCandidates\` if it is set, \`/etc/ssl/certs\`, and \`/etc/systemd/system\` for the proxy of the container runtime
+  (\`agent.readRuntimeProxy\`).
 
 The container runtime creates a missing directory, empty, on the node, so name those of your [distribution](../../docs/install/distributions.md).
 \`/var/lib/kubelet\` is not a default, because it holds the Secrets of pods. If certificates are elsewhere, such as in \`/etc/pki\`, add

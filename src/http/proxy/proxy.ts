@@ -15,6 +15,16 @@ export interface Proxy {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Their names; Go reads them in lower case too. */
+export const proxyVariables = [
+  'HTTPS_PROXY',
+  'HTTP_PROXY',
+  'NO_PROXY',
+  'https_proxy',
+  'http_proxy',
+  'no_proxy',
+];
+
 /** A proxy variable that cannot be used. The message names the variable, never its value. */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
@@ -40,11 +50,15 @@ export function proxyFor(target: URL, environment: Environment): Proxy | undefin
   return parseProxy(name, value);
 }
 
-/** The variables that are set, for people, without user names and passwords. */
-export function describeProxies(environment: Environment): readonly SourcePart[] {
-  const differs = [
-    'containerd has the variables of its own service: compare `systemctl show containerd -p Environment`',
-  ];
+/**
+ * The variables that are set, for people, without user names and passwords.
+ * @param origin service of the node that has them; default: this process
+ */
+export function describeProxies(environment: Environment, origin?: string): readonly SourcePart[] {
+  const compare =
+    'containerd has the variables of its own service: compare `systemctl show containerd -p Environment`';
+  const differs = origin === undefined ? { differs: [compare] } : {};
+  const from = origin === undefined ? '' : `, from ${origin}`;
   const parts: SourcePart[] = [];
   for (const name of ['HTTPS_PROXY', 'HTTP_PROXY']) {
     const value = read(environment, name);
@@ -52,18 +66,18 @@ export function describeProxies(environment: Environment): readonly SourcePart[]
     try {
       const { url, authorization } = parseProxy(name, value);
       const login = authorization === undefined ? '' : ', with a login';
-      parts.push({ where: name, state: 'used', what: `${url.host}${login}`, differs });
+      parts.push({ where: name, state: 'used', what: `${url.host}${login}${from}`, ...differs });
     } catch (error) {
       if (!(error instanceof ProxyError)) throw error;
       const what = `${error.message}; requests through it fail`;
-      parts.push({ where: name, state: 'left-out', what, differs });
+      parts.push({ where: name, state: 'left-out', what, ...differs });
     }
   }
   const direct = read(environment, 'NO_PROXY');
   if (parts.length > 0 && direct !== '') parts.push({ where: 'NO_PROXY', state: 'used', what: direct });
   if (parts.length > 0) return parts;
-  const what = 'not set; no requests go through a proxy';
-  return [{ where: 'HTTPS_PROXY, HTTP_PROXY', state: 'absent', what, differs }];
+  const what = `not set${origin === undefined ? '' : `, also not by ${origin}`}; no requests go through a proxy`;
+  return [{ where: 'HTTPS_PROXY, HTTP_PROXY', state: 'absent', what, ...differs }];
 }
 
 function read(environment: Environment, name: string): string {

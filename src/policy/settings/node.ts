@@ -38,7 +38,7 @@ export const kubeletSettings = {
     default: {},
     help:
       'Environment variables for credential provider plugins, such as `HTTPS_PROXY` or `AWS_REGION`. ' +
-      "They are added to those of the node's kubelet, or to `HOME` and `PATH` if these cannot be read. " +
+      "They are added to those of the node's kubelet. " +
       "Plugins get none of archwright's own variables.",
   }),
 };

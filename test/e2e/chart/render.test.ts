@@ -5,7 +5,7 @@ import { loadConfiguration } from '../../../src/policy/configuration/configurati
 import type { Part } from '../../../src/policy/settings/setting.ts';
 import { isSetting, chartSections } from '../../../scripts/docs/chart/chart.ts';
 import { deployFiles } from '../../../scripts/deploy/files.ts';
-import { changes, merged } from './value-sets.ts';
+import { changes } from './value-sets.ts';
 import { helms } from '../programs/helm.ts';
 import { chart, kubeVersion, render, runHelm } from './helm.ts';
 import { objectsOf } from './rendered.ts';
@@ -68,17 +68,10 @@ t.test('each setting arrives in archwright.toml, and the program takes the file'
       .map((value) => [value.key, value]),
   );
   const parts: readonly Part[] = ['webhook', 'controller', 'agent', 'clean', 'probe'];
-  for (const { key, before, after, example } of changes()) {
+  for (const { key, after, example } of changes()) {
     const value = settings.get(key);
     if (!value) continue;
-    // Plugins need both of their settings.
-    const isOfPlugins = /^kubeletConfig\.(?:binDir|configDir|config)$/.test(key);
-    const kubeletConfig = {
-      config: key === 'kubeletConfig.configDir' ? null : '/etc/plugins.yaml',
-      binDir: '/etc/plugins',
-    };
-    const all = isOfPlugins ? merged({ kubeletConfig }, after) : after;
-    const map = objectsOf(renderedOnce({ ...before, ...all })).find(
+    const map = objectsOf(renderedOnce(after)).find(
       ({ kind, metadata }) => kind === 'ConfigMap' && metadata?.name === 'archwright',
     );
     writeFileSync(file, map?.data?.['archwright.toml'] ?? '');

@@ -32,6 +32,7 @@
 {{- end -}}
 {{- range $settings.dockerConfigPathCandidates }}{{ $paths = append $paths (dir .) }}{{ end -}}
 {{- $paths = append $paths "/etc/ssl/certs" -}}
+{{- if $values.readRuntimeProxy }}{{ $paths = append $paths "/etc/systemd/system" }}{{ end -}}
 {{- end -}}
 {{- $found := list -}}
 {{- range concat $paths $values.extraHostPaths -}}

@@ -148,6 +148,13 @@ const poolValues: Described = {
     { type: 'array', items: hostPath },
     { help: 'Additional directories of the node.', default: [], example: ['/etc/pki'] },
   ),
+  readRuntimeProxy: flag({
+    help:
+      'Adds `/etc/systemd/system` to the default of `hostPaths`, for the proxy variables of the node’s container runtime. `false` for ' +
+      'nodes without systemd, such as Talos.',
+    default: true,
+    example: false,
+  }),
   readKubeletEnvironment: flag({
     help: 'Passes the environment of the running kubelet to plugins. Requires the capability `SYS_PTRACE`, `hostPID` and the whole host file system.',
     default: false,

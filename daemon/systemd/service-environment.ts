@@ -1,0 +1,207 @@
+/**
+ * The environment of a systemd service of the node, from its files: manager defaults, then `Environment=` of the unit and its
+ * drop-ins, then `EnvironmentFile=` (systemd.exec(5)). systemd applies a change when the service starts again.
+ */
+import { join } from 'node:path';
+import { decodeUtf8, FileError, listDirectory, readBounded } from '../../src/files/read.ts';
+import { parseEnvironmentFile, parseUnit, variableOf, wordsOf, type Assignment } from './unit-file.ts';
+
+export interface ServiceProblem {
+  readonly origin: string;
+  readonly message: string;
+}
+
+export interface ServiceEnvironment {
+  readonly service: string;
+  readonly variables: ReadonlyMap<string, string>;
+  readonly problems: readonly ServiceProblem[];
+}
+
+/** The strongest first (systemd.unit(5), system unit search path). */
+const unitDirectories = [
+  '/etc/systemd/system',
+  '/run/systemd/system',
+  '/usr/local/lib/systemd/system',
+  '/usr/lib/systemd/system',
+  '/lib/systemd/system',
+];
+const managerFile = '/etc/systemd/system.conf';
+const enabledDirectory = '/etc/systemd/system/multi-user.target.wants';
+
+/** Units of distributions have some kilobytes. */
+const maxFileBytes = 262_144;
+/** Nodes have a handful of drop-ins for a service, and some dozens of enabled services. */
+const maxEntries = 1000;
+/** A service has one or two. */
+const maxEnvironmentFiles = 16;
+
+/**
+ * Reads the environment of one of several services: of the first that is enabled, else of the first that has files.
+ * @param services names with `.service`
+ */
+export async function readServiceEnvironment(
+  hostRoot: string,
+  services: readonly string[],
+): Promise<ServiceEnvironment | undefined> {
+  const reader = new Reader(hostRoot);
+  const enabled = new Set(await reader.names(enabledDirectory));
+  const ordered = [
+    ...services.filter((name) => enabled.has(name)),
+    ...services.filter((name) => !enabled.has(name)),
+  ];
+  for (const service of ordered) {
+    const assignments = await reader.assignmentsOf(service);
+    if (assignments === undefined) continue;
+    const variables = await reader.variablesOf(service, assignments);
+    return { service, variables, problems: reader.problems };
+  }
+  return undefined;
+}
+
+class Reader {
+  readonly problems: ServiceProblem[] = [];
+  readonly #root: string;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  /** The `[Service]` section over the unit and its drop-ins; `undefined` if it has no files or is masked. */
+  async assignmentsOf(service: string): Promise<readonly Assignment[] | undefined> {
+    const unit = await this.#unitOf(service);
+    // Other drop-ins are of services that this node need not have.
+    const own = await this.#dropInsOf([`${service}.d`], unitDirectories);
+    if (unit === false || (unit === undefined && own.length === 0)) return undefined;
+    const dropIns = await this.#dropInsOf(dropInNames(service), unitDirectories);
+    const texts = [unit ?? '', ...dropIns];
+    return texts.flatMap((text) => parseUnit(text).filter(({ section }) => section === 'Service'));
+  }
+
+  async variablesOf(
+    service: string,
+    assignments: readonly Assignment[],
+  ): Promise<ReadonlyMap<string, string>> {
+    let own: string[] = [];
+    let files: string[] = [];
+    let unset: string[] = [];
+    for (const { key, value } of assignments) {
+      // An empty value resets the list.
+      if (key === 'Environment') own = value === '' ? [] : [...own, ...wordsOf(value)];
+      if (key === 'EnvironmentFile') files = value === '' ? [] : [...files, value];
+      if (key === 'UnsetEnvironment') unset = value === '' ? [] : [...unset, ...wordsOf(value)];
+    }
+    const variables = new Map([...(await this.#managerVariables()), ...own].flatMap((word) => pair(word)));
+    for (const file of files.slice(0, maxEnvironmentFiles)) {
+      for (const [name, value] of await this.#environmentFile(service, file)) variables.set(name, value);
+    }
+    for (const word of unset) {
+      const [name = '', value] = variableOf(word) ?? [word];
+      if (value === undefined || variables.get(name) === value) variables.delete(name);
+    }
+    return variables;
+  }
+
+  /** The names in a directory, none if it is missing. */
+  async names(dir: string): Promise<readonly string[]> {
+    return (await this.#try(dir, () => listDirectory(dir, { maxEntries, root: this.#root }))) ?? [];
+  }
+
+  /** `false` if it is masked. */
+  async #unitOf(service: string): Promise<string | false | undefined> {
+    for (const dir of unitDirectories) {
+      const path = join(dir, service);
+      try {
+        // A masked unit is an empty file, or a link to /dev/null.
+        return (await this.#read(path)) || false;
+      } catch (error) {
+        if (!(error instanceof FileError)) throw error;
+        if (error.code === 'not-a-file') return false;
+        if (error.code !== 'missing') this.#report(path, error.reason);
+      }
+    }
+    return undefined;
+  }
+
+  /** Once for each file, which may be tried again. */
+  #report(origin: string, message: string): void {
+    if (this.problems.some((known) => known.origin === origin)) return;
+    this.problems.push({ origin, message });
+  }
+
+  /** Files of one name replace each other; all are sorted by name. @param folders the strongest first */
+  async #dropInsOf(folders: readonly string[], directories: readonly string[]): Promise<readonly string[]> {
+    const paths = new Map<string, string>();
+    for (const folder of folders) {
+      for (const dir of directories.map((each) => join(each, folder))) {
+        for (const name of await this.names(dir)) {
+          if (name.endsWith('.conf') && !paths.has(name)) paths.set(name, join(dir, name));
+        }
+      }
+    }
+    const texts: string[] = [];
+    for (const [, path] of [...paths].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const text = await this.#try(path, () => this.#read(path), ['not-a-file']);
+      if (text !== undefined) texts.push(text);
+    }
+    return texts;
+  }
+
+  async #managerVariables(): Promise<readonly string[]> {
+    const main = await this.#try(managerFile, () => this.#read(managerFile));
+    const more = await this.#dropInsOf(
+      ['system.conf.d'],
+      ['/etc/systemd', '/run/systemd', '/usr/lib/systemd'],
+    );
+    return [main ?? '', ...more]
+      .flatMap((text) => parseUnit(text))
+      .filter(({ section, key }) => section === 'Manager' && key === 'DefaultEnvironment')
+      .flatMap(({ value }) => wordsOf(value));
+  }
+
+  async #environmentFile(service: string, written: string): Promise<ReturnType<typeof parseEnvironmentFile>> {
+    const isOptional = written.startsWith('-');
+    const path = (isOptional ? written.slice(1) : written).replaceAll('%%', '%');
+    try {
+      return parseEnvironmentFile(await this.#read(path));
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      if (!isOptional || error.code !== 'missing') {
+        const message = `${error.reason}; ${service} reads its variables there: mount its directory (agent.extraHostPaths)`;
+        this.#report(path, message);
+      }
+      return [];
+    }
+  }
+
+  async #read(path: string): Promise<string> {
+    return decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes, root: this.#root }), path);
+  }
+
+  async #try<T>(
+    path: string,
+    act: () => Promise<T>,
+    silent: readonly FileError['code'][] = [],
+  ): Promise<T | undefined> {
+    try {
+      return await act();
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      if (error.code !== 'missing' && !silent.includes(error.code)) {
+        this.#report(path, error.reason);
+      }
+      return undefined;
+    }
+  }
+}
+
+function pair(word: string): (readonly [string, string])[] {
+  const found = variableOf(word);
+  return found ? [found] : [];
+}
+
+/** `k3s-agent.service.d`, `k3s-.service.d`, `service.d`: the strongest first. */
+function dropInNames(service: string): readonly string[] {
+  const stem = service.slice(0, -'.service'.length);
+  const prefixes = [...stem.matchAll(/-/g)].map(({ index }) => stem.slice(0, index + 1)).reverse();
+  return [stem, ...prefixes].map((name) => `${name}.service.d`).concat('service.d');
+}

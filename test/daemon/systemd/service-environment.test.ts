@@ -1,0 +1,134 @@
+/** The environment of a service from the files of a node, some of them hostile. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import t, { type Test } from 'tap';
+import { readServiceEnvironment } from '../../../daemon/systemd/service-environment.ts';
+
+const etc = '/etc/systemd/system';
+const usr = '/usr/lib/systemd/system';
+const service = (...lines: string[]): string => ['[Service]', ...lines, ''].join('\n');
+
+function nodeWith(t: Test, files: Readonly<Record<string, string>>): string {
+  const root = t.testdir();
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+  return root;
+}
+
+async function read(root: string, services = ['containerd.service']) {
+  const found = await readServiceEnvironment(root, services);
+  return found && { ...found, variables: Object.fromEntries(found.variables) };
+}
+
+t.test('manager, unit, drop-ins and environment files, each over the one before', async (t) => {
+  const root = nodeWith(t, {
+    '/etc/systemd/system.conf': '[Manager]\nDefaultEnvironment=A=manager B=manager\n',
+    '/etc/systemd/system.conf.d/a.conf':
+      '[Manager]\nDefaultEnvironment=Z=manager\n[Other]\nDefaultEnvironment=Y=1\n',
+    [`${usr}/containerd.service`]: service('Environment=B=unit C=unit', 'EnvironmentFile=-/etc/none'),
+    [`${usr}/containerd.service.d/20.conf`]: service('Environment=D=replaced'),
+    [`${etc}/containerd.service.d/20.conf`]: service('Environment="D=drop in" E=1'),
+    [`${etc}/containerd.service.d/30.conf`]: service(
+      'EnvironmentFile=/etc/proxy%%1',
+      'UnsetEnvironment=E Z=other',
+    ),
+    [`${etc}/containerd.service.d/10-not.txt`]: service('Environment=X=1'),
+    [`${etc}/service.d/00.conf`]: service('Environment=F=every'),
+    [`${etc}/other.service`]: service('Environment=X=1'),
+    '/etc/proxy%1': 'C=file\nHTTPS_PROXY="http://p:1"\n',
+  });
+  t.same(await read(root), {
+    service: 'containerd.service',
+    variables: {
+      A: 'manager',
+      B: 'unit',
+      C: 'file',
+      D: 'drop in',
+      F: 'every',
+      Z: 'manager',
+      HTTPS_PROXY: 'http://p:1',
+    },
+    problems: [],
+  });
+});
+
+t.test('an empty value resets a list', async (t) => {
+  const root = nodeWith(t, {
+    [`${usr}/containerd.service`]: service(
+      'Environment=A=1',
+      'EnvironmentFile=/etc/env',
+      'UnsetEnvironment=B',
+    ),
+    [`${etc}/containerd.service.d/a.conf`]: service(
+      'Environment=',
+      'EnvironmentFile=',
+      'UnsetEnvironment=',
+      'Environment=B=2',
+    ),
+    '/etc/env': 'C=3',
+  });
+  t.same((await read(root))?.variables, { B: '2' });
+});
+
+t.test('which of several services', async (t) => {
+  const both = {
+    [`${usr}/rke2-server.service`]: service('Environment=A=server'),
+    [`${usr}/rke2-agent.service`]: service('Environment=A=agent'),
+  };
+  const names = ['k3s.service', 'rke2-server.service', 'rke2-agent.service'];
+  t.match(await read(nodeWith(t, both), names), { service: 'rke2-server.service' }, 'the first');
+  const enabled = nodeWith(t, both);
+  mkdirSync(join(enabled, etc, 'multi-user.target.wants'), { recursive: true });
+  symlinkSync(`${usr}/rke2-agent.service`, join(enabled, etc, 'multi-user.target.wants/rke2-agent.service'));
+  t.match(await read(enabled, names), { variables: { A: 'agent' } }, 'the enabled one');
+  t.equal(await read(nodeWith(t, {}), names), undefined, 'none');
+  const forAll = nodeWith(t, { [`${etc}/service.d/a.conf`]: service('Environment=A=1') });
+  t.equal(await read(forAll, names), undefined, 'drop-ins of every service');
+  const masked = nodeWith(t, { ...both, [`${etc}/rke2-server.service`]: '' });
+  symlinkSync('/dev/null', join(masked, etc, 'k3s.service'));
+  mkdirSync(join(masked, 'dev'));
+  execFileSync('mkfifo', [join(masked, 'dev/null')]);
+  t.match(await read(masked, names), { service: 'rke2-agent.service' }, 'no masked one');
+  const prefix = nodeWith(t, {
+    [`${etc}/rke2-agent.service.d/b.conf`]: service('Environment=A=own'),
+    [`${etc}/rke2-.service.d/a.conf`]: service('Environment=A=prefix B=prefix'),
+  });
+  t.match(await read(prefix, names), { variables: { A: 'own', B: 'prefix' } }, 'drop-ins alone');
+});
+
+t.test('files that the agent cannot use are named, and the others count', async (t) => {
+  const root = nodeWith(t, {
+    [`${usr}/containerd.service`]: service('Environment=A=1', 'EnvironmentFile=/etc/sysconfig/proxy'),
+    [`${etc}/containerd.service.d/large.conf`]: `#${'x'.repeat(262_145)}`,
+    [`${etc}/containerd.service.d/bytes.conf`]: '',
+    [`${etc}/containerd.service.d/z.conf`]: service('Environment=B=2', 'EnvironmentFile=-/../../secret'),
+  });
+  const dir = join(root, etc, 'containerd.service.d');
+  writeFileSync(join(dir, 'bytes.conf'), Buffer.from([0xff]));
+  execFileSync('mkfifo', [join(dir, 'fifo.conf')]);
+  symlinkSync('../../../../../../../secret', join(dir, 'outside.conf'));
+  const found = await read(root);
+  t.same(found?.variables, { A: '1', B: '2' });
+  const problems = found?.problems.map(
+    ({ origin, message }) => `${origin.replace(`${etc}/`, '')}: ${message}`,
+  );
+  t.match(problems, [
+    /bytes\.conf: is not UTF-8/,
+    /large\.conf: is larger than/,
+    /outside\.conf: leads out of/,
+    /^\/etc\/sysconfig\/proxy: there is no such file; containerd\.service reads .*agent\.extraHostPaths/,
+    /secret: leads out of/,
+  ]);
+});
+
+t.test('a flood of drop-ins is left out', async (t) => {
+  const many = Array.from({ length: 1001 }, (_, index) => [`${etc}/containerd.service.d/${index}.conf`, '']);
+  const root = nodeWith(t, {
+    ...Object.fromEntries(many),
+    [`${usr}/containerd.service`]: service('Environment=A=1'),
+  });
+  t.match(await read(root), { variables: { A: '1' }, problems: [{ message: /more than 1000 entries/ }] });
+});

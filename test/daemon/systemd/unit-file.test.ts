@@ -1,0 +1,83 @@
+import t from 'tap';
+import { parseEnvironmentFile, parseUnit, wordsOf } from '../../../daemon/systemd/unit-file.ts';
+
+t.test('assignments of a unit', async (t) => {
+  const unit = String.raw`
+# [Service]
+[Unit]
+Description = a=b
+[Service]
+Environment="HTTPS_PROXY=http://p:1" \
+# a comment in between
+; another
+  NO_PROXY=.corp
+ ExecStart = /usr/bin/containerd
+no assignment
+[Install]
+WantedBy=multi-user.target
+Broken \ `;
+  t.same(parseUnit(unit), [
+    { section: 'Unit', key: 'Description', value: 'a=b' },
+    { section: 'Service', key: 'Environment', value: '"HTTPS_PROXY=http://p:1"    NO_PROXY=.corp' },
+    { section: 'Service', key: 'ExecStart', value: '/usr/bin/containerd' },
+    { section: 'Install', key: 'WantedBy', value: 'multi-user.target' },
+  ]);
+});
+
+t.test('words of a value', async (t) => {
+  const cases: [string, string[]][] = [
+    // The examples of systemd.exec(5).
+    [
+      String.raw`"VAR1=word1 word2" VAR2=word3 "VAR3=$word 5 6"`,
+      ['VAR1=word1 word2', 'VAR2=word3', 'VAR3=$word 5 6'],
+    ],
+    [String.raw`ONE='one' "TWO='two two' too" THREE=`, ['ONE=one', "TWO='two two' too", 'THREE=']],
+    [
+      String.raw`A=a\x20b B=\"c\" C="d\"e" D=f\\g E=x\sy`,
+      ['A=a b', 'B="c"', 'C=d"e', String.raw`D=f\g`, 'E=x y'],
+    ],
+    ['P=http://ann:p%%40ss@p:1', ['P=http://ann:p%40ss@p:1']],
+    ['', []],
+    ['  a  ', ['a']],
+    ["it's", ["it's"]],
+  ];
+  for (const [value, words] of cases) t.same(wordsOf(value), words, value);
+});
+
+t.test('environment files', async (t) => {
+  const cases: [string, (readonly [string, string])[]][] = [
+    [
+      'A=1\n# B=2\n;C=3\n\nD = 4 \n',
+      [
+        ['A', '1'],
+        ['D', '4'],
+      ],
+    ],
+    [
+      'A=\'a b\'\nB="c \\"d\\" \\x"\nC=\'x\'"y"z\n',
+      [
+        ['A', 'a b'],
+        ['B', 'c "d" \\x'],
+        ['C', 'xyz'],
+      ],
+    ],
+    [
+      'A=a\\\nb\nB=c\\ d\n',
+      [
+        ['A', 'ab'],
+        ['B', 'c d'],
+      ],
+    ],
+    [
+      'A="a\nb"\nB=1',
+      [
+        ['A', 'a\nb'],
+        ['B', '1'],
+      ],
+    ],
+    ['export A=1\n1A=2\nno line\n=3\nB=', [['B', '']]],
+    ['A=it\'s "quoted"\n', [['A', 'it\'s "quoted"']]],
+    ['', []],
+  ];
+  for (const [text, pairs] of cases) t.same(parseEnvironmentFile(text), pairs, JSON.stringify(text));
+});
