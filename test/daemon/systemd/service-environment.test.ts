@@ -125,7 +125,10 @@ t.test('files that the agent cannot use are named, and the others count', async 
 });
 
 t.test('a flood of drop-ins is left out', async (t) => {
-  const many = Array.from({ length: 1001 }, (_, index) => [`${etc}/containerd.service.d/${index}.conf`, '']);
+  const many = Array.from(
+    { length: 1001 },
+    (_, index) => [`${etc}/containerd.service.d/${index}.conf`, ''] as const,
+  );
   const root = nodeWith(t, {
     ...Object.fromEntries(many),
     [`${usr}/containerd.service`]: service('Environment=A=1'),
