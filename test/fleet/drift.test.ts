@@ -44,9 +44,9 @@ async function start(t: Test, options: TestRegistryOptions = {}, hedgeMs = 30_00
     urls.push(running.url);
     agents.push(memory);
   }
-  const memoryOf = async (): Promise<FactsMemory> => {
+  const memoryOf = async (agentUrls: readonly string[] = urls): Promise<FactsMemory> => {
     const fleet = createFleet({
-      discovery: staticDiscovery(urls),
+      discovery: staticDiscovery(agentUrls),
       connection: await connect(t, pki),
       clock: systemClock,
       log: silentLog,
@@ -62,6 +62,8 @@ async function start(t: Test, options: TestRegistryOptions = {}, hedgeMs = 30_00
     registry,
     webhook: await memoryOf(),
     controller: await memoryOf(),
+    /** Memories before one agent each. */
+    apart: () => Promise.all(urls.map((url) => memoryOf([url]))),
     image: `${registry.host}/shop/web:1`,
     forget: (): void => agents.forEach((agent) => agent.forget()),
   };
@@ -162,6 +164,21 @@ t.test(
     t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'the agent knew it');
   },
 );
+
+t.test('an agent that remembers what the tag named before is corrected', async (t) => {
+  const { registry, image, apart } = await start(t);
+  const [controller, webhook] = await apart();
+  if (!controller || !webhook) throw new Error('two agents');
+  for (const memory of [controller, webhook]) await lookup(memory, image);
+  registry.push('shop/web', '1', single);
+  await check(controller, image, both.digest);
+  registry.clearRequests();
+  webhook.outdate(image, single.digest);
+  t.same(architectures(await lookup(webhook, image)), ['amd64']);
+  t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
+  t.same(architectures(webhook.recall(questionOf(image)) ?? (await lookup(webhook, image))), ['amd64']);
+  t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
+});
 
 t.test('a private tag: facts of all credentials are forgotten, though one pod gave its own', async (t) => {
   const users = { a: 'password-1', b: 'password-2' };

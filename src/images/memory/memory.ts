@@ -15,6 +15,7 @@ import type { ImageFacts, ImageFactsSource, ImageRequest, LookupOptions } from '
 import { maxCachedLength, InvalidReference, parseReference } from '../references/reference.ts';
 import { noOverrides, type Overrides } from '../sources/overrides.ts';
 import type { FactsFile } from './disk.ts';
+import { DriftedDigests } from './drifted.ts';
 import type { Entry } from './store.ts';
 import { isAnswer, type Failure } from './failures.ts';
 import { defaultFreshness, freshnessOf, type FreshnessSettings } from './freshness.ts';
@@ -86,6 +87,7 @@ export class FactsMemory implements ImageFactsSource {
   readonly #known: KnownFacts;
   readonly #lookups: Lookups;
   readonly #ready = new BoundedMap<string, Ready>(readyAnswers);
+  readonly #drifted = new DriftedDigests();
 
   constructor(options: FactsMemoryOptions) {
     const { source, log, file, clock = systemClock, freshness = defaultFreshness } = options;
@@ -139,7 +141,10 @@ export class FactsMemory implements ImageFactsSource {
     signal.throwIfAborted();
     const { facts: recalled } = this.#recall(request);
     if (recalled) return recalled;
-    const facts = await unlessAborted(this.#ask(request, trace), signal);
+    let facts = await unlessAborted(this.#ask(request, trace), signal);
+    // Another agent than the one that found out may remember what the tag named before. It asks the registry for `Always`.
+    if (this.#drifted.isOutdated(request, facts))
+      facts = await unlessAborted(this.#ask({ ...request, pullPolicy: 'Always' }, trace), signal);
     return facts.image === request.image ? facts : { ...facts, image: request.image };
   }
 
@@ -170,7 +175,9 @@ export class FactsMemory implements ImageFactsSource {
   /** A tag names this digest now. Pods that name the tag are looked up, unless the facts are about this digest. */
   outdate(image: string, digest: string): void {
     const key = keyOfText(image);
-    if (key !== undefined) this.#known.outdate(key, digest);
+    if (key === undefined) return;
+    this.#drifted.set(key, digest);
+    this.#known.outdate(key, digest);
   }
 
   /** All shared facts, the most recently used first: never facts that depend on a pod's own credentials. */
