@@ -32,7 +32,10 @@ const variants = [
   'arm64/v9',
 ] as const;
 
-/** Indexes that name no platform. containerd reads the config of the first entry only. */
+/**
+ * Indexes that do not name each platform. If none is named, containerd reads the config of the first entry only; beside named ones, it
+ * never pulls an entry without a platform.
+ */
 const unnamed = [
   ['?amd64'],
   ['?386'],
@@ -42,6 +45,12 @@ const unnamed = [
   ['?arm64', '?amd64'],
   ['?386', '?amd64'],
   ['?amd64', '?amd64'],
+  ['?amd64', 'arm64'],
+  ['arm64', '?amd64'],
+  ['?arm64', 'amd64'],
+  ['?amd64', '386'],
+  ['amd64/v3', '?386'],
+  ['arm64', '?arm64', '?amd64'],
 ] as const;
 
 export interface MatrixImage {

@@ -3,7 +3,7 @@
  * of platforms, for each version and way to pull. Nodes are amd64; the vectors hold the rules for ARM.
  *
  *   E2E_SEED         other random indexes: any whole number (1)
- *   E2E_MATRIX       random indexes beside the 248 small ones (200), or `all`: every ordered triple
+ *   E2E_MATRIX       random indexes beside the 255 small ones (200), or `all`: every ordered triple
  *   E2E_CONTAINERD   versions to compare, such as `1.7,2.4`; all by default
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
