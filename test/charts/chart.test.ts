@@ -8,6 +8,7 @@ import { setByChart } from '../../scripts/docs/chart/settings.ts';
 import { metricGroups } from '../../scripts/docs/metrics.ts';
 import { pages } from '../../scripts/docs/main.ts';
 import { settings } from '../../src/policy/settings/all.ts';
+import { subcommand as clean } from '../../cmd/clean.ts';
 
 const chart = 'charts/archwright';
 const values = chartSections().flatMap((section) => section.values);
@@ -76,6 +77,12 @@ t.test('the tree of names that templates refuse others by has every value', asyn
   for (const { key } of values) t.equal(at(names, key), true, key);
   const known = new Set(values.map(({ key }) => key));
   t.same(keysOf(names, known), ['enabled'], 'and only what a chart around this one may say besides');
+});
+
+t.test('templates know the flags of clean, for its extraArgs', async (t) => {
+  const template = readFileSync(`${chart}/templates/_wrong.tpl`, 'utf8');
+  const [, known = ''] = /eq \$part "clean" \}\}\{\{ \$flags = (.*?) \}\}/.exec(template) ?? [];
+  for (const name of Object.keys(clean.flags)) t.match(known, `"${name}" `, name);
 });
 
 t.test('alerts and dashboard ask for metrics that exist, with labels that they have', async (t) => {

@@ -79,6 +79,38 @@ t.test(`with ${count} generated sets of values, E2E_SEED=${seed}`, async (t) => 
   t.ok(sound > count / 4 && sound < count, `${sound} sound sets`);
 });
 
+t.test('values that contradict each other are refused, in the words of the program', async (t) => {
+  const binDir = '/b';
+  const cases: [object, RegExp][] = [
+    [
+      { preferredArchitecture: 'aarch64' },
+      /preferredArchitecture "aarch64" is no architecture of a node; write arm64/,
+    ],
+    [
+      { preferredArchitecture: 'arm64', schedulableArchitectures: ['amd64'] },
+      /preferredArchitecture names arm64, which is not one of schedulableArchitectures \(amd64\)/,
+    ],
+    [{ onUnknownImage: 'fallback' }, /onUnknownImage is fallback, so fallbackArchitecture must be set/],
+    [{ kubeletConfig: { binDir, configDir: '/d', config: '/c' } }, /set one of them/],
+    [{ kubeletConfig: { binDir } }, /kubeletConfig\.binDir needs kubeletConfig\.config/],
+    [
+      { containerdConfigPathCandidates: ['etc'] },
+      /containerdConfigPathCandidates\[0\] must be an absolute path/,
+    ],
+    [
+      { agent: { pools: [{ name: 'a', config: { cacheSize: '1Ki' } }] } },
+      /agent\.pools\[0\]\.config\.cacheSize/,
+    ],
+    [{ requirePullableNodes: true, agent: { enabled: false } }, /requirePullableNodes needs agents/],
+    [{ kubeletEnvironment: { A: 'a\0' } }, /NUL/],
+  ];
+  for (const [values, message] of cases) {
+    t.throws(() => render('helm4', values), message, JSON.stringify(values));
+  }
+  const odd = { kubeletEnvironment: { A: '\u007f\u0085\u2028"\\<>' } };
+  await starts(t, render('helm4', odd), 'characters that TOML or YAML would not take');
+});
+
 t.test('wrong flags, variables and ports are refused', async (t) => {
   const cases: [object, RegExp][] = [
     [
