@@ -1,8 +1,13 @@
 /**
  * What a tag lost or gained: its platforms, variants included, compared with those of the digests that pods run. `amd64` that is
- * replaced by `amd64/v3` is lost and gained: it needs another CPU level. Levels that do not follow from variants belong here too.
+ * replaced by `amd64/v3` is lost and gained: it needs another CPU level. A lost platform matters if a node could run it, and cannot
+ * run what is left for certain.
  */
-import { formatPlatform, type Platform } from '../../names/platform.ts';
+import type { ImageFacts } from '../../images/facts/facts.ts';
+import { formatPlatform, type FullPlatform } from '../../names/platform.ts';
+import type { NodeClass } from '../../nodes/node-class.ts';
+import { selectPlatform } from '../../nodes/selection.ts';
+import { formOf } from '../../placement/rules/fit.ts';
 
 export interface PlatformChange {
   readonly lost: readonly string[];
@@ -11,32 +16,37 @@ export interface PlatformChange {
 
 export interface Compared {
   /** Of the digests that pods run. */
-  readonly before: readonly Platform[];
+  readonly before: readonly FullPlatform[];
   /** Whether `before` is complete. Otherwise it has the platforms of the pods' nodes, so nothing is known about what was gained. */
   readonly isComplete: boolean;
   /** Of the tag. */
-  readonly now: readonly Platform[];
-  /** `os/architecture` of each kind of node that the cluster has: what others lose matters to no pod. */
-  readonly nodes: ReadonlySet<string>;
+  readonly now: Pick<ImageFacts, 'platforms' | 'mediaType'>;
+  /** Of the cluster. */
+  readonly classes: readonly NodeClass[];
 }
 
 /** @returns `undefined`: nothing that matters has changed */
-export function changeOf({ before, isComplete, now, nodes }: Compared): PlatformChange | undefined {
-  const [old, present] = [byText(before), byText(now)];
-  const lost = [...old].filter(([text, platform]) => !present.has(text) && nodes.has(kindOf(platform)));
+export function changeOf({ before, isComplete, now, classes }: Compared): PlatformChange | undefined {
+  const [old, present] = [byText(before), byText(now.platforms)];
+  const unserved = classes.filter((each) => !runs(now, each));
+  const mayRun = (platform: FullPlatform, each: NodeClass): boolean =>
+    selectPlatform([platform], each, 1, 'manifest').verdict !== 'refused';
+  const lost = [...old].filter(
+    ([text, platform]) => !present.has(text) && unserved.some((each) => mayRun(platform, each)),
+  );
   const gained = isComplete ? [...present].filter(([text]) => !old.has(text)) : [];
   if (lost.length === 0 && gained.length === 0) return undefined;
   return { lost: textsOf(lost), gained: textsOf(gained) };
 }
 
-export function kindOf({ os, architecture }: Platform): string {
-  return `${os}/${architecture}`;
+function runs({ platforms, mediaType }: Compared['now'], node: NodeClass): boolean {
+  return platforms.length > 0 && selectPlatform(platforms, node, 1, formOf(mediaType)).verdict === 'runs';
 }
 
-function byText(platforms: readonly Platform[]): ReadonlyMap<string, Platform> {
+function byText(platforms: readonly FullPlatform[]): ReadonlyMap<string, FullPlatform> {
   return new Map(platforms.map((platform) => [formatPlatform(platform), platform]));
 }
 
-function textsOf(entries: readonly (readonly [string, Platform])[]): readonly string[] {
+function textsOf(entries: readonly (readonly [string, FullPlatform])[]): readonly string[] {
   return entries.map(([text]) => text).sort();
 }

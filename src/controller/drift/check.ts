@@ -4,15 +4,15 @@
  */
 import { CredentialError } from '../../credentials/credential.ts';
 import type { FactsErrorCode, ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
-import type { Platform } from '../../names/platform.ts';
-import { defaultOs } from '../../names/platform.ts';
+import { defaultOs, type FullPlatform } from '../../names/platform.ts';
+import { noNodes } from '../../nodes/node-classes.ts';
 import { parseReference } from '../../images/references/reference.ts';
 import type { DriftedTag } from '../../images/sources/drifted-tags.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { pulledReferences } from '../misplaced/misplaced-pod.ts';
 import { requestOfPod } from '../scope/pod-request.ts';
-import { changeOf, kindOf, type PlatformChange } from './changes.ts';
+import { changeOf, type PlatformChange } from './changes.ts';
 import { runningDigests, type RunningTag, type TagUse } from './tags.ts';
 
 export type Checked =
@@ -87,9 +87,10 @@ class Check {
     const old = pulled.slice(0, maxCompared);
     if (old.length === 0) return this.#withoutPulled(facts, digest, remembered);
     if (facts.unchanged && known?.digest === digest) return { kind: 'known', digest, change: known, pulled };
-    const now = facts.unchanged ? await this.#platformsOf(request, digest) : facts.platforms;
+    const now = facts.unchanged ? await this.#factsOf(request, digest) : facts;
     // Facts of a tag that constrains nothing have no platforms.
-    if (now === undefined || (now.length === 0 && !error)) return { kind: 'failed', code: 'unavailable' };
+    if (now === undefined || (now.platforms.length === 0 && !error))
+      return { kind: 'failed', code: 'unavailable' };
     return this.#known(digest, old, await this.#before(request, old, remembered), now);
   }
 
@@ -103,38 +104,39 @@ class Check {
     const wasOther = remembered?.digest !== undefined && remembered.digest !== digest;
     if (!wasOther || remembered.platforms.length === 0 || facts.unchanged) return none;
     const before = { platforms: remembered.platforms, isComplete: true };
-    return this.#known(digest, [remembered.digest], before, facts.platforms);
+    return this.#known(digest, [remembered.digest], before, facts);
   }
 
   #known(
     digest: string,
     pulled: readonly string[],
-    { platforms: before, isComplete }: { readonly platforms: readonly Platform[]; isComplete: boolean },
-    now: readonly Platform[],
+    { platforms: before, isComplete }: { readonly platforms: readonly FullPlatform[]; isComplete: boolean },
+    now: ImageFacts,
   ): Checked {
-    const nodes = new Set([...this.#options.leading.caches.nodes.values()].map(platformOfNode).map(kindOf));
-    return { kind: 'known', digest, change: changeOf({ before, isComplete, now, nodes }), pulled };
+    const groups = [...(this.#options.leading.nodeClasses?.() ?? noNodes).values()].flat();
+    const classes = groups.map((group) => group.class);
+    return { kind: 'known', digest, change: changeOf({ before, isComplete, now, classes }), pulled };
   }
 
   /** The platforms of digests. A registry may not have one any more: then those of the nodes that run it. */
   async #before(request: ImageRequest, digests: readonly string[], remembered: ImageFacts | undefined) {
     const { nodes } = this.#options.leading.caches;
-    const platforms: Platform[] = [];
+    const platforms: FullPlatform[] = [];
     let isComplete = true;
     for (const digest of digests) {
       const isRemembered = remembered?.digest === digest && remembered.platforms.length > 0;
-      const found = isRemembered ? remembered.platforms : await this.#platformsOf(request, digest);
+      const found = isRemembered ? remembered : await this.#factsOf(request, digest);
       isComplete &&= found !== undefined;
       const on = (this.#running.get(digest) ?? []).flatMap(({ node }) => nodes.get('', node) ?? []);
-      platforms.push(...(found ?? on.map(platformOfNode)));
+      platforms.push(...(found?.platforms ?? on.map(platformOfNode)));
     }
     return { platforms, isComplete };
   }
 
-  async #platformsOf(request: ImageRequest, digest: string): Promise<readonly Platform[] | undefined> {
+  async #factsOf(request: ImageRequest, digest: string): Promise<ImageFacts | undefined> {
     const image = `${this.#options.tag.repository}@${digest}`;
-    const { error, platforms } = await this.#lookUp({ ...request, image, reference: parseReference(image) });
-    return error || platforms.length === 0 ? undefined : platforms;
+    const facts = await this.#lookUp({ ...request, image, reference: parseReference(image) });
+    return facts.error || facts.platforms.length === 0 ? undefined : facts;
   }
 
   #lookUp(request: ImageRequest): Promise<ImageFacts> {
@@ -146,6 +148,6 @@ function isPulled({ uses }: RunningTag): boolean {
   return uses.some(({ pod, image }) => pulledReferences(pod, image).length > 0);
 }
 
-function platformOfNode({ os = defaultOs, architecture = '' }: CachedNode): Platform {
+function platformOfNode({ os = defaultOs, architecture = '' }: CachedNode): FullPlatform {
   return { os, architecture };
 }

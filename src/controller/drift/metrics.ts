@@ -7,8 +7,8 @@ const changes = ['lost', 'gained'] as const;
 
 const driftedTags = gauge(
   'archwright_drifted_tags',
-  'Tags of running pods that were pushed again and lost or gained an architecture, or a variant of one. Lost ones count if the ' +
-    'cluster has such nodes.',
+  'Tags of running pods that were pushed again and lost or gained an architecture, or a variant of one. Lost ones count if ' +
+    'nodes of the cluster need them.',
   { change: changes, architecture: architectures },
 );
 

@@ -11,7 +11,7 @@ export interface DriftedTag {
   readonly image: string;
   /** What the tag names now. */
   readonly digest: string;
-  /** Platforms that running pods have and the tag has no longer, such as `linux/arm64`; only those that nodes of the cluster have. */
+  /** Platforms that running pods have and the tag has no longer, such as `linux/arm64`; only those that nodes need. */
   readonly lost: readonly string[];
   /** Platforms that the tag has and running pods have not. */
   readonly gained: readonly string[];

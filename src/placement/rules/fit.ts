@@ -8,7 +8,7 @@ import type { ImageFacts } from '../../images/facts/facts.ts';
 import { byName, isArchitecture, isBytecode, maxArchitectures } from '../../names/architecture.ts';
 import type { NodeClass } from '../../nodes/node-class.ts';
 import { groupsOf, type NodeClasses, type NodesOfClass } from '../../nodes/node-classes.ts';
-import { selectPlatform } from '../../nodes/selection.ts';
+import { selectPlatform, type ImageForm } from '../../nodes/selection.ts';
 import type { Fit } from '../decision.ts';
 
 type Platforms = ImageFacts['platforms'];
@@ -23,7 +23,7 @@ export interface FoundFit {
 
 interface Image extends Pick<ImageFacts, 'platforms' | 'brokenOn' | 'requiredLevel'> {
   readonly os: string;
-  readonly form: 'index' | 'manifest' | 'override';
+  readonly form: ImageForm | 'override';
 }
 
 /** The architecture whose nodes may run programs of another one. */
@@ -67,10 +67,13 @@ function imageOf(
 ): Image {
   // An override names architectures without an operating system, so they apply to any.
   const os = source === 'override' ? (platforms[0]?.os ?? podOs) : podOs;
-  // Without a media type, several platforms can only be those of an index.
-  const isManifest = mediaType !== undefined && !indexTypes.has(mediaType);
-  const form = source === 'override' ? 'override' : isManifest ? 'manifest' : 'index';
+  const form = source === 'override' ? 'override' : formOf(mediaType);
   return { platforms, os, form, ...(brokenOn && { brokenOn }), ...(requiredLevel && { requiredLevel }) };
+}
+
+/** Without a media type, several platforms can only be those of an index. */
+export function formOf(mediaType: string | undefined): ImageForm {
+  return mediaType !== undefined && !indexTypes.has(mediaType) ? 'manifest' : 'index';
 }
 
 function findFit(image: Image, classes: NodeClasses | undefined): FoundFit {

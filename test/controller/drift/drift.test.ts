@@ -125,12 +125,14 @@ t.test('a tag that gained architectures: noted and counted, without an event', a
   t.same(test.notes(), [], 'it has lost them again, and no pod ever had them');
 });
 
-t.test('a variant is part of the platform; platforms that no node has matter to no pod', async (t) => {
+t.test('a variant is part of the platform; platforms that no node needs matter to no pod', async (t) => {
   const test = await setup(t);
   const cases: [before: string, now: string, lost: string[], gained: string[]][] = [
     [both, 'linux/amd64/v3 linux/arm64', ['linux/amd64'], ['linux/amd64/v3']],
     [`${both} linux/s390x`, both, [], []],
     [both, 'linux/amd64 linux/arm64/v8', [], []],
+    [`${both} linux/386 linux/arm/v7`, both, [], []],
+    ['linux/arm64 linux/386', 'linux/arm64', ['linux/386'], []],
   ];
   for (const [index, [before, now]] of cases.entries()) {
     const pulled = test.push(`shop/app-${index}`, withPlatforms(before, `${index}`));

@@ -1,5 +1,6 @@
 /** Drift over a real registry: pods in an API server with a store, a facts memory before the registry, and a clock of the test. */
 import type { Test } from 'tap';
+import { createNodeClasses } from '../../../src/cluster/node-classes.ts';
 import type { PullSecrets } from '../../../src/cluster/pull-secrets.ts';
 import { DriftMonitor } from '../../../src/controller/drift/drift.ts';
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
@@ -78,7 +79,8 @@ export async function setup(t: Test, options: SetupOptions = {}) {
       ...(settings.pullSecrets && { pullSecrets: settings.pullSecrets }),
       configuration: settings.configuration,
     });
-    monitor = new DriftMonitor(test.leading, 'archwright');
+    const nodeClasses = createNodeClasses(test.leading.caches.nodes);
+    monitor = new DriftMonitor({ ...test.leading, nodeClasses }, 'archwright');
   }
   await lead({ keeps: true });
   const current = () => {
