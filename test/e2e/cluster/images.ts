@@ -35,19 +35,21 @@ export async function startImages(cluster: Cluster) {
     hostSettings: { 'host-root': hostRoot },
     /**
      * Puts an image into a registry, and returns its reference.
-     * @param architectures such as `arm64`, or `windows/amd64`; one: a single manifest; several: an index
+     * @param architectures such as `arm64`, or `windows/amd64`
+     * @param isIndex default: for several architectures
      */
     push: (
       repository: string,
       architectures: readonly string[],
       where: keyof typeof registries = 'public',
+      isIndex = architectures.length > 1,
     ): string => {
       const platforms = architectures.map((name) =>
         /^(?:linux|windows)\//.test(name) ? name : `linux/${name}`,
       );
-      const [only = '', ...more] = platforms;
+      const [only = ''] = platforms;
       const options = { label: repository };
-      const content = more.length === 0 ? image(only, options) : multiArch(platforms, options);
+      const content = isIndex ? multiArch(platforms, options) : image(only, options);
       registries[where].push(repository, '1', content);
       return `${registries[where].host}/${repository}:1`;
     },

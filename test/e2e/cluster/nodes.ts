@@ -15,6 +15,8 @@ export interface FakeNode {
   readonly taints?: readonly Taint[];
   /** 110 by default. */
   readonly pods?: number;
+  /** As `containerd://2.1.4`. Default: not known. */
+  readonly runtime?: string;
 }
 
 export interface NodeObject extends Node {
@@ -30,7 +32,14 @@ export function plainNodes(counts: Readonly<Record<string, number>>): readonly F
 }
 
 /** A node is ready a moment after it is created. */
-export function nodeToCreate({ name, architecture, labels, taints = [], pods = 110 }: FakeNode): object {
+export function nodeToCreate({
+  name,
+  architecture,
+  labels,
+  taints = [],
+  pods = 110,
+  runtime = '',
+}: FakeNode): object {
   const size = { cpu: '64', memory: '256Gi', pods: String(pods) };
   const unknown =
     'containerRuntimeVersion kernelVersion osImage bootID machineID systemUUID kubeProxyVersion';
@@ -53,6 +62,7 @@ export function nodeToCreate({ name, architecture, labels, taints = [], pods = 1
         ...Object.fromEntries(unknown.split(' ').map((field) => [field, ''])),
         operatingSystem: 'linux',
         architecture,
+        containerRuntimeVersion: runtime,
         kubeletVersion: 'v1.36.3',
       },
     },

@@ -7,6 +7,7 @@ import type { PodNow } from '../pods.ts';
 import type { Watched } from '../watch.ts';
 import { otherGate, type Case } from './generate.ts';
 import type { Expected } from './model.ts';
+import { isIndex } from './runtimes.ts';
 import { images as judgeImages } from './world.ts';
 
 /** Ten times as long as an admission waits. */
@@ -15,13 +16,14 @@ const slowMs = 1500;
 /** Repository → reference; puts every image into its registry. */
 export function pushImages(images: Images): ReadonlyMap<string, string> {
   const references = new Map<string, string>();
-  for (const { repository, platforms, knowledge, private: closed } of judgeImages) {
+  for (const image of judgeImages) {
+    const { repository, platforms, knowledge, private: closed } = image;
     if (knowledge === 'never') {
       references.set(repository, `${images.troubled.host}/${repository}:1`);
       continue;
     }
     const where = closed === true ? 'private' : knowledge === 'at once' ? 'public' : 'troubled';
-    references.set(repository, images.push(repository, platforms, where));
+    references.set(repository, images.push(repository, platforms, where, isIndex(image)));
   }
   return references;
 }

@@ -5,12 +5,20 @@
 import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../../src/kube/api/objects.ts';
 import { selects, termMatches, tolerates, type ModelNode } from '../../../support/scheduler-model.ts';
 import type { Case } from './generate.ts';
-import { nodes, requiredNodeLabels, toleratedFor, type ModelPolicy } from './world.ts';
+import { answerOf, type Answer } from './runtimes.ts';
+import { nodes, requiredNodeLabels, toleratedFor, type JudgeNode, type ModelPolicy } from './world.ts';
 
-export const modelNodes: readonly (ModelNode & { readonly architecture: string })[] = nodes.map(
-  ({ name, architecture, labels = {}, taints = [] }) => ({
+interface NodeInModel extends ModelNode {
+  readonly architecture: string;
+  readonly node: JudgeNode;
+}
+
+export const modelNodes: readonly NodeInModel[] = nodes.map((node) => {
+  const { name, architecture, labels = {}, taints = [] } = node;
+  return {
     name,
     architecture,
+    node,
     labels: {
       'kubernetes.io/os': 'linux',
       'kubernetes.io/arch': architecture,
@@ -18,8 +26,8 @@ export const modelNodes: readonly (ModelNode & { readonly architecture: string }
       ...labels,
     },
     taints: taints.map(({ key, value = '', effect }) => ({ key, value, effect })),
-  }),
-);
+  };
+});
 
 const architectureLabel = 'kubernetes.io/arch';
 const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
@@ -44,21 +52,55 @@ export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): E
   const mayBeRefused = sharesNothing(one, policy);
   if (!choosesItself(spec)) {
     const required = pinnedAmong(one, possible, policy);
-    const may = nodesFor(one, required ?? [], required);
+    const all = nodesFor(one, required ?? [], required);
+    const able = all.filter((name) => runsOn(one, name) !== 'no');
+    const may = all.filter((name) => able.includes(name) || isKept(one, name, required));
     // Terms of a pod that exists cannot become more, so of architectures with different node labels one group is chosen.
     const narrowed = wasGated && termsOf(spec) !== undefined && differentLabels(required ?? []);
-    return { may, must: may.length > 0 && !mayBeRefused && !narrowed, mayBeRefused };
+    return { may, must: able.length > 0 && !mayBeRefused && !narrowed, mayBeRefused };
   }
   // Tolerated: the architectures that it selects, or those of them that its known images support. A fallback is only for pods that
   // select no architecture.
   const known = architecturesOf(one, { ...policy, fallback: undefined });
   const own = ownArchitectures(spec, known);
-  const certain = nodesFor(
-    one,
-    own.filter((name) => known?.includes(name) ?? true),
-    undefined,
+  const tolerated = own.filter((name) => known?.includes(name) ?? true);
+  const certain = nodesFor(one, tolerated, undefined).filter((name) => runsOn(one, name) !== 'no');
+  const may = nodesFor(one, own, undefined).filter(
+    (name) => runsOn(one, name) !== 'no' || isKept(one, name, tolerated),
   );
-  return { may: nodesFor(one, own, undefined), must: certain.length > 0, mayBeRefused };
+  return { may, must: certain.length > 0, mayBeRefused };
+}
+
+/**
+ * Whether a node that cannot run the images is not excluded: the pod names nodes itself, or chooses an architecture that none of its images
+ * has.
+ */
+function isKept(
+  { pod: { spec } }: Case,
+  name: string,
+  architectures: readonly string[] | undefined,
+): boolean {
+  const namesNode = termsOf(spec)?.some(
+    (term) =>
+      term.matchFields?.some(({ operator }) => operator === 'In') ||
+      term.matchExpressions?.some(
+        ({ key, operator }) => key === 'kubernetes.io/hostname' && operator === 'In',
+      ),
+  );
+  const architecture = modelNodes.find((node) => node.name === name)?.architecture ?? '';
+  return namesNode === true || architectures?.includes(architecture) !== true;
+}
+
+function knownImages({ images }: Case): Case['images'] {
+  return images.filter(({ knowledge }) => knowledge !== 'never');
+}
+
+/** Whether a node can pull and run all known images. */
+function runsOn(one: Case, name: string): Answer {
+  const node = modelNodes.find((each) => each.name === name)?.node;
+  const answers = knownImages(one).map((image) => (node ? answerOf(image, node) : 'no'));
+  if (answers.includes('no')) return 'no';
+  return answers.includes('maybe') ? 'maybe' : 'yes';
 }
 
 /** @param required `undefined`: the pod's own selection counts */
@@ -110,16 +152,10 @@ function architecturesOf({ images, pod }: Case, policy: ModelPolicy): readonly s
   return bound === undefined || bound.includes(fallback) ? [fallback] : bound;
 }
 
+/** Architectures with a node that can run all of these images. */
 function linuxArchitectures(images: Case['images']): readonly string[] {
-  const lists = images.map(({ platforms }) =>
-    platforms.flatMap((platform) => {
-      const parts = platform.split('/');
-      const [os, architecture] = parts[0] === 'windows' || parts[0] === 'linux' ? parts : ['linux', parts[0]];
-      return os === 'linux' && architecture !== undefined ? [architecture] : [];
-    }),
-  );
-  const [first = [], ...rest] = lists;
-  return first.filter((name) => rest.every((list) => list.includes(name)));
+  const able = nodes.filter((node) => images.every((image) => answerOf(image, node) !== 'no'));
+  return [...new Set(able.map(({ architecture }) => architecture))];
 }
 
 /** With a hard preference one of them is required: the first preferred one that is possible. */
@@ -137,8 +173,15 @@ function pinnedAmong(
   );
   if (prefersItself) return possible;
   const terms = termsOf(spec);
+  // Not one on which it depends on something unknown, if there is another.
+  const sure = possible.filter((name) =>
+    images.every((image) =>
+      nodes.every((node) => node.architecture !== name || answerOf(image, node) !== 'maybe'),
+    ),
+  );
+  const preferable = sure.length > 0 ? sure : possible;
   const can = (architecture: string): boolean =>
-    possible.includes(architecture) &&
+    preferable.includes(architecture) &&
     (terms === undefined || terms.some((term) => letsThrough(term, architecture)));
   const weights = metadata?.annotations?.['arch.example/preferred-weights'] ?? '';
   const preferences = [

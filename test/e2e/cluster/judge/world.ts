@@ -5,26 +5,40 @@ import type { FakeNode, Taint } from '../nodes.ts';
 export const zones = ['a', 'b'] as const;
 const roomy = 1000;
 
-function node(
-  name: string,
-  architecture: string,
-  zone: string,
-  more: Pick<FakeNode, 'labels' | 'taints'> = {},
-): FakeNode {
-  const labels = { zone, 'beta.kubernetes.io/arch': architecture, cores: '8', ...more.labels };
-  return { name, architecture, labels, taints: more.taints ?? [], pods: roomy };
+export interface JudgeNode extends FakeNode {
+  /** The x86-64 level of its CPU, by labels of Node Feature Discovery. Default: not known. */
+  readonly level?: number;
 }
+
+function node(name: string, architecture: string, zone: string, more: Partial<JudgeNode> = {}): JudgeNode {
+  const levels = [1, 2, 3, 4]
+    .filter((each) => each <= (more.level ?? 0))
+    .map((each) => [`feature.node.kubernetes.io/cpu-cpuid.X86_64_V${each}`, 'true'] as const);
+  const own = { zone, 'beta.kubernetes.io/arch': architecture, cores: '8' };
+  const labels = { ...own, ...Object.fromEntries(levels), ...more.labels };
+  return { taints: [], ...more, name, architecture, labels, pods: roomy };
+}
+
+const containerd1 = 'containerd://1.7.24';
+const containerd2 = 'containerd://2.1.4';
+const crio = 'cri-o://1.34.1';
 
 const taint = (key: string, value: string, effect = 'NoSchedule'): readonly Taint[] => [
   { key, value, effect },
 ];
 
-export const nodes: readonly FakeNode[] = [
-  node('amd64-a', 'amd64', 'a', { labels: { disk: 'ssd' } }),
-  node('amd64-b', 'amd64', 'b', { labels: { cores: '64' }, taints: taint('pool', 'amd64') }),
-  node('amd64-gpu', 'amd64', 'a', { taints: taint('gpu', 'yes') }),
-  node('arm64-a', 'arm64', 'a', { taints: taint('kubernetes.io/arch', 'arm64') }),
-  node('arm64-b', 'arm64', 'b', { labels: { disk: 'ssd', cores: '64' } }),
+export const nodes: readonly JudgeNode[] = [
+  node('amd64-a', 'amd64', 'a', { labels: { disk: 'ssd' }, runtime: crio, level: 3 }),
+  node('amd64-b', 'amd64', 'b', {
+    labels: { cores: '64' },
+    taints: taint('pool', 'amd64'),
+    runtime: containerd1,
+    level: 2,
+  }),
+  node('amd64-c', 'amd64', 'b', { labels: { disk: 'ssd' }, runtime: containerd2 }),
+  node('amd64-gpu', 'amd64', 'a', { taints: taint('gpu', 'yes'), level: 4 }),
+  node('arm64-a', 'arm64', 'a', { taints: taint('kubernetes.io/arch', 'arm64'), runtime: containerd1 }),
+  node('arm64-b', 'arm64', 'b', { labels: { disk: 'ssd', cores: '64' }, runtime: crio }),
   node('arm64-gpu', 'arm64', 'b', { taints: taint('gpu', 'yes', 'NoExecute') }),
   node('s390x-a', 's390x', 'a', { labels: { tier: 'mainframe' } }),
   node('s390x-b', 's390x', 'b', { taints: taint('pool', 's390x', 'PreferNoSchedule') }),
@@ -43,13 +57,15 @@ export interface JudgeImage {
   readonly platforms: readonly string[];
   readonly knowledge: Knowledge;
   readonly private?: boolean;
+  /** Default: by the number of platforms. */
+  readonly form?: 'index';
 }
 
 function image(
   repository: string,
   platforms: string,
   knowledge: Knowledge = 'at once',
-  more: { private?: boolean } = {},
+  more: Pick<JudgeImage, 'private' | 'form'> = {},
 ): JudgeImage {
   return { repository, platforms: platforms.split(' ').filter(Boolean), knowledge, ...more };
 }
@@ -66,6 +82,16 @@ export const images: readonly [JudgeImage, ...JudgeImage[]] = [
   image('mixed', 'linux/amd64 linux/s390x windows/arm64'),
   image('secret', 'arm64 amd64', 'at once', { private: true }),
   image('nowhere', 'riscv64 loong64'),
+  image('x86', '386', 'at once', { form: 'index' }),
+  image('x86-alone', '386'),
+  image('arm32', 'arm/v7 arm/v6'),
+  image('arm32-alone', 'arm/v7'),
+  image('v2-alone', 'amd64/v2'),
+  image('v3', 'amd64/v3', 'at once', { form: 'index' }),
+  image('v3-alone', 'amd64/v3'),
+  image('v3-and-arm', 'amd64/v3 arm64'),
+  image('v3-and-amd', 'amd64/v3 amd64/v2 amd64'),
+  image('slow-x86', '386 arm/v7', 'slowly'),
   image('slow-all', 'amd64 arm64 s390x ppc64le', 'slowly'),
   image('slow-arm', 'arm64', 'slowly'),
   image('slow-two', 'amd64 s390x', 'slowly'),
