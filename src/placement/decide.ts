@@ -39,7 +39,7 @@ export function decide(input: PlacementInput): PlacementDecision {
     noCommonArchitecture(policy, images, common, podLabels) ??
     unknownImage(input, os, images, common, own, recorded) ??
     requiredArchitectures(common);
-  const preference = preferredOf(input, own, draft, certainOf(images, draft.required));
+  const preference = preferredOf(input, own, draft, certainOf(images, draft.required, input.nodes, os));
   const { required } = preference;
   const tolerations = addedTolerations(policy, draft, required, own);
   const labels = nodeLabelsOf(policy, podLabels, required);

@@ -136,12 +136,15 @@ export function explainFit(
   );
 }
 
-/** The architectures on which every image is certain to run, as far as nodes are known; all if there is none. */
+/** The architectures on which every image is certain to run; all if no node has one of these. */
 export function certainOf(
   images: readonly ImageVerdict[],
   required: readonly string[] | undefined,
+  classes: NodeClasses | undefined,
+  os: string,
 ): readonly string[] | undefined {
   if (images.every(({ fit }) => !fit?.dependsOn.size)) return required;
   const certain = required?.filter((name) => images.every(({ fit }) => !fit?.dependsOn.has(name)));
-  return certain?.length === 0 ? required : certain;
+  const hasNodes = (name: string): boolean => classes === undefined || groupsOf(classes, name, os).length > 0;
+  return certain?.some(hasNodes) === true ? certain : required;
 }

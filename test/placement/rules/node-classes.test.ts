@@ -103,6 +103,7 @@ const known: Known = {
   x86m: facts('386', { mediaType: manifest }),
   arm: 'linux/arm/v7',
   both: 'linux/arm/v7 arm64',
+  x86arm: '386 linux/arm/v7',
   v3: 'linux/amd64/v3',
   v3m: facts('linux/amd64/v3', { mediaType: manifest }),
   v3arm: 'linux/amd64/v3 arm64',
@@ -302,6 +303,12 @@ test('no preference draws a pod to nodes that may not run it', async (t) => {
   const preferring = {
     policy: { ...defaultPolicy, preference: { origin: 'p', weights: { arm64: 80, amd64: 20 } } },
   };
+  const uncertain = placed('amd64 arm', 'x86arm', preferring).decision.preferred;
+  t.strictSame(
+    uncertain.map(({ architecture }) => architecture),
+    ['arm64', 'amd64'],
+    'unless it depends everywhere; no node is 386 or arm',
+  );
   const kind = { v: 'linux/amd64 linux/arm/v7' };
   const { classes } = cluster('local arm');
   const input = inputOf(podOf(['v']), kind, preferring.policy, { ...(classes && { nodes: classes }) });
