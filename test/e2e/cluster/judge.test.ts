@@ -12,18 +12,23 @@ import { startCluster } from './harness.ts';
 import { startImages } from './images.ts';
 import {
   createAll,
+  daemonProblem,
+  daemonSets,
+  daemonSetToSend,
+  isDaemon,
   judge,
   makeTrouble,
   podToSend,
   pushImages,
   ungateOther,
+  untilRolledOut,
   untilSettled,
   type Verdict,
 } from './judge/court.ts';
-import { generateCase } from './judge/generate.ts';
-import { expectedOf, nodesWithoutUs } from './judge/model.ts';
-import { nodes, policies } from './judge/world.ts';
-import { isGated, type PodNow } from './pods.ts';
+import { generateCase, type Case } from './judge/generate.ts';
+import { expectedOf, expectedOfDaemon, nodesWithoutUs } from './judge/model.ts';
+import { nodes, policies, type ModelPolicy } from './judge/world.ts';
+import { isGated, podsOf, type PodNow } from './pods.ts';
 import { startArchwright } from './start-archwright.ts';
 
 const seed = seedOfRun();
@@ -56,6 +61,25 @@ void t.test('random pods', async (t) => {
     t.equal(wrong.length, 0, [what, ...first].join('; '));
   }
 
+  async function judgeDaemons(own: readonly Case[], policy: ModelPolicy, namespace: string): Promise<void> {
+    const some = own.filter(isDaemon).slice(0, Math.ceil(own.length / 20));
+    const sets = some.map((one) => daemonSetToSend(one, references));
+    const refused = await createAll(cluster, namespace, sets, daemonSets(namespace));
+    await untilRolledOut(cluster, namespace, sets.length - refused.size);
+    const problems = some.flatMap((one) => {
+      const found = podsOf(pods.objects.values(), one.name)
+        .filter(({ metadata }) => metadata?.namespace === namespace)
+        .flatMap(({ spec }) => spec.nodeName ?? []);
+      const problem = daemonProblem(expectedOfDaemon(one, policy), found, refused.get(one.name));
+      return problem === undefined ? [] : [`${one.name} ${problem}: ${JSON.stringify(one.pod)}`];
+    });
+    t.same(
+      problems.slice(0, shown),
+      [],
+      `${policy.name}: ${some.length} DaemonSets, ${refused.size} refused`,
+    );
+  }
+
   // Without archwright, the model's rules about nodes are compared with the same scheduler.
   await cluster.createNamespace('without');
   await createAll(
@@ -68,7 +92,7 @@ void t.test('random pods', async (t) => {
   report(
     cases.map((one) => {
       const may = nodesWithoutUs(one);
-      const expected = { may, must: may.length > 0, mayBeRefused: false };
+      const expected = { may, must: may.length > 0, able: may, mayBeRefused: false };
       return judge(one, { expected, now: pods.objects.get(`without/${one.name}`) });
     }),
     'without archwright, all pods are where the model says',
@@ -108,6 +132,7 @@ void t.test('random pods', async (t) => {
     report(placed, `${policy.name}: all pods are where their authors, their images and the settings allow`);
     t.ok(bound.length > own.length / 3, 'a third at least could run');
     t.ok(gated.length > own.length / 50, 'some were gated');
+    await judgeDaemons(own, policy, namespace);
     await cluster.delete('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright');
     const servers = [started.webhook, started.controller, ...started.agents];
     await Promise.all(servers.map(({ process }) => process.stop(politeMs)));

@@ -1,6 +1,6 @@
 /** Random pods in a cluster: created, waited for, and compared with the model. */
 import { KubeError } from '../../../../src/kube/api/errors.ts';
-import type { Container, Pod } from '../../../../src/kube/api/objects.ts';
+import type { Container, KubeObject, Pod } from '../../../../src/kube/api/objects.ts';
 import type { Cluster } from '../harness.ts';
 import type { Images } from '../images.ts';
 import type { PodNow } from '../pods.ts';
@@ -61,26 +61,78 @@ export function podToSend({ pod }: Case, references: ReadonlyMap<string, string>
   };
 }
 
-/** Creates pods, some at a time. @returns the names of those that were refused, with the message */
+/** Creates objects, some at a time. @returns the names of those that were refused, with the message */
 export async function createAll(
   cluster: Cluster,
   namespace: string,
-  pods: readonly Pod[],
+  objects: readonly KubeObject[],
+  path = `/api/v1/namespaces/${namespace}/pods`,
 ): Promise<ReadonlyMap<string, string>> {
   const refused = new Map<string, string>();
-  const left = [...pods];
+  const left = [...objects];
   const work = async (): Promise<void> => {
-    for (let pod = left.shift(); pod !== undefined; pod = left.shift()) {
+    for (let object = left.shift(); object !== undefined; object = left.shift()) {
       try {
-        await cluster.post(`/api/v1/namespaces/${namespace}/pods`, pod);
+        await cluster.post(path, object);
       } catch (error) {
         if (!(error instanceof KubeError) || error.code !== 'forbidden') throw error;
-        refused.set(pod.metadata?.name ?? '', error.message);
+        refused.set(object.metadata?.name ?? '', error.message);
       }
     }
   };
   await Promise.all(Array.from({ length: 8 }, work));
   return refused;
+}
+
+/** Whether a DaemonSet is made of a case: its images are known when it is created, and it has no gate. */
+export function isDaemon({ images, heldByOther }: Case): boolean {
+  return !heldByOther && images.every(({ knowledge }) => knowledge === 'at once');
+}
+
+export function daemonSets(namespace: string): string {
+  return `/apis/apps/v1/namespaces/${namespace}/daemonsets`;
+}
+
+/** A DaemonSet with the pod of a case as its template. */
+export function daemonSetToSend(one: Case, references: ReadonlyMap<string, string>): KubeObject {
+  const { metadata = {}, spec } = podToSend(one, references);
+  const { name = '', labels, annotations } = metadata;
+  const own = { app: name };
+  const template = { metadata: { labels: { ...labels, ...own }, ...(annotations && { annotations }) }, spec };
+  const object = { metadata: { name }, spec: { selector: { matchLabels: own }, template } };
+  return object;
+}
+
+interface DaemonSetNow extends KubeObject {
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly desiredNumberScheduled?: number;
+    readonly numberReady?: number;
+  };
+}
+
+/** Waits until every DaemonSet has a ready pod on each of its nodes. */
+export async function untilRolledOut(cluster: Cluster, namespace: string, count: number): Promise<void> {
+  const watched = await cluster.watch<DaemonSetNow>(daemonSets(namespace));
+  const isDone = ({ metadata, status = {} }: DaemonSetNow): boolean =>
+    status.observedGeneration === metadata?.generation &&
+    status.desiredNumberScheduled === status.numberReady;
+  await watched
+    .until(`${count} DaemonSets`, (all) => all.size === count && [...all.values()].every(isDone), 90_000)
+    .finally(() => watched.close());
+}
+
+/** The problem of a DaemonSet with pods on these nodes; `undefined`: none. */
+export function daemonProblem(
+  { may, able, mayBeRefused }: Expected,
+  found: readonly string[],
+  refusal: string | undefined,
+): string | undefined {
+  if (refusal !== undefined) return mayBeRefused ? undefined : `is refused: ${refusal}`;
+  const wrong = found.filter((name) => !may.includes(name));
+  if (wrong.length > 0) return `landed on ${wrong.join(' ')}`;
+  const missing = mayBeRefused ? [] : able.filter((name) => !found.includes(name));
+  return missing.length > 0 ? `could run on ${missing.join(' ')}` : undefined;
 }
 
 /** Removes the other controller's gate, by a patch that cannot conflict. */

@@ -42,6 +42,8 @@ export function nodesWithoutUs({ pod: { spec } }: Case): readonly string[] {
 export interface Expected {
   readonly may: readonly string[];
   readonly must: boolean;
+  /** Nodes that its images can run on, and its author and the settings allow: a DaemonSet has a pod on each. */
+  readonly able: readonly string[];
   readonly mayBeRefused: boolean;
 }
 
@@ -57,7 +59,7 @@ export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): E
     const may = all.filter((name) => able.includes(name) || isKept(one, name, required));
     // Terms of a pod that exists cannot become more, so of architectures with different node labels one group is chosen.
     const narrowed = wasGated && termsOf(spec) !== undefined && differentLabels(required ?? []);
-    return { may, must: able.length > 0 && !mayBeRefused && !narrowed, mayBeRefused };
+    return { may, must: able.length > 0 && !mayBeRefused && !narrowed, able, mayBeRefused };
   }
   // Tolerated: the architectures that it selects, or those of them that its known images support. A fallback is only for pods that
   // select no architecture.
@@ -68,7 +70,12 @@ export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): E
   const may = nodesFor(one, own, undefined).filter(
     (name) => runsOn(one, name) !== 'no' || isKept(one, name, tolerated),
   );
-  return { may, must: certain.length > 0, mayBeRefused };
+  return { may, must: certain.length > 0, able: certain, mayBeRefused };
+}
+
+/** Of a DaemonSet with the pod as template: it has no preference, and runs on every node that it can. */
+export function expectedOfDaemon(one: Case, policy: ModelPolicy): Expected {
+  return expectedOf(one, { ...policy, hard: false }, false);
 }
 
 /**
