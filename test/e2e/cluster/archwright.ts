@@ -124,9 +124,14 @@ export async function runArchwright(
 /** Makes the API server call the webhook for new pods, and waits until it does. */
 export async function configureWebhook(
   cluster: Cluster,
-  options: { readonly tls: TlsDirs; readonly webhook: Server; readonly failurePolicy?: 'Ignore' | 'Fail' },
+  options: {
+    readonly tls: TlsDirs;
+    readonly webhook: Server;
+    readonly failurePolicy?: 'Ignore' | 'Fail';
+    readonly daemonSets?: boolean;
+  },
 ): Promise<void> {
-  const { tls, webhook, failurePolicy = 'Ignore' } = options;
+  const { tls, webhook, failurePolicy = 'Ignore', daemonSets = false } = options;
   const key = 'kubernetes.io/metadata.name';
   const caBundle = Buffer.from(tls.webhookCa).toString('base64');
   await cluster.create({
@@ -142,7 +147,19 @@ export async function configureWebhook(
         timeoutSeconds: 10,
         reinvocationPolicy: 'IfNeeded',
         clientConfig: { url: `${webhook.url}/mutate`, caBundle },
-        rules: [{ apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], operations: ['CREATE'] }],
+        rules: [
+          { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], operations: ['CREATE'] },
+          ...(daemonSets
+            ? [
+                {
+                  apiGroups: ['apps'],
+                  apiVersions: ['v1'],
+                  resources: ['daemonsets'],
+                  operations: ['CREATE'],
+                },
+              ]
+            : []),
+        ],
         namespaceSelector: {
           matchExpressions: [{ key, operator: 'NotIn', values: [ownNamespace, 'kube-system'] }],
         },

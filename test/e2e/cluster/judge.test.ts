@@ -106,7 +106,7 @@ void t.test('random pods', async (t) => {
     makeTrouble(images);
     const started = await startArchwright(
       cluster,
-      { images, tls, settings: policy.settings, failurePolicy: 'Fail' },
+      { images, tls, settings: policy.settings, failurePolicy: 'Fail', daemonSets: true },
       { 'max-gate-duration': maxGateDuration },
     );
     const sent = own.map((one) => podToSend(one, references));

@@ -27,6 +27,8 @@ export interface AdmissionOptions {
   /** Of another node. Default: one agent. */
   readonly secondAgent?: boolean;
   readonly failurePolicy?: 'Ignore' | 'Fail';
+  /** Whether the API server calls the webhook for DaemonSets too. */
+  readonly daemonSets?: boolean;
   readonly images?: Images;
   readonly tls?: TlsDirs;
   readonly settings?: Settings;
@@ -34,7 +36,7 @@ export interface AdmissionOptions {
 
 /** An agent with the registries' certificates and logins, and a webhook that the API server calls. */
 export async function startAdmission(cluster: Cluster, options: AdmissionOptions = {}) {
-  const { settings = {}, failurePolicy = 'Ignore' } = options;
+  const { settings = {}, failurePolicy = 'Ignore', daemonSets = false } = options;
   const images = options.images ?? (await startImages(cluster));
   const tls = options.tls ?? (await prepareArchwright(cluster));
   const one = { tls, settings: { ...images.settings, ...images.hostSettings } };
@@ -42,7 +44,7 @@ export async function startAdmission(cluster: Cluster, options: AdmissionOptions
   const others = options.secondAgent ? [await startAgent(cluster, { ...one, name: 'agent-2' })] : [];
   const agents = [first, ...others] as const;
   const webhook = await startWebhook(cluster, { tls, agents, settings });
-  await configureWebhook(cluster, { tls, webhook, failurePolicy });
+  await configureWebhook(cluster, { tls, webhook, failurePolicy, daemonSets });
   return { images, tls, agents, webhook };
 }
 

@@ -105,9 +105,9 @@ function knownImages({ images }: Case): Case['images'] {
 /** Whether a node can pull and run all known images. */
 function runsOn(one: Case, name: string): Answer {
   const node = modelNodes.find((each) => each.name === name)?.node;
-  const answers = knownImages(one).map((image) => (node ? answerOf(image, node) : 'no'));
-  if (answers.includes('no')) return 'no';
-  return answers.includes('maybe') ? 'maybe' : 'yes';
+  const answers = new Set(knownImages(one).map((image) => (node ? answerOf(image, node) : 'no')));
+  if (answers.has('no')) return 'no';
+  return answers.has('maybe') ? 'maybe' : 'yes';
 }
 
 /** @param required `undefined`: the pod's own selection counts */
