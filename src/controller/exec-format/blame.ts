@@ -63,7 +63,7 @@ export function describeBlame({ pod, suspect, architecture, blame, noted, notesN
     noted === 'full'
       ? `That could not be noted: ConfigMap ${notesName} is full.`
       : `New pods of this namespace avoid ${architecture} if the image has another architecture.`;
-  return `${start}${what}, although its manifest says so. ${effect}`;
+  return `${start}${what}, although its manifest names it. ${effect}`;
 }
 
 function remedyOf({ nodeChoice, annotations }: RunningPod, architecture: string): string {

@@ -347,7 +347,7 @@ t.test('the event reaches the Deployment, once for all of its pods', async (t) =
   const { store, message, events } = await eventsOf(t, {});
   t.match(
     message,
-    /^Container web: a binary of shop\/web:1 is not for arm64, .* although its manifest says so\./,
+    /^Container web: a binary of shop\/web:1 is not for arm64, .* although its manifest names it\./,
   );
   store.put(podPath('web-2'), crashing('web-2', log));
   await store.until(() => events.length === 3, 'the event of the other pod');
@@ -392,6 +392,6 @@ t.test('a manifest that is not known: told, and not noted', async (t) => {
 t.test('an image that is noted already stays to blame', async (t) => {
   const factsOfPod = knowing((image) => facts('amd64', { image, digest, brokenOn: ['arm64'] }));
   const { store, message } = await eventsOf(t, { factsOfPod });
-  t.match(message, /although its manifest says so/);
+  t.match(message, /although its manifest names it/);
   await store.until(() => store.get(notesPath) !== undefined, 'the note');
 });
