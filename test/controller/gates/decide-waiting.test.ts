@@ -1,6 +1,8 @@
 /** Nodes that cannot pull are left out when a gate is opened, where policy wants that. */
 import t from 'tap';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
+import { classify } from '../../../src/nodes/classify.ts';
+import { groupByClass } from '../../../src/nodes/node-classes.ts';
 import { gated, startGates, termsOf } from './support.ts';
 
 function group(name: string): { name: string; nodes: string[]; architectures: string[] } {
@@ -53,4 +55,33 @@ void t.test('agents that never answer do not hold expired pods', async (t) => {
     pods.filter(({ metadata }) => gates.isGated(metadata?.name ?? '')),
     [],
   );
+});
+
+void t.test('nodes that cannot pull or run an image are left out when a gate is opened', async (t) => {
+  const node = (name: string, containerRuntimeVersion: string): object => ({
+    metadata: { name, labels: { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': 'amd64' } },
+    status: { nodeInfo: { architecture: 'amd64', operatingSystem: 'linux', containerRuntimeVersion } },
+  });
+  const gates = await startGates(t, [gated('web', ['x86'])], {
+    known: { x86: '386' },
+    change: (leading) => ({
+      ...leading,
+      nodeClasses: () =>
+        groupByClass(
+          [node('old', 'containerd://1.7.24'), node('crio', 'cri-o://1.34.1')].flatMap(
+            (each) => classify(each) ?? [],
+          ),
+          new Map(),
+        ),
+    }),
+  });
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('web')), [
+    {
+      matchExpressions: [
+        { key: 'kubernetes.io/arch', operator: 'In', values: ['386', 'amd64'] },
+        { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['crio'] },
+      ],
+    },
+  ]);
 });
