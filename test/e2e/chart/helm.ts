@@ -50,7 +50,9 @@ export function render(
   const folder = mkdtempSync(join(tmpdir(), 'archwright-values-'));
   try {
     const file = join(folder, 'values.json');
-    writeFileSync(file, JSON.stringify(values));
+    // JSON may have these characters, YAML may not.
+    const escaped = (char: string): string => `\\u00${char.charCodeAt(0).toString(16)}`;
+    writeFileSync(file, JSON.stringify(values).replaceAll(/[\u007f-\u009f]/g, escaped));
     const flags = ['--namespace', 'archwright', '--kube-version', kubeVersion, '--values', file];
     const { code, out, err } = runHelm(name, ['template', release, chart, ...flags, ...args]);
     if (code !== 0) throw new Error(err);
