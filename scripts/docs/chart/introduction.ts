@@ -84,8 +84,8 @@ The container runtime creates a missing directory, empty, on the node, so name t
 
 | part | in the cluster | in its own namespace |
 | --- | --- | --- |
-| webhook | reads nodes, namespaces and the custom resources; Secrets and service accounts by name | reads EndpointSlices, its Lease and one ConfigMap |
-| controller | the same, pods with their logs; changes pods, evicts them, taints nodes, writes events and status; one MutatingWebhookConfiguration; signs certificates of agents | Secrets, Lease, ConfigMap |
+| webhook | reads nodes, namespaces and the custom resources; Secrets and service accounts by name | reads EndpointSlices, its Lease and two ConfigMaps |
+| controller | the same, pods with their logs; changes pods, evicts them, taints nodes, writes events and status; one MutatingWebhookConfiguration; signs certificates of agents | Secrets, Lease, ConfigMaps, EndpointSlices |
 | agent | creates and reads CertificateSigningRequests with built-in certificates; tokens of service accounts under \`serviceAccountTokens\` | nothing |
 | clean | pods, nodes, the MutatingWebhookConfiguration; only while the release is uninstalled | Secrets, Lease, ConfigMap |
 
