@@ -111,8 +111,10 @@ function errorOf({ image, facts }: ImageVerdict): readonly string[] {
   return facts?.error ? [`${cell(image)}: ${facts.error.code}: ${message(facts.error.message)}`] : [];
 }
 
-function brokenLine({ image, architecture, until }: BrokenImage): string {
+function brokenLine({ image, architecture, level, until }: BrokenImage): string {
   const end = new Date(until).toISOString();
+  if (level !== undefined)
+    return `${cell(image)} is noted as needing x86-64-v${level} until ${end}: pods of this namespace ended on a CPU below it`;
   return `${cell(image)} is noted as broken on ${architecture} until ${end}: pods of this namespace ended with an exec format error`;
 }
 
@@ -158,15 +160,21 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
     ...(running && { running }),
     ...decisionResult(decision),
     images: decision.images.map(imageResult),
-    ...(broken.length > 0 && { broken: broken.map(brokenResult) }),
+    ...notesResult(broken),
     rules: decision.reasons.map(({ rule, message }) => ({ rule, message, meaning: describeRule(rule) })),
     warnings: decision.warnings,
     ...(withPatch && { patch, patched }),
   };
 }
 
-function brokenResult({ image, digest, architecture, until }: BrokenImage): object {
-  return { image, digest, architecture, until: new Date(until).toISOString() };
+function notesResult(notes: readonly BrokenImage[]): object {
+  const results = notes.map(({ image, digest, architecture, level, until }) => {
+    const what = level === undefined ? { architecture } : { level: `v${level}` };
+    return { image, digest, ...what, until: new Date(until).toISOString() };
+  });
+  const broken = results.filter((each) => 'architecture' in each);
+  const levels = results.filter((each) => 'level' in each);
+  return { ...(broken.length > 0 && { broken }), ...(levels.length > 0 && { levels }) };
 }
 
 function decisionResult(decision: PlacementDecision): Readonly<Record<string, unknown>> {

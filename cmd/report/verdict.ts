@@ -22,7 +22,7 @@ export type Verdict = (typeof verdicts)[number];
 
 export interface Judged {
   readonly verdict: Verdict;
-  /** One line for people; for `yes` only what is new. */
+  /** One line for people; for `yes` only what is new, and the level of x86-64 that an image needs. */
   readonly why: string;
 }
 
@@ -70,7 +70,11 @@ function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architectur
     return { image, verdict: 'unknown', why: `${name}: ${what}` };
   }
   if (architectures === undefined) return { image, verdict: 'yes', why: '' };
-  if (architectures.includes(architecture)) return { image, verdict: 'yes', architectures, why: '' };
+  if (architectures.includes(architecture)) {
+    const level = architecture === 'amd64' ? facts?.requiredLevel : undefined;
+    const why = level === undefined ? '' : `${name} needs x86-64-v${level}`;
+    return { image, verdict: 'yes', architectures, why };
+  }
   const broken = facts?.brokenOn?.includes(architecture) === true;
   const more = broken ? `; its binaries for ${architecture} are not (exec format error)` : '';
   return { image, verdict: 'no', architectures, why: `${describeImages([found])}${more}` };
@@ -85,7 +89,7 @@ export function withGain(
   const gained = drift?.gained.filter((platform) => platform.split('/')[1] === architecture) ?? [];
   if (judged.verdict !== 'yes' || gained.length === 0) return judged;
   const why = `${printable(judged.image, maxImageBytes)} ${describeDrift({ lost: [], gained })}`;
-  return { ...judged, why };
+  return { ...judged, why: [judged.why, why].filter(Boolean).join('; ') };
 }
 
 export function judge(

@@ -40,7 +40,10 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
   const overrides = derived(configuration, (from) => {
     const own = compileOverrides(from.imageOverrides, systemClock);
     const refused = compileRegistryRules(from, systemClock);
-    return { find: (...image: Parameters<Overrides['find']>) => own.find(...image) ?? refused(...image) };
+    return {
+      find: (...image: Parameters<Overrides['find']>) => own.find(...image) ?? refused(...image),
+      levelOf: own.levelOf,
+    };
   });
   const memory = new FactsMemory({
     source: inspector,
@@ -48,6 +51,9 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
     freshness: liveFreshness(configuration),
     overrides: {
       find: (image, reference) => overrides().find(image, reference),
+      get levelOf() {
+        return overrides().levelOf;
+      },
       get version() {
         return overrides();
       },

@@ -20,6 +20,7 @@ export function watchBrokenImages(options: ConfigMapWatchOptions): WatchedBroken
   });
   return {
     brokenOn: (digest, inNamespace) => current.brokenOn(digest, inNamespace),
+    requiredLevel: (digest, inNamespace) => current.requiredLevel(digest, inNamespace),
     get size() {
       return current.size;
     },

@@ -16,6 +16,7 @@ import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/b
 import { createReferenceCache, InvalidReference, type Reference } from '../images/references/reference.ts';
 import type { Pod } from '../kube/api/objects.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
+import { highestOf } from '../nodes/amd64-level.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { FactsCounters } from './metrics.ts';
@@ -59,10 +60,10 @@ export function imageRequest(
 export type FactsOfPod = (wanted: FactsWanted) => FactsByImage | Promise<FactsByImage>;
 
 export interface FactsOfPodOptions {
-  readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown'>;
+  readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown' | 'levelOf'>;
   readonly pullSecrets: PullSecrets;
   readonly counters: FactsCounters;
-  /** Architectures on which images failed although their manifests name them. */
+  /** Architectures on which images failed although their manifests name them, and levels of x86-64 that they missed. */
   readonly broken?: BrokenImages | undefined;
   readonly clock: Clock;
   readonly log: Log;
@@ -99,15 +100,22 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
         found.set(use.image, facts);
       else missing.push({ request, failure: facts });
     }
-    if (missing.length === 0) return withoutBroken(found, wanted.namespace);
-    return lookUp(wanted, missing, found).then(() => withoutBroken(found, wanted.namespace));
+    if (missing.length === 0) return asNoted(found, wanted.namespace);
+    return lookUp(wanted, missing, found).then(() => asNoted(found, wanted.namespace));
   }
 
-  function withoutBroken(found: Map<string, ImageFacts>, namespace: string): FactsByImage {
-    if (broken.size === 0) return found;
+  /** Facts with the levels of overrides, and with what failures on nodes have shown. */
+  function asNoted(found: Map<string, ImageFacts>, namespace: string): FactsByImage {
+    const { levelOf } = memory;
+    if (broken.size === 0 && levelOf === undefined) return found;
     for (const [image, facts] of found) {
-      const architectures = facts.digest === undefined ? [] : broken.brokenOn(facts.digest, namespace);
+      const { digest } = facts;
+      if (facts.error !== undefined) continue;
+      const architectures = digest === undefined ? [] : broken.brokenOn(digest, namespace);
       if (architectures.length > 0) found.set(image, avoiding(facts, architectures));
+      const noted = digest === undefined ? undefined : broken.requiredLevel(digest, namespace);
+      const requiredLevel = highestOf([noted, levelOf?.(parse(image))]);
+      if (requiredLevel) found.set(image, { ...(found.get(image) ?? facts), requiredLevel });
     }
     return found;
   }

@@ -7,6 +7,10 @@ import type { Amd64Level } from './node-class.ts';
 
 export const amd64Levels: readonly Amd64Level[] = [1, 2, 3, 4];
 
+export function highestOf(levels: readonly (Amd64Level | undefined)[]): Amd64Level | undefined {
+  return amd64Levels.findLast((level) => levels.includes(level));
+}
+
 /** By level from 2. Linux arch/x86/include/asm/cpufeatures.h: `pni` is SSE3, `abm` is LZCNT; `xsave` stands for OSXSAVE. */
 const kernelFlags: readonly (readonly string[])[] = [
   ['cx16', 'lahf_lm', 'popcnt', 'pni', 'sse4_1', 'sse4_2', 'ssse3'],

@@ -149,10 +149,11 @@ function tryOut(
     return { runs: false, reason: `${puller.runtime}${how} finds no platform of the node in the index` };
   }
   const runs = canRun(platform, machine, requiredLevel);
+  const needs = machine.amd64Level < requiredLevel ? `: the image needs x86-64-v${requiredLevel}` : '';
   return {
     chosen,
     runs,
-    ...(!runs && { reason: `the node's CPU does not run ${formatPlatform(platform)}` }),
+    ...(!runs && { reason: `the node's CPU does not run ${formatPlatform(platform)}${needs}` }),
   };
 }
 

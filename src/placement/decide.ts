@@ -110,7 +110,7 @@ function unchangedTemplate(
     warnings: common?.length === 0 ? boundedWarnings([refusal]) : warnings,
     reasons: [
       reason('workload-template', message),
-      ...reasons.filter(({ rule }) => rule === 'exec-format-error'),
+      ...reasons.filter(({ rule }) => rule === 'exec-format-error' || rule === 'cpu-level'),
     ],
   };
 }

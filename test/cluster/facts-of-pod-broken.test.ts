@@ -1,9 +1,10 @@
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { brokenImagesOf } from '../../src/images/sources/broken-images.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { systemClock } from '../../src/async/clock.ts';
+import { compileOverrides } from '../../src/images/sources/overrides.ts';
 import { facts } from '../support/placement-input.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -16,34 +17,43 @@ const platforms = [
   { os: 'linux', architecture: 'arm64' },
 ];
 
-t.test('facts leave out where an image is broken, for pods of the namespace', async (t) => {
+type Note = Parameters<typeof brokenImagesOf>[0][number];
+
+/** Asks for the facts of an image, for pods of a namespace. */
+function factsWith(t: Test, notes: readonly Note[], overrides: Parameters<typeof compileOverrides>[0] = []) {
   const log = createLog({ level: 'silent' });
   const metrics = createMetrics();
   const memory = new FactsMemory({
     log,
+    overrides: compileOverrides(overrides, systemClock),
     source: {
       lookup: ({ image }) =>
         Promise.resolve(facts('amd64 arm64', { image, digest, source: 'registry', freshUntil })),
     },
   });
   t.teardown(() => memory.close());
-  const note = { digest, architecture: 'arm64', image: 'web', namespaces: ['shop'], until: Infinity };
   const factsOfPod = createFactsOfPod({
     memory,
     pullSecrets: createPullSecrets({ cluster: undefined, keepMs: 0, clock: systemClock, metrics }),
     counters: bindCounters(metrics),
-    broken: brokenImagesOf([note], () => 0),
+    broken: brokenImagesOf(notes, () => 0),
     clock: systemClock,
     log,
   });
-  const ask = (namespace: string) =>
+  return (namespace: string, image = 'web') =>
     factsOfPod({
-      uses: [{ image: 'web', usedBy: ['c'], pullPolicy: 'IfNotPresent', volumeOnly: false }],
+      uses: [{ image, usedBy: ['c'], pullPolicy: 'IfNotPresent', volumeOnly: false }],
       namespace,
       pullSecrets: { names: [] },
       serviceAccount: undefined,
       budgetMs: 5000,
     });
+}
+
+const note = { digest, architecture: 'arm64', image: 'web', namespaces: ['shop'], until: Infinity };
+
+t.test('facts leave out where an image is broken, for pods of the namespace', async (t) => {
+  const ask = factsWith(t, [note]);
   const asked = ask('shop');
   t.ok(asked instanceof Promise, 'memory does not know it yet');
   t.match((await asked).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
@@ -51,4 +61,21 @@ t.test('facts leave out where an image is broken, for pods of the namespace', as
   t.notOk(known instanceof Promise);
   t.match((await known).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
   t.same((await ask('bank')).get('web')?.platforms, platforms);
+});
+
+t.test('facts have the level that the namespace has seen, or an override states', async (t) => {
+  const level = { ...note, architecture: 'amd64', level: 3 } as const;
+  const ask = factsWith(
+    t,
+    [level],
+    [
+      { match: 'web', level: 'v2' },
+      { match: 'fixed', architectures: ['amd64'], level: 'v4' },
+    ],
+  );
+  t.match((await ask('shop')).get('web'), { platforms, requiredLevel: 3, brokenOn: undefined });
+  t.match((await ask('bank')).get('web'), { platforms, requiredLevel: 2 });
+  t.match((await ask('shop', 'fixed')).get('fixed'), { source: 'override', requiredLevel: 4 });
+  t.match((await ask('shop', 'other')).get('other'), { platforms, requiredLevel: 3 }, 'the digest counts');
+  t.equal((await ask('bank', 'other')).get('other')?.requiredLevel, undefined);
 });

@@ -49,6 +49,7 @@ function broken(parts: Partial<WebhookOptions['memory']>): WebhookOptions['memor
         signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
       ),
     learn: () => undefined,
+    levelOf: undefined,
     ...parts,
   };
 }

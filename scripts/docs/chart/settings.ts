@@ -131,7 +131,7 @@ const examples: Readonly<Record<string, TomlValue>> = {
   dockerConfigPathCandidates: ['/var/lib/kubelet/config.json'],
   excludedNamespaces: ['kube-system', 'kube-node-lease'],
   fallbackArchitecture: 'amd64',
-  imageOverrides: [{ match: 'registry.example.com/team/*', architectures: ['amd64'] }],
+  imageOverrides: [{ match: 'registry.example.com/team/*', architectures: ['amd64'], level: 'v3' }],
   insecureRegistries: ['registry.local:5000'],
   'kubeletConfig.binDir': '/etc/eks/image-credential-provider',
   'kubeletConfig.config': '/etc/eks/image-credential-provider/config.json',

@@ -23,7 +23,7 @@ export interface Leading {
   readonly caches: Caches;
   readonly fleet: Fleet | undefined;
   /** Image facts; shared by all features. */
-  readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown' | 'learn' | 'outdate'>;
+  readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown' | 'learn' | 'outdate' | 'levelOf'>;
   /** Facts of the images of one pod, with its pull secrets; waits for up to its `budgetMs`. */
   readonly factsOfPod: FactsOfPod;
   /** Shared, so that a Secret is read once for all features. */

@@ -166,6 +166,11 @@ export class FactsMemory implements ImageFactsSource {
     return entry && this.#known.factsOf(entry, request, true);
   }
 
+  /** The levels of x86-64 that overrides state: no part of facts, which travel. */
+  get levelOf(): Overrides['levelOf'] {
+    return this.#overrides.levelOf;
+  }
+
   /** Takes shared facts from another memory. Older facts never replace newer ones. */
   learn(facts: ImageFacts): void {
     const key = keyOfText(facts.image);

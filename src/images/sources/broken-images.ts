@@ -1,14 +1,19 @@
 /**
- * Images whose manifest names an architecture that their binaries are not for: only an exec format error on a node shows
- * that. The controller notes them in a ConfigMap, one key for each digest and architecture.
+ * What only a failure on a node shows of an image: its manifest names an architecture that its binaries are not for (an exec format
+ * error), or its programs need a level of x86-64, which no manifest has to state. The controller notes both in a ConfigMap, one key for
+ * each digest and architecture or level.
  * A container writes its own log, so a note holds only for the namespaces in which it was seen: a container cannot push
  * pods of others off an architecture by printing an error.
  */
+import { amd64Levels, highestOf } from '../../nodes/amd64-level.ts';
+import type { Amd64Level } from '../../nodes/node-class.ts';
 import type { ImageFacts } from '../facts/facts.ts';
 
 export interface BrokenImages {
   /** Architectures on which an image has failed in a namespace, sorted; empty: none are known. */
   brokenOn(digest: string, namespace: string): readonly string[];
+  /** The highest level of x86-64 that a program of an image missed in a namespace. */
+  requiredLevel(digest: string, namespace: string): Amd64Level | undefined;
   readonly size: number;
 }
 
@@ -26,6 +31,8 @@ export function avoiding(facts: ImageFacts, architectures: readonly string[]): I
 export interface BrokenImage {
   readonly digest: string;
   readonly architecture: string;
+  /** The image is not broken on amd64, but needs this level. */
+  readonly level?: Amd64Level;
   /** As the pod wrote it; for people. */
   readonly image: string;
   readonly namespaces: readonly string[];
@@ -41,11 +48,12 @@ export const maxBrokenBytes = 900 * 1024;
 export const maxNamespaces = 20;
 const maxImageBytes = 256;
 
-const keyForm = /^sha256-([0-9a-f]{64})\.([a-z0-9][a-z0-9_]{0,31})$/;
+const keyForm = /^sha256-([0-9a-f]{64})\.(?:amd64-v([2-4])|([a-z0-9][a-z0-9_]{0,31}))$/;
 
 /** The key of a note: keys of a ConfigMap have no colon. `undefined` for a digest that is not SHA-256. */
-export function keyOfBroken(digest: string, architecture: string): string | undefined {
-  const key = `${digest.replace(':', '-')}.${architecture}`;
+export function keyOfBroken(digest: string, architecture: string, level?: Amd64Level): string | undefined {
+  const suffix = level === undefined ? '' : `-v${level}`;
+  const key = `${digest.replace(':', '-')}.${architecture}${suffix}`;
   return keyForm.test(key) ? key : undefined;
 }
 
@@ -68,8 +76,9 @@ export function parseBroken(data: Readonly<Record<string, unknown>> | undefined)
 }
 
 function noteOf(key: string, value: unknown): BrokenImage | undefined {
-  const [, hex, architecture] = keyForm.exec(key) ?? [];
-  if (hex === undefined || architecture === undefined || typeof value !== 'string') return undefined;
+  const [, hex, digit, architecture = 'amd64'] = keyForm.exec(key) ?? [];
+  if (hex === undefined || typeof value !== 'string') return undefined;
+  const level = amd64Levels.find((each) => String(each) === digit);
   let content: unknown;
   try {
     content = JSON.parse(value);
@@ -84,6 +93,7 @@ function noteOf(key: string, value: unknown): BrokenImage | undefined {
   return {
     digest: `sha256:${hex}`,
     architecture,
+    ...(level && { level }),
     image,
     namespaces: namespaces.filter((name) => typeof name === 'string').slice(0, maxNamespaces),
     until: time,
@@ -92,18 +102,24 @@ function noteOf(key: string, value: unknown): BrokenImage | undefined {
 
 const none: readonly string[] = [];
 
-export const noBrokenImages: BrokenImages = { brokenOn: () => none, size: 0 };
+export const noBrokenImages: BrokenImages = {
+  brokenOn: () => none,
+  requiredLevel: () => undefined,
+  size: 0,
+};
 
 /** @param now wall clock, milliseconds; a note counts until its time */
 export function brokenImagesOf(notes: readonly BrokenImage[], now: () => number): BrokenImages {
   const byDigest = Map.groupBy(notes, ({ digest }) => digest);
+  const of = (digest: string, namespace: string) =>
+    byDigest.get(digest)?.filter(({ namespaces, until }) => until > now() && namespaces.includes(namespace));
   return {
     size: notes.length,
-    brokenOn: (digest, namespace) => {
-      const found = byDigest
-        .get(digest)
-        ?.filter(({ namespaces, until }) => until > now() && namespaces.includes(namespace));
-      return found?.map(({ architecture }) => architecture).sort() ?? none;
-    },
+    brokenOn: (digest, namespace) =>
+      of(digest, namespace)
+        ?.filter(({ level }) => level === undefined)
+        .map(({ architecture }) => architecture)
+        .sort() ?? none,
+    requiredLevel: (digest, namespace) => highestOf(of(digest, namespace)?.map(({ level }) => level) ?? []),
   };
 }

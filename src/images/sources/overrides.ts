@@ -13,17 +13,23 @@ import type { Clock } from '../../async/clock.ts';
 import type { ImageFacts } from '../facts/facts.ts';
 import { defaultFreshness, freshUntil } from '../memory/freshness.ts';
 import type { Platform } from '../../names/platform.ts';
+import { amd64Levels } from '../../nodes/amd64-level.ts';
+import type { Amd64Level } from '../../nodes/node-class.ts';
 import { defaultDomain, defaultTag, type Reference } from '../references/reference.ts';
 
 export interface ImageOverride {
   readonly match: string;
-  /** Values of `kubernetes.io/arch`. Empty: the image constrains nothing. */
-  readonly architectures: readonly string[];
+  /** Values of `kubernetes.io/arch`. Empty: the image constrains nothing. Absent: the registry says them. */
+  readonly architectures?: readonly string[];
+  /** Of x86-64, which its programs need on amd64. */
+  readonly level?: `v${Amd64Level}`;
 }
 
 export interface Overrides {
   /** @param image as written in the pod; copied into the facts */
   find(image: string, reference: Reference): ImageFacts | undefined;
+  /** The level that programs of an image need on amd64. Absent if no override has a level. */
+  readonly levelOf?: ((reference: Reference) => Amd64Level | undefined) | undefined;
   /** Another value after the overrides have changed, so that answers kept ready are made anew. */
   readonly version: unknown;
 }
@@ -57,20 +63,24 @@ interface Compiled {
   readonly repository: RegExp;
   readonly tag: RegExp | undefined;
   readonly digest: string | undefined;
-  readonly platforms: readonly Platform[];
+  /** `undefined`: the registry says them. */
+  readonly platforms: readonly Platform[] | undefined;
+  readonly level: Amd64Level | undefined;
 }
 
 /** @throws OverridePatternError */
 export function compileOverrides(overrides: readonly ImageOverride[], clock: Clock): Overrides {
   const compiled = overrides.map(compile);
+  const first = (reference: Reference) => compiled.find((override) => matches(override, reference));
   return {
     version: compiled,
+    ...(compiled.some(({ level }) => level) && { levelOf: (reference) => first(reference)?.level }),
     find: (image, reference) => {
-      const found = compiled.find((override) => matches(override, reference));
+      const platforms = first(reference)?.platforms;
       return (
-        found && {
+        platforms && {
           image,
-          platforms: found.platforms,
+          platforms,
           source: 'override',
           credentialSource: 'anonymous',
           endpoint: '',
@@ -90,7 +100,7 @@ function matches({ repository, tag, digest }: Compiled, reference: Reference): b
   return named !== undefined && tag.test(named);
 }
 
-function compile({ match, architectures }: ImageOverride): Compiled {
+function compile({ match, architectures, level }: ImageOverride): Compiled {
   if (match.length > maxPatternLength) {
     throw new OverridePatternError(match.slice(0, 64), `longer than ${maxPatternLength} characters`);
   }
@@ -109,7 +119,10 @@ function compile({ match, architectures }: ImageOverride): Compiled {
     repository: glob(withDomain(repository)),
     tag: tag === undefined ? undefined : glob(tag),
     digest,
-    platforms: podSystems.flatMap((os) => architectures.map((architecture) => ({ os, architecture }))),
+    platforms:
+      architectures &&
+      podSystems.flatMap((os) => architectures.map((architecture) => ({ os, architecture }))),
+    level: amd64Levels.find((each) => level === `v${each}`),
   };
 }
 

@@ -35,6 +35,10 @@ export function explainDetails(
     const text = `${printable(image, 200)} ended with an exec format error on ${facts.brokenOn.join(', ')}`;
     reasons.push(reason('exec-format-error', text));
   }
+  for (const { image, facts } of images) {
+    if (facts?.requiredLevel === undefined) continue;
+    reasons.push(reason('cpu-level', `${printable(image, 200)} needs x86-64-v${facts.requiredLevel}`));
+  }
   const kept = keptTerms(terms).length;
   if (kept > 0) reasons.push(reason('own-term-constraint', `${kept} of the pod's required terms`));
   if (terms && (terms.length === 0 || terms.some(isEmptyTerm))) {

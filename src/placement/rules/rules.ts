@@ -27,6 +27,8 @@ export const rules = {
     'An artifact, a bundle of manifests, WebAssembly, an invalid reference or an image that is never pulled.',
   'exec-format-error':
     'Pods of the namespace ended with an exec format error on an architecture of the manifest, so it is removed.',
+  'cpu-level':
+    'An image needs a level of x86-64, by `imageOverrides` or because pods of the namespace ended on a CPU below it.',
   unconstrained: 'No image constrains the architecture, so nothing is required.',
   'no-common-architecture-deny': 'The images share no architecture: the pod is refused.',
   'no-common-architecture-pend':

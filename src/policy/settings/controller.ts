@@ -101,15 +101,16 @@ export const controllerSettings = {
     default: true,
     help:
       'Records an image as broken on the architecture of a node if its containers end with an exec ' +
-      'format error there. Needs the right to read pod logs.',
+      'format error there, and the level of x86-64 that it needs if they end because a CPU lacks it. Needs the ' +
+      'right to read pod logs.',
   }),
   brokenImageTime: controller.live(duration(minute, 365 * day), {
     default: 7 * day,
-    help: 'How long an image stays recorded as broken on an architecture.',
+    help: 'How long an image stays recorded as broken on an architecture, or as needing a level of x86-64.',
   }),
   brokenImagesName: shared.atStart(text('name'), {
     default: 'archwright-broken-images',
-    help: "ConfigMap in archwright's own namespace with the images that are broken on an architecture.",
+    help: "ConfigMap in archwright's own namespace with the images that are broken on an architecture, and the levels of x86-64 that images need.",
   }),
   driftInterval: controller.live(duration(0, 30 * day), {
     default: 6 * hour,

@@ -95,6 +95,7 @@ export const placementSettings = {
     help:
       'Architectures of images, in place of those in the registry. The first match applies. `match` is ' +
       'an image reference; `*` matches any characters except a slash, `**` any characters. ' +
-      '`architectures` may be empty, for an image that runs on any architecture.',
+      '`architectures` may be empty, for an image that runs on any architecture. `level`, such as `v3`, is the ' +
+      'level of x86-64 that the image needs on amd64; without `architectures`, the registry says these.',
   }),
 };

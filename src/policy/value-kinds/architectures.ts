@@ -7,12 +7,16 @@ import { keyPatterns, namePattern } from '../../names/labels.ts';
 import type { ArchitectureRules, TolerationTemplate } from '../effective/policy.ts';
 import { oneOrMore, record } from './records.ts';
 
-/** Architectures of an image. They replace those in its registry. */
+/** Every amd64 CPU has level 1. */
+const levels = ['v2', 'v3', 'v4'] as const;
+
+/** Architectures of an image, which replace those in its registry, and the level of x86-64 that it needs. */
 export interface ImageOverride {
   /** A glob over `domain/path`, with `:tag` or `@digest` or without. */
   readonly match: string;
-  /** Empty: the image constrains nothing. */
-  readonly architectures: readonly string[];
+  /** Empty: the image constrains nothing. Absent: the registry says them. */
+  readonly architectures?: readonly string[];
+  readonly level?: (typeof levels)[number];
 }
 
 /** An architecture name must be a valid label value that nodes can have. */
@@ -129,11 +133,12 @@ const pattern: TextRule = {
 
 export const imageOverride = record({
   name: 'image override',
-  fields: { match: text('pattern', pattern), architectures: listOf(architecture) },
-  schema: { required: ['match', 'architectures'] },
-  make: ({ match, architectures }, report): ImageOverride | undefined => {
+  fields: { match: text('pattern', pattern), architectures: listOf(architecture), level: choice(levels) },
+  schema: { required: ['match'], anyOf: [{ required: ['architectures'] }, { required: ['level'] }] },
+  make: ({ match, architectures, level }, report): ImageOverride | undefined => {
     if (match === undefined) return refuse(report, 'needs match: a pattern of image references');
-    if (architectures === undefined) return refuse(report, 'needs architectures: a list, which may be empty');
-    return { match, architectures };
+    if (architectures === undefined && level === undefined)
+      return refuse(report, 'needs architectures, a list, which may be empty, or level, such as v3');
+    return { match, ...(architectures && { architectures }), ...(level && { level }) };
   },
 });

@@ -74,6 +74,25 @@ t.test('a note counts in its namespaces until its time', async (t) => {
   t.same(noBrokenImages.brokenOn(digest, 'shop'), []);
 });
 
+t.test('a level is noted beside the architecture, and never as broken', async (t) => {
+  const level = (of: 2 | 3 | 4, namespaces = ['shop']) =>
+    ({ ...note, architecture: 'amd64', level: of, namespaces }) as const;
+  const key = keyOfBroken(digest, 'amd64', 3) ?? '';
+  t.equal(key, `sha256-${'a'.repeat(64)}.amd64-v3`);
+  t.same(parseBroken({ [key]: formatBroken(level(3)) }), [level(3)]);
+  for (const odd of ['amd64-v1', 'amd64-v5', 'arm64-v3', 'amd64-v33', 'amd64-v'])
+    t.same(parseBroken({ [`sha256-${'a'.repeat(64)}.${odd}`]: formatBroken(note) }), [], odd);
+  t.equal(keyOfBroken(digest, 'arm64', 3), undefined);
+  let now = 0;
+  const notes = brokenImagesOf([note, level(2), level(3), level(4, ['bank'])], () => now);
+  t.same(notes.brokenOn(digest, 'shop'), ['arm64']);
+  t.equal(notes.requiredLevel(digest, 'shop'), 3, 'the highest');
+  t.equal(notes.requiredLevel(digest, 'bank'), 4);
+  t.equal(notes.requiredLevel(digest, 'elsewhere'), undefined);
+  now = note.until;
+  t.equal(notes.requiredLevel(digest, 'shop'), undefined);
+});
+
 t.test('avoided, unless nothing would be left for an operating system', async (t) => {
   const facts = (...platforms: [os: string, architecture: string][]): ImageFacts => ({
     image: 'shop/web:1',

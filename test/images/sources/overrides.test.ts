@@ -111,3 +111,27 @@ t.test('patterns that cannot be used', async (t) => {
   }
   t.doesNotThrow(() => compileOverrides([{ match: '*a'.repeat(8), architectures: [] }], clock));
 });
+
+t.test('a level alone leaves the architectures to the registry', async (t) => {
+  const { find, levelOf } = compileOverrides(
+    [
+      { match: 'tool', level: 'v3' },
+      { match: 'both', architectures: ['amd64'], level: 'v2' },
+      { match: 'none', architectures: ['amd64'] },
+      { match: '**', level: 'v4' },
+    ],
+    clock,
+  );
+  const cases: [image: string, architectures: string | undefined, level: number | undefined][] = [
+    ['tool:1', undefined, 3],
+    ['both:1', 'amd64', 2],
+    ['none:1', 'amd64', undefined],
+    ['corp.example/other', undefined, 4],
+  ];
+  for (const [image, architecture, level] of cases) {
+    const reference = parseReference(image);
+    t.equal(find(image, reference)?.platforms[0]?.architecture, architecture, image);
+    t.equal(levelOf?.(reference), level, image);
+  }
+  t.equal(compileOverrides([{ match: '**', architectures: [] }], clock).levelOf, undefined);
+});

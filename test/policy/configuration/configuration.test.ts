@@ -81,6 +81,11 @@ architectures = [
   "arm64",
   "arm 64",
 ]
+[[imageOverrides]]
+match = "c"
+level = "3"
+[[imageOverrides]]
+match = "d"
 [extra]
 key = 1
 `,
@@ -96,7 +101,9 @@ key = 1
     'a.toml:2: prefered is no known setting; did you mean preferredArchitecture?',
     'a.toml:4: architectures.arm64.requireNodelabels is no known key; did you mean requireNodeLabels?',
     'a.toml:12: imageOverrides[1].architectures[1] "arm 64" cannot be an architecture: it is no valid label value',
-    'a.toml:14: extra is no known setting',
+    'a.toml:16: imageOverrides[2].level must be one of v2, v3, v4, not "3"; did you mean v3?',
+    'a.toml:17: imageOverrides[3] needs architectures, a list, which may be empty, or level, such as v3',
+    'a.toml:19: extra is no known setting',
     'ARCHWRIGHT_LISTN: is no known variable; did you mean ARCHWRIGHT_LISTEN?',
     'ARCHWRIGHT_DRAIN_TIME: drainTime must be a duration such as 7d, 1h30m or 500ms, not "soon"',
     '--agents: agents[1] must be https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE/SERVICE, not "b"',
