@@ -113,7 +113,7 @@ t.test('patterns that cannot be used', async (t) => {
 });
 
 t.test('a level alone leaves the architectures to the registry', async (t) => {
-  const { find, levelOf } = compileOverrides(
+  const overrides = compileOverrides(
     [
       { match: 'tool', level: 'v3' },
       { match: 'both', architectures: ['amd64'], level: 'v2' },
@@ -130,8 +130,8 @@ t.test('a level alone leaves the architectures to the registry', async (t) => {
   ];
   for (const [image, architecture, level] of cases) {
     const reference = parseReference(image);
-    t.equal(find(image, reference)?.platforms[0]?.architecture, architecture, image);
-    t.equal(levelOf?.(reference), level, image);
+    t.equal(overrides.find(image, reference)?.platforms[0]?.architecture, architecture, image);
+    t.equal(overrides.levelOf?.(reference), level, image);
   }
   t.equal(compileOverrides([{ match: '**', architectures: [] }], clock).levelOf, undefined);
 });
