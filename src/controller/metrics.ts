@@ -17,6 +17,20 @@ export const execFormatErrors = counter(
   { architecture: architectures },
 );
 
+/** Every amd64 CPU has level 1. */
+const missedLevels = ['v2', 'v3', 'v4'] as const;
+
+export const cpuLevelErrors = counter(
+  'archwright_cpu_level_errors_total',
+  'Containers that ended because the CPU of their node lacks a level of x86-64, by the level that they need.',
+  { level: missedLevels },
+);
+
+export const imagesWithLevel = gauge(
+  'archwright_images_with_cpu_level',
+  'Images that get a level of x86-64 since a CPU without it was seen to end them; one for each level.',
+);
+
 export const brokenImages = gauge(
   'archwright_broken_images',
   'Images that are avoided on an architecture since an exec format error was seen there; one for each architecture.',
@@ -32,6 +46,8 @@ export const controllerMetrics: readonly MetricSpec[] = [
   ...misplacedMetrics,
   execFormatErrors,
   brokenImages,
+  cpuLevelErrors,
+  imagesWithLevel,
   ...runningImagesMetrics,
   ...driftMetrics,
   cachedObjects,

@@ -28,13 +28,15 @@ export class BrokenNotes {
     return this.#notes.change((data) => addition(data, seen), signal);
   }
 
-  /** Removes expired notes and keys that are no note. @returns how many notes are left. @throws KubeError */
-  prune(now: number, signal: AbortSignal): Promise<number> {
+  /** Removes expired notes and keys that are no note. @returns the notes that are left. @throws KubeError */
+  prune(now: number, signal: AbortSignal): Promise<readonly BrokenImage[]> {
     return this.#notes.change((data) => {
       const alive = parseBroken(data).filter(({ until }) => until > now);
-      const kept = new Set(alive.map(({ digest, architecture }) => keyOfBroken(digest, architecture)));
+      const kept = new Set(
+        alive.map(({ digest, architecture, level }) => keyOfBroken(digest, architecture, level)),
+      );
       const stale = Object.keys(data).filter((key) => !kept.has(key));
-      return { change: Object.fromEntries(stale.map((key) => [key, null])), result: alive.length };
+      return { change: Object.fromEntries(stale.map((key) => [key, null])), result: alive };
     }, signal);
   }
 }
@@ -43,7 +45,7 @@ function addition(
   data: NotesData,
   { namespace, ...seen }: SeenBroken,
 ): { readonly change: NotesChange; readonly result: Noted } {
-  const key = keyOfBroken(seen.digest, seen.architecture);
+  const key = keyOfBroken(seen.digest, seen.architecture, seen.level);
   if (key === undefined) return { change: {}, result: 'full' };
   const shares = new NoteShares(data);
   const known = shares.note(key);

@@ -1,7 +1,8 @@
 /**
  * Exec format errors: an image's manifest and its binaries can differ. `suspects.ts` finds containers that may have failed for that
  * reason, and their log decides. If the manifest names the node's architecture (`blame.ts`), `broken-notes.ts` notes it for the
- * namespace: decisions avoid the architecture until the note expires.
+ * namespace: decisions avoid the architecture until the note expires. Programs that need another level of x86-64 (`cpu-level.ts`) are
+ * found and noted alike: decisions require the level.
  */
 import { backOffMs } from '../../async/back-off.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
@@ -9,17 +10,18 @@ import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts
 import { isCode, KubeError } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { isArchitecture } from '../../names/architecture.ts';
-import type { Gauge } from '../../telemetry/metrics.ts';
-import type { RunningPod } from '../caches/cached.ts';
+import type { Amd64Level } from '../../nodes/node-class.ts';
+import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { brokenImages, execFormatErrors } from '../metrics.ts';
+import { brokenImages, cpuLevelErrors, execFormatErrors, imagesWithLevel } from '../metrics.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { PodEvents } from '../scope/pod-events.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { isDaemon } from '../scope/workload.ts';
 import { blameOf, describeBlame } from './blame.ts';
 import { BrokenNotes, type Noted } from './broken-notes.ts';
-import { isExecFormatError, suspectsOf, type Suspect } from './suspects.ts';
+import { describeLevel, levelOfNode, neededLevel, type MissedLevel } from './cpu-level.ts';
+import { failureIn, suspectsOf, type Failure, type Suspect } from './suspects.ts';
 
 /**
  * A kubelet reads logs from disk, and the API server stores notes. A cluster full of crashing pods must not cause many of
@@ -29,8 +31,9 @@ const checks = { perSecond: 1, burst: 10 };
 /** Some pods of one broken image are enough. Six a minute leave room for ten busy namespaces. */
 const checksOfNamespace = { perSecond: 0.1, burst: 5 };
 const maxNamespaces = 5000;
-/** The error is the only line of its log. */
+/** An exec format error is the only line of its log; a missing CPU level is in one of the last. */
 const maxLogBytes = 8192;
+const logLines = 10;
 const logTimeoutMs = 5000;
 /** A container is checked again after this time. */
 const checkAgainMs = 10 * 60_000;
@@ -66,13 +69,18 @@ export const watchExecFormatErrors: Feature = async (leading) => {
   await reconciler.run([pruneKey, ...suspects.map((pod) => `${pod.namespace}/${pod.name}`)]);
 };
 
+/** Where a pod runs. */
+interface Place {
+  readonly node: CachedNode;
+  readonly architecture: string;
+}
+
 class ExecFormatMonitor {
   readonly #leading: Leading;
   readonly #notes: BrokenNotes;
   readonly #events: PodEvents;
   readonly #limiter: RateLimiter;
   readonly #limiters = new BoundedMap<string, RateLimiter>(maxNamespaces);
-  readonly #gauge: Gauge;
   readonly #skippedPods: ReturnType<typeof createSkippedPods>;
   readonly #checkedAt = new BoundedMap<string, number>(maxRemembered);
   /** How often a pod without a known node was checked, by key. */
@@ -80,18 +88,20 @@ class ExecFormatMonitor {
   #hasWarned = false;
 
   constructor(leading: Leading, namespace: string) {
-    const { client, clock, metrics, configuration } = leading;
+    const { client, clock, configuration } = leading;
     this.#leading = leading;
     this.#notes = new BrokenNotes({ client, namespace, name: configuration().brokenImagesName });
     this.#events = new PodEvents(leading);
     this.#limiter = createRateLimiter({ ...checks, clock });
-    this.#gauge = metrics.gauge(brokenImages);
     this.#skippedPods = createSkippedPods(leading);
   }
 
   async prune(): Promise<ReconcileResult> {
-    const { serverNow, signal } = this.#leading;
-    this.#gauge.set(await this.#notes.prune(serverNow(), signal));
+    const { serverNow, signal, metrics } = this.#leading;
+    const notes = await this.#notes.prune(serverNow(), signal);
+    const levels = notes.filter(({ level }) => level !== undefined).length;
+    metrics.gauge(brokenImages).set(notes.length - levels);
+    metrics.gauge(imagesWithLevel).set(levels);
     return { requeueAfterMs: pruneIntervalMs };
   }
 
@@ -109,7 +119,9 @@ class ExecFormatMonitor {
     if (pod && !node) return this.#waitForNode(key);
     this.#nodeChecks.delete(key);
     const architecture = node?.architecture ?? '';
-    return pod && isArchitecture(architecture) ? await this.#checkPod(pod, architecture) : undefined;
+    return pod && node && isArchitecture(architecture)
+      ? await this.#checkPod(pod, { node, architecture })
+      : undefined;
   }
 
   /** A node that does not come is gone. Its pods are checked again when they change. */
@@ -121,7 +133,7 @@ class ExecFormatMonitor {
   }
 
   /** A pod whose namespace, or the cluster, had its checks for now is checked later; no worker waits for it. */
-  async #checkPod(pod: RunningPod, architecture: string): Promise<ReconcileResult> {
+  async #checkPod(pod: RunningPod, place: Place): Promise<ReconcileResult> {
     const { clock } = this.#leading;
     // A note has no effect on a skipped pod. For a pod of a DaemonSet, the template decides.
     if (!isDaemon(pod) && (await this.#skippedPods())(pod)) return undefined;
@@ -131,8 +143,8 @@ class ExecFormatMonitor {
       if (checkedAt !== undefined && clock.monotonic() - checkedAt < checkAgainMs) continue;
       const waitMs = this.#waitMs(pod.namespace);
       if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
-      const isBroken = suspect.certain || isExecFormatError(await this.#logOf(pod, suspect));
-      const noted = isBroken ? await this.#report(pod, suspect, architecture) : undefined;
+      const failure = suspect.failure ?? failureIn(await this.#logOf(pod, suspect));
+      const noted = failure && (await this.#report(pod, suspect, failure, place));
       this.#checkedAt.set(key, clock.monotonic());
       if (noted === 'new') await this.prune();
     }
@@ -151,7 +163,7 @@ class ExecFormatMonitor {
   async #logOf(pod: RunningPod, { container, previous }: Suspect): Promise<string | undefined> {
     const { client, signal, log } = this.#leading;
     const path = `${paths.pods(pod.namespace, pod.name)}/log`;
-    const query = { container, limitBytes: maxLogBytes, ...(previous && { previous }) };
+    const query = { container, limitBytes: maxLogBytes, tailLines: logLines, ...(previous && { previous }) };
     try {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(logTimeoutMs)]);
       return await client.text(path, { signal: limit, query, maxBytes: maxLogBytes });
@@ -174,8 +186,38 @@ class ExecFormatMonitor {
     this.#hasWarned = true;
   }
 
+  #report(pod: RunningPod, suspect: Suspect, failure: Failure, place: Place): Promise<Noted | undefined> {
+    return failure.kind === 'cpu-level'
+      ? this.#reportLevel(pod, suspect, failure.missed, place)
+      : this.#reportBroken(pod, suspect, place);
+  }
+
+  /** Tells pod and workload which level the image needs, and notes it. */
+  async #reportLevel(
+    pod: RunningPod,
+    suspect: Suspect,
+    missed: MissedLevel,
+    { node, architecture }: Place,
+  ): Promise<Noted | undefined> {
+    const { metrics, configuration } = this.#leading;
+    const ofNode = levelOfNode(this.#leading, node);
+    const level = neededLevel(missed, ofNode);
+    if (architecture !== 'amd64' || level === undefined) return undefined;
+    const noted = await this.#note(pod, suspect, architecture, level);
+    metrics.counter(cpuLevelErrors, { level: `v${level}` }).inc();
+    const notesName = configuration().brokenImagesName;
+    const message = describeLevel({ pod, suspect, level, ofNode, noted, notesName });
+    const subject = [suspect.digest, level, noted === 'full'].join(' ');
+    this.#events.record(pod, { type: 'Warning', reason: 'CpuLevelTooLow', message }, subject);
+    return noted;
+  }
+
   /** Tells pod and workload what the error is due to, and notes the image if it is to blame. */
-  async #report(pod: RunningPod, suspect: Suspect, architecture: string): Promise<Noted | undefined> {
+  async #reportBroken(
+    pod: RunningPod,
+    suspect: Suspect,
+    { architecture }: Place,
+  ): Promise<Noted | undefined> {
     const { metrics, configuration } = this.#leading;
     const blame = await blameOf(this.#leading, pod, suspect, architecture);
     const noted = blame.kind === 'image' ? await this.#note(pod, suspect, architecture) : undefined;
@@ -187,14 +229,22 @@ class ExecFormatMonitor {
     return noted;
   }
 
-  async #note({ namespace }: RunningPod, { image, digest }: Suspect, architecture: string): Promise<Noted> {
+  async #note(
+    { namespace }: RunningPod,
+    { image, digest }: Suspect,
+    architecture: string,
+    level?: Amd64Level,
+  ): Promise<Noted> {
     const { signal, log, configuration, serverNow } = this.#leading;
     const until = serverNow() + configuration().brokenImageTime;
-    const noted = await this.#notes.add({ digest, architecture, image, namespace, until }, signal);
+    const noted = await this.#notes.add(
+      { digest, architecture, ...(level && { level }), image, namespace, until },
+      signal,
+    );
     if (noted !== 'known')
       log.warn(
-        { image, digest, architecture, namespace, noted: noted === 'new' },
-        'an image is broken on an architecture',
+        { image, digest, architecture, ...(level && { level }), namespace, noted: noted === 'new' },
+        level === undefined ? 'an image is broken on an architecture' : 'an image needs a level of x86-64',
       );
     return noted;
   }

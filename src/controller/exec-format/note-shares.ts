@@ -28,7 +28,7 @@ export class NoteShares {
   constructor(data: NotesData) {
     this.#before = data;
     this.#notes = new Map(
-      parseBroken(data).map((note) => [keyOfBroken(note.digest, note.architecture) ?? '', note]),
+      parseBroken(data).map((note) => [keyOfBroken(note.digest, note.architecture, note.level) ?? '', note]),
     );
     for (const key of this.#notes.keys()) this.#count(key, 1);
   }

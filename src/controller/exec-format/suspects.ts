@@ -1,10 +1,14 @@
 /**
- * Containers that may have failed because their binary is for another architecture. Kubernetes has no status for that: the container
- * exits at once, with code 1 or 255 (runc before and after 1.2), and only its log says `exec /app: exec format error`. With
+ * Containers that may have failed because their binary is for another architecture, or for another CPU. Kubernetes has no status for
+ * that: the container exits at once, and only its log says `exec /app: exec format error`, or what `cpu-level.ts` knows. With
  * `FallbackToLogsOnError` the same text is the termination message.
  */
 import type { RunningContainer, RunningPod } from '../caches/cached.ts';
 import { withoutScheme } from '../scope/pulled-images.ts';
+import { missedLevelIn, type MissedLevel } from './cpu-level.ts';
+
+export type Failure =
+  { readonly kind: 'exec-format' } | { readonly kind: 'cpu-level'; readonly missed: MissedLevel };
 
 export interface Suspect {
   readonly container: string;
@@ -12,8 +16,8 @@ export interface Suspect {
   readonly digest: string;
   /** Reference by digest to what was pulled. */
   readonly pulled: string;
-  /** Whether the termination message says it. Otherwise the log decides. */
-  readonly certain: boolean;
+  /** By the termination message. If it does not say it, the log decides. */
+  readonly failure?: Failure;
   /** Whether the log of the previous container is needed. */
   readonly previous: boolean;
 }
@@ -21,10 +25,18 @@ export interface Suspect {
 /** The message of runc. The log has nothing else, because the program never ran. */
 const wholeText = /^exec \/?[^\n]{0,4096}: exec format error\s*$/;
 
-const exitCodes: ReadonlySet<number | undefined> = new Set([1, 255]);
+/** 1 and 255: runc before and after 1.2. 1: Go, and programs that load a library. 127: glibc. */
+const exitCodes: ReadonlySet<number | undefined> = new Set([1, 127, 255]);
 
 export function isExecFormatError(text: string | undefined): boolean {
   return text !== undefined && wholeText.test(text);
+}
+
+/** @param text a termination message, or the end of a log */
+export function failureIn(text: string | undefined): Failure | undefined {
+  if (isExecFormatError(text)) return { kind: 'exec-format' };
+  const missed = text === undefined ? undefined : missedLevelIn(text);
+  return missed && { kind: 'cpu-level', missed };
 }
 
 export function suspectsOf(pod: RunningPod): readonly Suspect[] {
@@ -32,13 +44,13 @@ export function suspectsOf(pod: RunningPod): readonly Suspect[] {
   return pod.containers.flatMap((container) => {
     const digest = /@(sha256:[0-9a-f]{64})$/.exec(container.imageID)?.[1];
     if (digest === undefined || container.ready || !exitCodes.has(container.exitCode)) return [];
-    const certain = isExecFormatError(container.message);
+    const failure = failureIn(container.message);
     // Not for one crash: reading logs costs the node's kubelet something.
-    if (!certain && !crashesAgain(pod, container)) return [];
+    if (!failure && !crashesAgain(pod, container)) return [];
     const image = pod.images.find(({ usedBy }) => usedBy === container.name)?.image ?? container.image;
     const previous = container.reason === 'CrashLoopBackOff';
     const pulled = withoutScheme(container.imageID);
-    return [{ container: container.name, image, digest, pulled, certain, previous }];
+    return [{ container: container.name, image, digest, pulled, ...(failure && { failure }), previous }];
   });
 }
 

@@ -100,15 +100,8 @@ export class FactsMemory implements ImageFactsSource {
     this.#metrics = metrics;
     this.#file = file;
     const onChange = (): void => file?.changed();
-    this.#known = new KnownFacts({
-      maxBytes,
-      tagsAnswerForDigests,
-      freshness,
-      clock,
-      log,
-      metrics,
-      onChange,
-    });
+    const bounds = { maxBytes, tagsAnswerForDigests, freshness };
+    this.#known = new KnownFacts({ ...bounds, clock, log, metrics, onChange });
     const recall = (request: ImageRequest): ImageFacts | undefined => this.#recall(request).facts;
     const { concurrentLookups = defaultConcurrentLookups } = options;
     const { lookupsPerHost = Math.ceil(concurrentLookups / 4), namespacesShareLookups = true } = options;

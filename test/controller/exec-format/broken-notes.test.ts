@@ -127,6 +127,18 @@ t.test('one namespace keeps its newest notes, and takes no room from others', as
   t.equal(Math.min(...of('attacker').map((note) => note.until)), until + 10, 'the oldest have left');
 });
 
+t.test('levels take their part of the room of a namespace', async (t) => {
+  const { store, notes } = await start(t);
+  for (let index = 0; index < 30; index += 1) {
+    const digest = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
+    const given = { ...seen, digest, architecture: 'amd64', namespace: 'shop', until: until + index };
+    for (const level of [2, 3, 4] as const) t.equal(await notes.add({ ...given, level }, signal), 'new');
+  }
+  const kept = parseBroken((store.get(path) as { readonly data?: Record<string, string> }).data);
+  t.equal(kept.length, 50);
+  t.equal((await notes.prune(until + 20, signal)).length, 27, 'levels expire');
+});
+
 t.test('notes of twenty namespaces that fill everything make room for another namespace', async (t) => {
   const { store, notes } = await start(t);
   store.put(path, { data: dataOf(1000, (index) => [`attacker-${index % 20}`]) });

@@ -395,3 +395,85 @@ t.test('an image that is noted already stays to blame', async (t) => {
   t.match(message, /although its manifest names it/);
   await store.until(() => store.get(notesPath) !== undefined, 'the note');
 });
+
+const linker = '/app: CPU ISA level is lower than required\n';
+const goText = 'This program can only be run on AMD64 processors with v4 microarchitecture support.\n';
+const v2Node = { metadata: { labels: { 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V2': 'true' } } };
+
+async function startOnAmd64(t: Test, node: object = v2Node): Promise<TestLeading> {
+  const test = await startLeading(t, {
+    factsOfPod: knowing((image) => facts('amd64', { image, digest })),
+  });
+  test.store.put('/api/v1/nodes/n1', { ...node, status: { nodeInfo: { architecture: 'amd64' } } });
+  run(t, test);
+  return test;
+}
+
+t.test('a CPU without the level: noted for the namespace, told to pod and owner, counted', async (t) => {
+  const test = await startOnAmd64(t);
+  const { store } = test;
+  store.log(podPath('web-1'), () => `starting\n${linker}`);
+  store.put(podPath('web-1'), crashing('web-1'));
+  const key = `sha256-${'a'.repeat(64)}.amd64-v3`;
+  await store.until(() => key in dataOf(store), 'the note');
+  t.same(Object.keys(dataOf(store)), [key], 'the image is not noted as broken');
+  await store.until(() => test.events.length === 2, 'the events');
+  t.match(test.events, [
+    {
+      type: 'Warning',
+      reason: 'CpuLevelTooLow',
+      about: { kind: 'Pod', name: 'web-1' },
+      message: /shop\/web:1 needs a CPU with x86-64-v3, and node n1 has x86-64-v2\./,
+    },
+    { reason: 'CpuLevelTooLow', about: { kind: 'ReplicaSet', name: 'web', uid: 'rs' } },
+  ]);
+  await until('the metric', async () => (await test.series('archwright_images_with_cpu_level')) === 1);
+  t.equal(await test.series('archwright_broken_images'), 0);
+  t.equal(await test.series('archwright_cpu_level_errors_total{level="v3"}'), 1);
+  t.match(store.asked(/\/log$/)[0]?.query.get('tailLines'), '10');
+
+  store.put(podPath('web-2', 'bank'), crashing('web-2', goText));
+  await store.until(() => Object.keys(dataOf(store)).length === 2, 'the note of the other namespace');
+  const broken = watchBrokenImages({
+    client: createKubeClient({ access: store.access, userAgent: 'test' }),
+    namespace: 'archwright',
+    name: 'archwright-broken-images',
+    clock: test.leading.clock,
+    log: test.leading.log,
+  });
+  t.teardown(() => broken.close());
+  await store.until(() => broken.size === 2, 'the reader');
+  t.equal(broken.requiredLevel(digest, 'shop'), 3, 'other namespaces are not concerned');
+  t.equal(broken.requiredLevel(digest, 'bank'), 4);
+  t.same(broken.brokenOn(digest, 'shop'), []);
+});
+
+t.test('a text without a level, on a node without a known level: v2', async (t) => {
+  const { store } = await startOnAmd64(t, {});
+  store.put(podPath('web'), crashing('web', linker));
+  await store.until(() => `sha256-${'a'.repeat(64)}.amd64-v2` in dataOf(store), 'the note');
+});
+
+t.test('a level says nothing on another architecture, or above the highest', async (t) => {
+  const labels = { 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V4': 'true' };
+  const highest = await startOnAmd64(t, { metadata: { labels } });
+  const other = await start(t);
+  for (const { store, events } of [highest, other]) {
+    store.put(podPath('web-1'), crashing('web-1', linker));
+    await store.quiet();
+    t.equal(store.get(notesPath), undefined);
+    t.same(events, []);
+  }
+});
+
+t.test('attack: levels that one namespace writes share its limits', async (t) => {
+  const { store } = await startOnAmd64(t);
+  for (let index = 0; index < 200; index += 1) {
+    const other = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
+    store.put(podPath(`web-${index}`, 'attacker'), crashing(`web-${index}`, goText, other));
+  }
+  store.put(podPath('web'), crashing('web', goText));
+  await store.until(() => JSON.stringify(dataOf(store)).includes('shop\\"]'), 'the other namespace');
+  const ofAttacker = Object.values(dataOf(store)).filter((note) => String(note).includes('attacker'));
+  t.ok(ofAttacker.length <= 10, `${ofAttacker.length} notes`);
+});

@@ -22,7 +22,7 @@ function pod(container: Partial<RunningContainer>, more: Partial<RunningPod> = {
 }
 
 const pulled = `registry.example/shop/other@${digest}`;
-const suspect = { container: 'web', image: 'shop/web:1', digest, pulled, certain: false, previous: true };
+const suspect = { container: 'web', image: 'shop/web:1', digest, pulled, previous: true };
 
 t.test('who is worth a look', async (t) => {
   const text = 'exec /app: exec format error\n';
@@ -37,7 +37,7 @@ t.test('who is worth a look', async (t) => {
     [
       'the message says it, at the first crash',
       pod({ restartCount: 0, reason: 'Error', message: text }),
-      { ...suspect, certain: true, previous: false },
+      { ...suspect, failure: { kind: 'exec-format' }, previous: false },
     ],
     [
       'failed for good',

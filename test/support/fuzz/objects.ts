@@ -1,7 +1,7 @@
 /** Objects and texts in objects that people write: records, notes, selectors, custom resources, logs. */
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { isExecFormatError } from '../../../src/controller/exec-format/suspects.ts';
+import { failureIn } from '../../../src/controller/exec-format/suspects.ts';
 import { Causes } from '../../../src/controller/misplaced/causes.ts';
 import { formatBroken, keyOfBroken, parseBroken } from '../../../src/images/sources/broken-images.ts';
 import { recordedImages, recordedIn, recordedOutcome } from '../../../src/placement/record/read.ts';
@@ -122,7 +122,7 @@ export const execFormatLogs: FuzzTarget = {
   share: 20,
   examples: ['exec /app: exec format error\n', 'exec /usr/bin/app: exec format error'],
   words: words('exec /app : format error', 'exec ', ': exec format error', '\n', ' '),
-  feed: (input) => void isExecFormatError(input.toString('utf8')),
+  feed: (input) => void failureIn(input.toString('utf8')),
   expected: [],
 };
 
