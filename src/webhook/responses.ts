@@ -2,6 +2,7 @@
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import { boundedWarnings } from '../names/printable.ts';
 import type { PlacementDecision, PlacementInput } from '../placement/decision.ts';
+import type { Rule } from '../placement/rules/rules.ts';
 import { patchPod } from '../placement/patch/patch.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
@@ -73,8 +74,9 @@ export class Responses {
   }
 
   #countNodes({ excludedNodes, reasons }: PlacementDecision): void {
-    if (excludedNodes.length > 0) this.#counters.nodesExcluded.inc();
-    else if (reasons.some(({ rule }) => rule === 'pullable-nodes-left-out')) this.#counters.nodesKept.inc();
+    const has = (wanted: Rule): boolean => reasons.some(({ rule }) => rule === wanted);
+    if (excludedNodes.length > 0 && has('pullable-nodes')) this.#counters.nodesExcluded.inc();
+    else if (has('pullable-nodes-left-out')) this.#counters.nodesKept.inc();
   }
 
   #warnings(texts: readonly string[]): Pick<AdmissionResponse, 'warnings'> {

@@ -50,7 +50,7 @@ async function setup(t: Test, given: Readonly<Record<string, GivenNode>>, script
       .sort()
       .join(' ');
   };
-  return { store, put, lands };
+  return { ...served, store, put, lands };
 }
 
 const old = { runtime: 'containerd://1.7.24' };
@@ -58,8 +58,10 @@ const recent = { runtime: 'containerd://2.1.4' };
 
 test('an index with 386 alone, on nodes of several runtimes', async (t) => {
   const nodes = { old, recent, crio: { runtime: 'cri-o://1.34.1' }, arm: { architecture: 'arm64' } };
-  const { lands } = await setup(t, nodes);
+  const { lands, metric } = await setup(t, nodes);
   t.equal(await lands('x86'), 'old recent', 'how containerd 2.1 pulls is not known');
+  const unpullable = 'archwright_admission_unpullable_nodes_total{outcome="excluded"}';
+  t.equal(await metric(unpullable), 0, 'which is about credentials');
   t.equal(await lands('plain'), 'arm crio old recent');
 });
 
