@@ -242,6 +242,7 @@ void t.test('a node', async (t) => {
     architecture: 'arm64',
     os: 'linux',
     hostname: 'h1',
+    classified: { name: 'n1', hostname: 'h1', class: { os: 'linux', architecture: 'arm64' }, levels: {} },
     taints: [taint, other],
     ownTaintKey: 'a',
     ready: true,
