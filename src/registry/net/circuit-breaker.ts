@@ -1,7 +1,7 @@
 /**
  * A circuit breaker. A circuit opens after several failures in a row, or for a pause that the host requested. After the pause
  * one request is the trial: success closes the circuit, failure doubles the pause. Only failures of the host itself count
- * (no connection, no HTTP, 5xx), never a response about one image.
+ * (no connection, no response, no HTTP, 5xx), never a response about one image.
  *
  * A failure can be charged to one repository. It then opens the circuit of that repository, and the circuit of the host only if
  * several repositories failed without a success in between: one repository of a shared registry may belong to an attacker.

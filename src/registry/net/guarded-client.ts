@@ -140,12 +140,13 @@ export class GuardedClient {
     if (status === 503 && pauseMs !== undefined) this.#breaker.pause(lane, pauseMs, repository);
   }
 
-  #recordFailure({ failure }: TransportError, circuits: Circuits): void {
+  /** A host that accepts connections works: what hangs or is cut may be one repository, or one registry behind a mirror. */
+  #recordFailure({ failure, phase }: TransportError, circuits: Circuits): void {
     const { host, lane, personal, repository, isForeign } = circuits;
-    this.#inconclusive(personal, repository);
-    this.#inconclusive(lane, repository);
-    if (neutral.has(failure)) this.#inconclusive(host, repository);
-    else this.#breaker.failed(host, isForeign ? repository : undefined);
+    for (const key of [personal, lane, host]) this.#inconclusive(key, repository);
+    if (neutral.has(failure)) return;
+    if (phase === 'connect') this.#breaker.failed(host, isForeign ? repository : undefined);
+    else this.#breaker.failed(lane, repository);
   }
 
   #inconclusive(key: string, repository: string): void {

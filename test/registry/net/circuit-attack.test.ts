@@ -19,6 +19,7 @@ const failures: readonly (readonly [string, Fault])[] = [
   ['429 with Retry-After', { ...pause, status: 429 }],
   ['500', { kind: 'status', status: 500 }],
   ['closed connections', { kind: 'drop' }],
+  ['cut responses', { kind: 'short', missing: 1 }],
 ];
 
 for (const [name, fault] of failures) {
@@ -50,7 +51,6 @@ for (const [name, fault] of failures) {
     t.equal((await lookUp(client, victim)).platforms.length, 1);
   });
 
-  if (fault.kind === 'drop') continue;
   t.test(`one repository of a shared registry fails: ${name}`, async (t) => {
     const { victim, client } = await setUp(t);
     victim.faults.add({ path: /one/, fault });
@@ -64,6 +64,20 @@ for (const [name, fault] of failures) {
     await t.rejects(lookUp(client, victim), { message: /gets no requests/ }, 'several repositories failed');
   });
 }
+
+t.test('one repository of a shared registry never answers', async (t) => {
+  const { victim } = await setUp(t);
+  const client = clientFor(t, { limits: { headerMs: 500 } });
+  victim.faults.add({ path: /one|two|three|four/, fault: { kind: 'hold' } });
+  const hang = (repository: string) =>
+    t.rejects(lookUp(client, victim, { repository }), { message: /longer/ });
+  await Promise.all(Array.from({ length: 5 }, () => hang('one/app')));
+  const stopped = { message: /gets no requests/ };
+  await t.rejects(lookUp(client, victim, { repository: 'one/app' }), stopped);
+  t.equal((await lookUp(client, victim)).platforms.length, 1);
+  await Promise.all(['two', 'two', 'three', 'three', 'four'].map((each) => hang(`${each}/app`)));
+  await t.rejects(lookUp(client, victim), stopped, 'several repositories never answered');
+});
 
 t.test('a realm that fails for one credential holds no other registry up', async (t) => {
   const issuer = createIssuer({ users: { ann: 'password-a' } });

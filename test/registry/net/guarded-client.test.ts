@@ -51,8 +51,13 @@ t.test('a mirror that fails for one registry still serves the others', async (t)
   for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, gone), { message: /504/ });
   await t.rejects(lookUp(client, gone), { message: /gets no requests/ });
   t.equal((await lookUp(client, docker)).platforms.length, 1, 'failures are of one');
-  registry.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
-  for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, docker), { message: /closed/ });
+  registry.faults.add({ path: /ns=other.example/, fault: { kind: 'drop' } });
+  const other = mirrorOf('other.example');
+  for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, other), { message: /closed/ });
+  await t.rejects(lookUp(client, other), { message: /gets no requests/ });
+  t.equal((await lookUp(client, docker)).platforms.length, 1, 'closed connections are of one');
+  await registry.close();
+  for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, docker), { message: /refused/ });
   const another = lookupOf([mirrorOf('quay.io')]);
   await t.rejects(
     client.lookup(another, patience),
