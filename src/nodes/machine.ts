@@ -46,7 +46,7 @@ function runsVariant(
 ): boolean {
   switch (architecture) {
     case 'amd64':
-      return machine.amd64Level >= Math.max(requiredLevel, levelOf(variant));
+      return machine.amd64Level >= Math.max(requiredLevel, levelOfVariant(variant));
     case 'arm':
     case 'arm64':
       return (
@@ -59,6 +59,6 @@ function runsVariant(
 }
 
 /** The level of an amd64 variant; 1 for a variant that is none. */
-function levelOf(variant = ''): number {
+export function levelOfVariant(variant = ''): number {
   return Number(/^v?(\d+)$/.exec(variant)?.[1] ?? 1);
 }

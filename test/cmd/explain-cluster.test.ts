@@ -216,6 +216,28 @@ t.test('images that ended with an exec format error are avoided as by the webhoo
   t.same(forbidden.explained?.required, ['amd64', 'arm64']);
 });
 
+t.test('a level that pods of the namespace missed is required, and is no fault of the image', async (t) => {
+  const open = await registry(t);
+  const both = multiArch(['linux/amd64', 'linux/arm64']);
+  open.push('both', '1', both);
+  const kube = await cluster(t);
+  const value = {
+    image: 'both:1',
+    namespaces: ['shop'],
+    until: new Date(Date.now() + 3_600_000).toISOString(),
+  };
+  const data = { [`${both.digest.replace(':', '-')}.amd64-v3`]: JSON.stringify(value) };
+  const metadata = { name: 'archwright-broken-images', namespace: 'archwright' };
+  kube.script('/api/v1/configmaps', json({ items: [{ metadata, data }] }));
+  const { explained } = await explain(t, kube, pod(`${open.host}/both:1`));
+  t.same(explained?.required, ['amd64', 'arm64']);
+  const rule = explained?.rules.find(({ rule }) => rule === 'cpu-level');
+  t.match(rule, { message: /both:1 needs x86-64-v3$/ });
+  const { levels, broken } = explained as unknown as Record<string, unknown>;
+  t.match(levels, [{ digest: both.digest, level: 'v3' }]);
+  t.equal(broken, undefined);
+});
+
 t.test('a pod that runs already, on a node that cannot run its image', async (t) => {
   const open = await registry(t);
   open.push('app', '1', image('linux/arm64'));

@@ -284,6 +284,26 @@ t.test('an image that ended with an exec format error lacks that architecture', 
   t.match(document.workloads, [{ verdict: 'no', why: /has amd64; .*exec format error/ }]);
 });
 
+t.test('an image that ended on a CPU below its level names the level', async (t) => {
+  const open = await shop(t);
+  const both = multiArch(['linux/amd64', 'linux/arm64']);
+  const store = await cluster(t);
+  putPod(store, 'app', [`${open.host}/both:1`]);
+  store.put('/api/v1/namespaces/archwright/configmaps/archwright-broken-images', {
+    data: {
+      [`${both.digest.replace(':', '-')}.amd64-v3`]: JSON.stringify({
+        image: 'both:1',
+        namespaces: ['shop'],
+        until: new Date(Date.now() + 3_600_000).toISOString(),
+      }),
+    },
+  });
+  const amd64 = await report(t, store, '--architecture', 'amd64');
+  t.match(amd64.document.workloads, [{ verdict: 'yes', why: /both:1 needs x86-64-v3$/ }]);
+  const arm64 = await report(t, store);
+  t.match(arm64.document.workloads, [{ verdict: 'yes', why: '' }]);
+});
+
 t.test('an image is judged for the operating system of the pod', async (t) => {
   const open = await registry(t);
   open.push('mixed', '1', multiArch(['linux/arm64', 'windows/amd64']));

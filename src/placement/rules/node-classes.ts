@@ -3,9 +3,17 @@
  * CPU level if it tells them from the others, otherwise by hostname. New nodes, and nodes of which too little is known, stay eligible.
  * A gated pod is excluded from nothing: its images are unknown, and what is added to it can never be removed.
  */
+import type { ImageFacts } from '../../images/facts/facts.ts';
 import { byName } from '../../names/architecture.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
-import { levelExpression, type LabelExpression, type LabeledLevels } from '../../nodes/amd64-level.ts';
+import {
+  amd64Levels,
+  highestOf,
+  levelExpression,
+  type LabelExpression,
+  type LabeledLevels,
+} from '../../nodes/amd64-level.ts';
+import { levelOfVariant } from '../../nodes/machine.ts';
 import { groupsOf, type NodeClasses, type NodesOfClass } from '../../nodes/node-classes.ts';
 import type { ImageVerdict, OwnFields, PlacementInput, Reason } from '../decision.ts';
 import { maxExcludedNodes } from '../pod/expressions.ts';
@@ -94,9 +102,18 @@ function notExcluded(why: string): ClassRestriction {
 }
 
 function levelOf(images: readonly ImageVerdict[]) {
-  const levels = images.flatMap(({ facts }) => facts?.requiredLevel ?? []);
-  return levels.sort((a, b) => a - b).at(-1);
+  return highestOf(images.flatMap(({ facts }) => (facts ? [facts.requiredLevel, leastVariant(facts)] : [])));
 }
+
+/** A CPU below the least of an index runs none of its platforms for amd64. */
+function leastVariant({ platforms }: ImageFacts) {
+  const amd64 = platforms.filter(({ architecture }) => architecture === 'amd64');
+  const least = Math.min(...amd64.slice(0, maxVariants).map(({ variant }) => levelOfVariant(variant)));
+  return amd64Levels.find((level) => level > 1 && level === least);
+}
+
+/** Real indexes have four. */
+const maxVariants = 64;
 
 interface LevelLabel {
   readonly source: keyof LabeledLevels;

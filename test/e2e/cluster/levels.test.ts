@@ -20,45 +20,58 @@ const nodes: readonly FakeNode[] = [1, 2, 3, 4].flatMap((level) => {
   return ['a', 'b'].map((name) => ({ name: `v${level}-${name}`, architecture: 'amd64', labels }));
 });
 
-void t.test('pods land only on nodes with the level that their image needs', async (t) => {
-  const cluster = await startCluster({ nodes }, t);
-  const images = await startImages(cluster);
-  const any = images.push('any', ['amd64', 'arm64']);
-  const entry = images.push('entry', ['amd64/v3', 'arm64']);
-  const stated = images.push('stated', ['amd64', 'arm64']);
-  const content = multiArch(['linux/amd64', 'linux/arm64'], { label: 'noted' });
-  images.public.push('noted', '1', content);
-  const noted = `${images.public.host}/noted:1`;
-  const key = keyOfBroken(content.digest, 'amd64', 4) ?? '';
-  const note = {
-    digest: content.digest,
-    architecture: 'amd64',
-    image: noted,
-    namespaces: ['default'],
-    until: Date.now() + 3_600_000,
-  };
-  const settings = { 'image-overrides': `[{ match = "${images.public.host}/stated", level = "v2" }]` };
-  await startAdmission(cluster, { images, settings, failurePolicy: 'Fail' });
-  const data = { [key]: formatBroken(note) };
-  await cluster.create({
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { name: 'archwright-broken-images', namespace: ownNamespace },
-    data,
-  });
+/** The scheduler takes a node of the lowest level that a pod may have. */
+const lowest = {
+  nodeAffinity: {
+    preferredDuringSchedulingIgnoredDuringExecution: [2, 3, 4].map((level) => ({
+      weight: 30,
+      preference: { matchExpressions: [{ key: `${nfd}${level}`, operator: 'DoesNotExist' }] },
+    })),
+  },
+};
 
-  const cases: [image: string, least: number][] = [
-    [entry, 3],
-    [stated, 2],
-    [noted, 4],
-    [any, 1],
-  ];
-  for (const [image, least] of cases) {
-    const names = Array.from({ length: repeats }, (_, index) => `needs-${least}-${index}`);
-    for (const name of names) await cluster.create(podOf(name, image));
-    for (const name of names) {
-      const node = await nodeOf(cluster, name);
-      t.ok(Number(node.slice(1, 2)) >= least, `${name} is on ${node}`);
+void t.test(
+  'pods land only on nodes with the level that their image needs, although they prefer lower ones',
+  async (t) => {
+    const cluster = await startCluster({ nodes }, t);
+    const images = await startImages(cluster);
+    const any = images.push('any', ['amd64', 'arm64']);
+    const entry = images.push('entry', ['amd64/v3', 'arm64']);
+    const stated = images.push('stated', ['amd64', 'arm64']);
+    const content = multiArch(['linux/amd64', 'linux/arm64'], { label: 'noted' });
+    images.public.push('noted', '1', content);
+    const noted = `${images.public.host}/noted:1`;
+    const key = keyOfBroken(content.digest, 'amd64', 4) ?? '';
+    const note = {
+      digest: content.digest,
+      architecture: 'amd64',
+      image: noted,
+      namespaces: ['default'],
+      until: Date.now() + 3_600_000,
+    };
+    const settings = { 'image-overrides': `[{ match = "${images.public.host}/stated", level = "v2" }]` };
+    await startAdmission(cluster, { images, settings, failurePolicy: 'Fail' });
+    const data = { [key]: formatBroken(note) };
+    await cluster.create({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'archwright-broken-images', namespace: ownNamespace },
+      data,
+    });
+
+    const cases: [image: string, least: number][] = [
+      [entry, 3],
+      [stated, 2],
+      [noted, 4],
+      [any, 1],
+    ];
+    for (const [image, least] of cases) {
+      const names = Array.from({ length: repeats }, (_, index) => `needs-${least}-${index}`);
+      for (const name of names) await cluster.create(podOf(name, image, { affinity: lowest }));
+      for (const name of names) {
+        const node = await nodeOf(cluster, name);
+        t.equal(node.slice(0, 2), `v${least}`, `${name} is on ${node}`);
+      }
     }
-  }
-});
+  },
+);

@@ -213,6 +213,7 @@ test('a label for the level is required if it tells the nodes apart', async (t) 
   const hosts = (...names: string[]) => ({ ...isIn('kubernetes.io/hostname', ...names), operator: 'NotIn' });
   const expected: readonly (readonly [nodes: string, image: string, lands: string, terms: unknown])[] = [
     ['nfd2 nfd3 nfd4', 'only3', 'nfd3 nfd4', [[archIn('amd64'), nfd3]]],
+    ['nfd2 nfd3 nfd4', 'v3m', 'nfd3 nfd4', [[archIn('amd64'), nfd3]]],
     ['own2 own3 own4 arm', 'needs3', 'own3 own4 arm', [[archIn('amd64'), own3], [archIn('arm64')]]],
     ['nfd2 nfd3 l4', 'only3', 'nfd3 l4', [[archIn('amd64'), hosts('nfd2')]]],
     ['nfd3 nfd4', 'only3', 'nfd3 nfd4', [[archIn('amd64')]]],
