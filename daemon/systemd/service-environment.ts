@@ -81,15 +81,14 @@ class Reader {
     service: string,
     assignments: readonly Assignment[],
   ): Promise<ReadonlyMap<string, string>> {
-    let own: string[] = [];
-    let files: string[] = [];
-    let unset: string[] = [];
-    for (const { key, value } of assignments) {
-      // An empty value resets the list.
-      if (key === 'Environment') own = value === '' ? [] : [...own, ...wordsOf(value)];
-      if (key === 'EnvironmentFile') files = value === '' ? [] : [...files, value];
-      if (key === 'UnsetEnvironment') unset = value === '' ? [] : [...unset, ...wordsOf(value)];
-    }
+    // An empty value resets the list.
+    const valuesOf = (wanted: string): readonly string[] => {
+      const values = assignments.filter(({ key }) => key === wanted).map(({ value }) => value);
+      return values.slice(values.lastIndexOf('') + 1);
+    };
+    const own = valuesOf('Environment').flatMap(wordsOf);
+    const files = valuesOf('EnvironmentFile');
+    const unset = valuesOf('UnsetEnvironment').flatMap(wordsOf);
     const variables = new Map([...(await this.#managerVariables()), ...own].flatMap((word) => pair(word)));
     for (const file of files.slice(0, maxEnvironmentFiles)) {
       for (const [name, value] of await this.#environmentFile(service, file)) variables.set(name, value);

@@ -10,19 +10,19 @@ export interface Assignment {
 export function parseUnit(text: string): readonly Assignment[] {
   const found: Assignment[] = [];
   let section = '';
-  let continued = '';
+  let continued: string[] = [];
   for (const line of text.split(/\r?\n/)) {
     // A comment does not end a continued line.
     if (/^\s*[#;]/.test(line)) continue;
-    const whole = continued + line;
-    continued = '';
-    if (whole.endsWith('\\')) {
-      continued = `${whole.slice(0, -1)} `;
+    if (line.endsWith('\\')) {
+      continued.push(line.slice(0, -1));
       continue;
     }
+    const whole = [...continued, line].join(' ');
+    continued = [];
     const header = /^\s*\[([^\]]*)\]\s*$/.exec(whole);
     if (header) section = header[1] ?? '';
-    const [, key, value] = /^\s*([A-Za-z]+)\s*=(.*)$/.exec(whole) ?? [];
+    const [, key, value] = /^\s*([A-Za-z]+)\s*=(.*)$/s.exec(whole) ?? [];
     if (!header && key !== undefined && value !== undefined)
       found.push({ section, key, value: value.trim() });
   }
@@ -53,36 +53,41 @@ function unescaped(text: string): string {
   );
 }
 
-/** `NAME=value`; undefined for any other text. */
+/** `NAME=value`; undefined for any other text, and for a NUL, which no process can have in its environment. */
 export function variableOf(text: string): readonly [name: string, value: string] | undefined {
-  const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=([\s\S]*)$/.exec(text) ?? [];
+  const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=([^\0]*)$/.exec(text) ?? [];
   return name === undefined || value === undefined ? undefined : [name, value];
 }
 
+/**
+ * A comment, a variable, or a line that is none. A value is quoted parts, which may have several lines, and then unquoted text to the
+ * end of the line. The end of the file ends an open quote. No part fails after it has read on, so the time is linear.
+ */
+const entry =
+  /[ \t\r\n]*(?:[#;][^\r\n]*|([^\r\n=]*)=((?:[ \t]*(?:'[^']*'?|"(?:[^"\\]|\\[^]?)*"?))*)[ \t]*((?:[^\r\n\\]|\\[^]?)*)|[^\r\n]+)/gy;
+
 /** The variables of an environment file, in order. */
 export function parseEnvironmentFile(text: string): readonly (readonly [name: string, value: string])[] {
-  const line =
-    /^[ \t]*(?:[#;].*|([^\n=]*)=((?:[ \t]*(?:'[^']*'|"(?:[^"\\]|\\[\s\S])*"))+[^\n]*|(?:[^\n\\]|\\[\s\S])*)|[^\n]*)(?:\n|$)/gmy;
   const found: (readonly [string, string])[] = [];
-  for (const [whole, name, value] of text.matchAll(line)) {
-    if (whole === '') break;
-    const pair = name === undefined ? undefined : variableOf(`${name.trim()}=${valueOf(value ?? '')}`);
+  for (const [, name, quoted = '', plain = ''] of text.matchAll(entry)) {
+    const pair =
+      name === undefined ? undefined : variableOf(`${name.trim()}=${unquoted(quoted)}${plainText(plain)}`);
     if (pair) found.push(pair);
   }
   return found;
 }
 
-/** Quoted parts follow each other; anything unquoted ends at the end of the line, without the spaces before it. */
-function valueOf(text: string): string {
-  const part = /[ \t]*(?:'([^']*)'|"((?:[^"\\]|\\[\s\S])*)"|([^]+))/gy;
+/** Quoted parts. In double quotes a backslash escapes four characters and the end of the line, and stands for itself elsewhere. */
+function unquoted(text: string): string {
   let value = '';
-  for (const [, single, double, plain] of text.matchAll(part)) {
-    if (single !== undefined) value += single;
-    else if (double !== undefined) value += double.replaceAll(/\\(["\\`$])|\\\n/g, '$1');
-    else
-      value += (plain ?? '')
-        .trimEnd()
-        .replaceAll(/\\([^])/g, (_, char: string) => (char === '\n' ? '' : char));
-  }
+  for (const [, single, double] of text.matchAll(/[ \t]*(?:'([^']*)'?|"((?:[^"\\]|\\[^]?)*)"?)/gy))
+    value += single ?? double?.replaceAll(/\\(?:(["\\`$])|\n|$)/g, '$1') ?? '';
   return value;
+}
+
+/** Spaces at the end belong to the value only behind a backslash. */
+function plainText(text: string): string {
+  return [...text.matchAll(/\\([^]?)|([ \t]+$)|[^\\ \t]+|[ \t]+/g)]
+    .map(([whole, escaped, end]) => (end === undefined ? (escaped?.replace(/[\r\n]/, '') ?? whole) : ''))
+    .join('');
 }

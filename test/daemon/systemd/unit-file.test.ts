@@ -1,5 +1,5 @@
 import t from 'tap';
-import { parseEnvironmentFile, parseUnit, wordsOf } from '../../../daemon/systemd/unit-file.ts';
+import { parseEnvironmentFile, parseUnit, variableOf, wordsOf } from '../../../daemon/systemd/unit-file.ts';
 
 t.test('assignments of a unit', async (t) => {
   const unit = String.raw`
@@ -77,7 +77,58 @@ t.test('environment files', async (t) => {
     ],
     ['export A=1\n1A=2\nno line\n=3\nB=', [['B', '']]],
     ['A=it\'s "quoted"\n', [['A', 'it\'s "quoted"']]],
+    // The states of systemd's env-file.c at a carriage return, at the end of the file, and behind a backslash.
+    ['# comment\r\nA=1\r\n\r\nB="b"\r\n', Object.entries({ A: '1', B: 'b' })],
+    ['A="b\nC=d\n', [['A', 'b\nC=d\n']]],
+    ["A='b", [['A', 'b']]],
+    ['A=b\\', [['A', 'b']]],
+    ['A=b\\  \nB= c \\\\ ', Object.entries({ A: 'b ', B: 'c \\' })],
+    ['A=a\0b\nB=1', [['B', '1']]],
     ['', []],
   ];
   for (const [text, pairs] of cases) t.same(parseEnvironmentFile(text), pairs, JSON.stringify(text));
+});
+
+t.test('the time is linear in the size of a file', async (t) => {
+  // As many bytes as are read. Quadratic time would be a minute.
+  const bytes = 262_144;
+  const files = [
+    'a=\\\n',
+    '\\\n',
+    '"',
+    `"'`,
+    'a="',
+    "a='\n",
+    'a=\\"',
+    '=',
+    ' ',
+    '\n \n',
+    '# \r',
+    'a',
+    'a ',
+    '\\',
+  ];
+  const before = process.cpuUsage();
+  for (const part of files) {
+    const text = part.repeat(Math.floor(bytes / part.length) - 1);
+    for (const each of [text, `${text}\\`, `A="${text}`, `A=${text}`]) {
+      parseEnvironmentFile(each);
+      parseUnit(each);
+      wordsOf(each);
+    }
+  }
+  const { user } = process.cpuUsage(before);
+  t.ok(user < 20e6, `${user} µs`);
+});
+
+t.test('other line ends of Unicode end no line', async (t) => {
+  const found = parseEnvironmentFile('# a\u2028b\nA=1 # a\u2028b\nB=2');
+  t.same(found, Object.entries({ A: '1 # a\u2028b', B: '2' }), 'environment files');
+  const [unit] = parseUnit('A=a\u2028b');
+  t.equal(unit?.value, 'a\u2028b', 'units');
+});
+
+t.test('no variable has a NUL', async (t) => {
+  t.equal(variableOf('A=a\0'), undefined);
+  t.same(variableOf('A=a\nb'), ['A', 'a\nb']);
 });

@@ -1,9 +1,12 @@
 /** Objects and texts in objects that people write: records, notes, selectors, custom resources, logs. */
+import { isDeepStrictEqual } from 'node:util';
+import { readDrift, writeDrift } from '../../../cmd/report/drift.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { failureIn } from '../../../src/controller/exec-format/suspects.ts';
 import { Causes } from '../../../src/controller/misplaced/causes.ts';
 import { formatBroken, keyOfBroken, parseBroken } from '../../../src/images/sources/broken-images.ts';
+import { formatDrifted, keyOfDrifted, parseDrifted } from '../../../src/images/sources/drifted-tags.ts';
 import { recordedImages, recordedIn, recordedOutcome } from '../../../src/placement/record/read.ts';
 import { parseWeights } from '../../../src/placement/rules/preferred.ts';
 import { readSelector, selects } from '../../../src/policy/effective/label-selector.ts';
@@ -64,6 +67,42 @@ export const brokenNotes: FuzzTarget = {
       must(again?.until === note.until && again.digest === note.digest, 'another note when read again');
     }
     return notes;
+  },
+  expected: [SyntaxError],
+};
+
+const driftExample = {
+  image: 'docker.io/library/nginx:1.29',
+  digest,
+  lost: ['linux/arm64'],
+  gained: ['linux/riscv64'],
+  since: Date.parse('2026-11-21T10:00:00.000Z'),
+};
+
+export const driftNotes: FuzzTarget = {
+  name: 'notes of drifted tags',
+  examples: [formatDrifted(driftExample), `{"other":1,"image":"${driftExample.image}"}`],
+  words: words(
+    '{ } [ ] , null "since": "lost": "gained": "image": "linux/arm/v7" -271821-04-20 sha256:',
+    '\n',
+  ),
+  feed: async (input) => {
+    const text = input.toString('utf8');
+    // The key of the image, so that more than the key is read.
+    const { image } = object(input);
+    const key = keyOfDrifted(typeof image === 'string' ? image : driftExample.image);
+    const data = { [key]: text, [text]: text };
+    const notes = parseDrifted(data);
+    for (const note of notes) {
+      const [again] = parseDrifted({ [keyOfDrifted(note.image)]: formatDrifted(note) });
+      must(isDeepStrictEqual(again, note), 'another note when read again');
+    }
+    const cluster = { read: <T>() => Promise.resolve({ items: [{ data }, {}] } as T) };
+    const driftOf = await readDrift({ namespace: 'archwright', driftName: 'drift' }, cluster, signal);
+    driftOf?.(text);
+    const found = driftOf?.(driftExample.image);
+    const rows = (found ? [found] : notes).map((note) => ({ namespace: 'n', kind: 'k', name: 'a', ...note }));
+    return (['table', 'csv', 'json'] as const).map((output) => writeDrift(rows, output));
   },
   expected: [SyntaxError],
 };
@@ -130,6 +169,7 @@ export const objectTargets: readonly FuzzTarget[] = [
   records,
   weights,
   brokenNotes,
+  driftNotes,
   evictionNotes,
   selectors,
   customResources,

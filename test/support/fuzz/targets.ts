@@ -4,6 +4,7 @@ import { clusterTargets } from './cluster.ts';
 import { documentTargets } from './documents.ts';
 import { httpTargets } from './http.ts';
 import { kubernetesTargets } from './kubernetes.ts';
+import { machineFileTargets } from './machine-files.ts';
 import { networkTargets } from './network.ts';
 import { nodeFileTargets } from './node-files.ts';
 import { objectTargets } from './objects.ts';
@@ -14,6 +15,7 @@ import { textTargets } from './texts.ts';
 /** Parsers. */
 export const parserTargets: readonly FuzzTarget[] = [
   ...nodeFileTargets,
+  ...machineFileTargets,
   ...networkTargets,
   ...clusterTargets,
   ...kubernetesTargets,
