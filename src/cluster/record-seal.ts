@@ -18,12 +18,12 @@ import { reveal, secret, type Secret } from '../telemetry/secret.ts';
 /** 128 bits cannot be guessed. */
 const macBytes = 16;
 
-/** Makes the seals of all objects with one key. */
+/** Makes the seals of all objects with one key. While the key is not known, no record has a valid seal. */
 export class RecordSealer {
-  readonly #key: KeyObject;
+  readonly #key: KeyObject | undefined;
 
-  constructor(key: Secret) {
-    this.#key = createSecretKey(reveal(key), 'utf8');
+  constructor(key: Secret | undefined) {
+    this.#key = key && createSecretKey(reveal(key), 'utf8');
   }
 
   /**
@@ -31,12 +31,14 @@ export class RecordSealer {
    *   admission, so `generateName` stands for it.
    */
   sealOf(kind: 'Pod' | 'DaemonSet', namespace: string, metadata: KubeObject['metadata'] = {}): RecordSeal {
+    const key = this.#key;
+    if (!key) return { of: () => '', isOf: () => false };
     const { generateName, name, ownerReferences } = metadata;
     // The owner of a DaemonSet may change while it lives.
     const owner = kind === 'Pod' ? ownerReferences?.find(({ controller }) => controller) : undefined;
     const subject = JSON.stringify([kind, namespace, generateName || name, owner?.kind, owner?.uid]);
     const macOf = (text: string): string => {
-      const mac = createHmac('sha256', this.#key).update(subject).update('\n').update(text).digest();
+      const mac = createHmac('sha256', key).update(subject).update('\n').update(text).digest();
       return mac.toString('base64url', 0, macBytes);
     };
     return {
@@ -50,12 +52,11 @@ export class RecordSealer {
 }
 
 /** A sealer for the key in force; the same one until the key changes. */
-export function sealerFor(key: () => Secret | undefined): () => RecordSealer | undefined {
-  let made: { readonly key: Secret; readonly sealer: RecordSealer } | undefined;
+export function sealerFor(key: () => Secret | undefined): () => RecordSealer {
+  let made: { readonly key: Secret | undefined; readonly sealer: RecordSealer } | undefined;
   return () => {
     const now = key();
-    if (now === undefined) return undefined;
-    if (made?.key !== now) made = { key: now, sealer: new RecordSealer(now) };
+    if (!made || made.key !== now) made = { key: now, sealer: new RecordSealer(now) };
     return made.sealer;
   };
 }

@@ -118,7 +118,7 @@ function openShared({ client, namespace, memory, configuration, clock, log, metr
     limiter: createRateLimiter({ perSecond, burst, clock }),
     pullSecrets,
     factsOfPod: createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log }),
-    recordSealer: sealerFor(() => recordKey?.key()),
+    recordSealer: recordKey && sealerFor(recordKey.key),
     close: () => {
       broken.close();
       recordKey?.close();

@@ -21,8 +21,8 @@ export interface AdmissionPaths {
   readonly routeOf: (url: string) => AdmissionRoute | undefined;
   /** Why no path is accepted. */
   readonly problem: () => string | undefined;
-  /** The key of the records; `undefined`: records have no seal. */
-  readonly recordKey: () => Secret | undefined;
+  /** The key of the records; `undefined`: not known yet. Absent: records have no seal. */
+  readonly recordKey?: () => Secret | undefined;
   readonly close: () => Promise<void>;
 }
 
@@ -37,7 +37,6 @@ export const plainPaths: AdmissionPaths = {
     return token === undefined ? (route as AdmissionRoute | undefined) : undefined;
   },
   problem: () => undefined,
-  recordKey: () => undefined,
   close: () => Promise.resolve(),
 };
 

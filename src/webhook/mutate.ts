@@ -51,8 +51,8 @@ export interface MutatorOptions {
   readonly cluster: Cluster | undefined;
   readonly nodeClasses?: CurrentNodeClasses | undefined;
   readonly counters: AdmissionCounters;
-  /** Seals records; `undefined`: there is no key, so they have no seal. */
-  readonly recordSealer?: () => RecordSealer | undefined;
+  /** Absent: records have no seal, and count without one. */
+  readonly recordSealer?: (() => RecordSealer) | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -119,7 +119,7 @@ export class Mutator {
     const namespace = request.namespace ?? pod.metadata?.namespace ?? '';
     const seal = this.#options
       .recordSealer?.()
-      ?.sealOf(kind === 'Pod' ? 'Pod' : 'DaemonSet', namespace, metadataOf(request.object));
+      .sealOf(kind === 'Pod' ? 'Pod' : 'DaemonSet', namespace, metadataOf(request.object));
     const { factsOfPod, cluster, clock } = this.#options;
     const nodes = this.#options.nodeClasses?.();
     const input = {

@@ -80,7 +80,7 @@ export async function startWebhook(options: WebhookOptions) {
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log });
   const nodeHostnames: NodeHostnames = (node) => cluster?.nodeHostnames(node) ?? [node];
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
-  const recordSealer = sealerFor(() => paths.recordKey());
+  const recordSealer = paths.recordKey && sealerFor(paths.recordKey);
   const mutator = new Mutator({
     factsOfPod,
     pullableNodes,

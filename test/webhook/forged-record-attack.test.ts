@@ -13,11 +13,12 @@ import { podOf, readAnswer, review, scripted, serve, workload } from './support.
 
 const token = 'T'.repeat(43);
 
+/** @param key empty: the Secret has none */
 async function start(t: Test, key = 'K'.repeat(43)) {
   const dir = await mkdtemp(join(tmpdir(), 'archwright-path-'));
   t.teardown(() => rm(dir, { recursive: true, force: true }));
   await writeFile(join(dir, 'current'), token);
-  await writeFile(join(dir, 'record-key'), key);
+  if (key !== '') await writeFile(join(dir, 'record-key'), key);
   const paths = await openAdmissionPaths({ dir, log: recordingLog().log });
   t.teardown(() => paths.close());
   const inspector = scripted({ 'app:1': ['amd64', 'arm64'], 'app:2': ['arm64'] });
@@ -53,6 +54,23 @@ test('a forged record removes nothing', async (t) => {
   for (const record of [JSON.stringify(forged), sealed, `${sealed} `, sealed.replace('A"}', '"}')]) {
     const stored = await admit(withRecord(others, record));
     t.strictSame(termsOf(stored), termsOf(others), record);
+  }
+});
+
+test('while the Secret has no key, no record removes anything', async (t) => {
+  const [admit, later] = [await start(t, ''), await start(t)];
+  const others = podOf(['app:1'], requiring([termOf(archIn('amd64'))]));
+  for (const end of ['', ',"seal":""', `,"seal":"${'A'.repeat(22)}"`]) {
+    const record = `${JSON.stringify(forged).slice(0, -1)}${end}}`;
+    for (const call of [admit, later]) {
+      t.strictSame(termsOf(await call(withRecord(others, record))), termsOf(others), record);
+    }
+  }
+  const both = archIn('amd64', 'arm64');
+  const first = await admit(podOf(['app:1']));
+  t.strictSame(termsOf(first), [termOf(both)], 'pods are still placed');
+  for (const call of [admit, later]) {
+    t.strictSame(termsOf(await call(first)), [termOf(both, both)], 'a second call: it counts as their own');
   }
 });
 

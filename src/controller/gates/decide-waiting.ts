@@ -49,7 +49,7 @@ export function inputOf(pod: Pod, { caches, policies, recordSealer, nodeClasses 
   const namespace = pod.metadata?.namespace ?? '';
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? noLabels;
   const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
-  const seal = recordSealer?.()?.sealOf('Pod', namespace, pod.metadata);
+  const seal = recordSealer?.().sealOf('Pod', namespace, pod.metadata);
   const nodes = nodeClasses?.();
   const common = { pod, namespace, namespaceLabels, policy, waiting: true };
   return { ...common, ...(nodes && { nodes }), ...(seal && { seal }) };

@@ -32,8 +32,8 @@ export interface Leading {
   readonly policies: Policies;
   /** The classes of the cluster's nodes. */
   readonly nodeClasses?: CurrentNodeClasses;
-  /** Seals records; `undefined`: there is no key, so they have no seal. */
-  readonly recordSealer?: () => RecordSealer | undefined;
+  /** Absent: records have no seal, and count without one. */
+  readonly recordSealer?: (() => RecordSealer) | undefined;
   /** The configuration in force, with that of `ClusterPodPlacementConfig/cluster`. Call it for each use. */
   readonly configuration: () => Configuration;
   readonly clock: Clock;
