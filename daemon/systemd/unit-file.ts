@@ -6,6 +6,9 @@ export interface Assignment {
   readonly value: string;
 }
 
+/** An odd number of backslashes: pairs of them escape each other. */
+const continues = /(?<!\\)\\(?:\\\\)*$/;
+
 /** The assignments of a unit or drop-in, in order. Lines that are none are skipped, as systemd does. */
 export function parseUnit(text: string): readonly Assignment[] {
   const found: Assignment[] = [];
@@ -14,7 +17,7 @@ export function parseUnit(text: string): readonly Assignment[] {
   for (const line of text.split(/\r?\n/)) {
     // A comment does not end a continued line.
     if (/^\s*[#;]/.test(line)) continue;
-    if (line.endsWith('\\')) {
+    if (continues.test(line)) {
       continued.push(line.slice(0, -1));
       continue;
     }

@@ -24,6 +24,14 @@ Broken \ `;
   ]);
 });
 
+t.test('two backslashes at the end of a line are one, and do not continue it', async (t) => {
+  const section = '';
+  t.same(parseUnit('A=a\\\\\nB=b\\\\\\\nc'), [
+    { section, key: 'A', value: 'a\\\\' },
+    { section, key: 'B', value: 'b\\\\ c' },
+  ]);
+});
+
 t.test('words of a value', async (t) => {
   const cases: [string, string[]][] = [
     // The examples of systemd.exec(5).

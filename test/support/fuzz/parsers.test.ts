@@ -20,7 +20,6 @@ const exceptions: Readonly<Record<string, string>> = {
   'daemon/containerd/node.ts readNodeConfig': 'reads files; config.toml has a target',
   'daemon/kubelet/config/read-config.ts readSetup': 'reads files; CredentialProviderConfig has a target',
   'daemon/kubelet/config/read-config.ts readConfig': 'reads files; CredentialProviderConfig has a target',
-  'daemon/machine/machine.ts readMachine': 'reads files that only the kernel writes',
   'src/controller/misplaced/misplaced-pod.ts readMisplaced':
     'gets objects from the API server; parses nothing',
   'src/controller/webhook-configuration/ca-bundle.ts readCaBundles': 'calls readCaBundle, which has a target',
