@@ -1,4 +1,7 @@
-/** Bytes of request bodies that a process holds at the same time, from the first byte until the answer. */
+/**
+ * Bytes of request bodies that a process holds at the same time, from the first byte until the answer. Bytes count when they arrive: an
+ * announced length costs the client nothing.
+ */
 
 /** Bodies up to this size have a share of their own: a pod has 5 KiB, and a few large bodies must not keep it out. */
 const smallBytes = 256 * 1024;
@@ -17,10 +20,14 @@ export class BodyBudget {
   /** Opens the account of one body. */
   open(): BodyShare {
     let held = 0;
+    const fits = (bytes: number, expected: number): boolean => {
+      const isLarge = Math.max(expected, held + bytes) > smallBytes;
+      return this.#used + bytes <= (isLarge ? this.#maxLargeBytes : this.#maxBytes);
+    };
     return {
-      grow: (bytes) => {
-        const limit = held + bytes > smallBytes ? this.#maxLargeBytes : this.#maxBytes;
-        if (this.#used + bytes > limit) return false;
+      hasRoom: (bytes) => fits(bytes, bytes),
+      grow: (bytes, expected = 0) => {
+        if (!fits(bytes, expected)) return false;
         held += bytes;
         this.#used += bytes;
         return true;
@@ -35,8 +42,13 @@ export class BodyBudget {
 
 /** What one body holds of the budget. */
 export interface BodyShare {
-  /** @returns false if the budget has no room; then nothing is taken */
-  grow(bytes: number): boolean;
+  /** Whether the budget has room for so many more bytes now. Takes nothing. */
+  hasRoom(bytes: number): boolean;
+  /**
+   * @param expected the announced length: a body that will be large counts as large from its first byte
+   * @returns false if the budget has no room; then nothing is taken
+   */
+  grow(bytes: number, expected?: number): boolean;
   /** Gives everything back. */
   release(): void;
 }

@@ -33,6 +33,9 @@ const leastBytesPerSecond = 64 * 1024;
 
 const checkMs = 500;
 
+/** What a chunk costs however short it is: its buffer has two objects, and memory outside of the heap. */
+const leastChunkBytes = 512;
+
 /**
  * How long a refused body is read and dropped. If the server closes at once, the kernel resets the connection, and a client that still
  * writes does not receive the answer.
@@ -52,7 +55,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
   }
 
   const { share, timeoutMs } = limits;
-  if (share?.grow(announced) === false) return Promise.reject(overloaded());
+  if (share?.hasRoom(announced) === false) return Promise.reject(overloaded());
 
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -98,7 +101,8 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
       if (settled) return;
       size += chunk.length;
       if (size > limits.maxBytes) refuse(tooLarge(limits.maxBytes));
-      else if (size > announced && share?.grow(chunk.length) === false) refuse(overloaded());
+      else if (share?.grow(Math.max(chunk.length, leastChunkBytes), announced) === false)
+        refuse(overloaded());
       else chunks.push(chunk);
     });
     request.on('end', () => {

@@ -138,6 +138,10 @@ test('a budget for all bodies', (t) => {
   large.release();
   t.ok(other.grow(2_700_000), 'what was released is free, once');
   t.notOk(budget.open().grow(1_000_001));
+  other.release();
+  t.ok(other.grow(2_700_000));
+  t.ok(budget.open().hasRoom(200_000));
+  t.notOk(budget.open().grow(200_000, 7_000_000), 'a body that will be large is large');
   t.end();
 });
 
@@ -149,4 +153,15 @@ test('a body without Content-Length counts as it comes', async (t) => {
   for (const expected of ['900', '900', '900', '900', 'overloaded'])
     t.equal((await send(url, { method: 'POST', headers, body })).body, expected);
   t.equal((await send(url, { method: 'POST', body })).body, 'overloaded', 'with Content-Length too');
+});
+
+test('an announced length takes no room, and short chunks take more than their bytes', async (t) => {
+  const budget = new BodyBudget(4000);
+  const { port, url, outcomes } = await serve(t, { ...limits, share: budget.open() });
+  const idle = await rawConnection(t, port);
+  idle.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 900\r\n\r\n');
+  for (let count = 0; count < 4; count += 1)
+    t.equal((await send(url, { method: 'POST', body: Buffer.alloc(900) })).body, '900');
+  idle.write('a');
+  await until('one byte is too much', () => outcomes.includes('overloaded'));
 });

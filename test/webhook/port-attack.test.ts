@@ -65,18 +65,46 @@ test('60 connections that hold bodies of 7 MiB: memory stays below the limit, an
   const webhook = await start(t);
   const path = `/mutate/${token}`;
   const sockets = await Promise.all(Array.from({ length: 60 }, () => webhook.open()));
-  for (const socket of sockets) socket.write(head(path, 7 * MiB));
+  // The last byte is missing.
+  for (const socket of sockets) {
+    socket.write(head(path, 7 * MiB));
+    socket.write(Buffer.alloc(7 * MiB - 1, ' '));
+  }
   await until(
-    'most are refused at once',
+    'most are refused',
     async () => /bad_requests_total\{reason="overloaded"\} 5[0-9]/.test(await webhook.metrics()),
     30_000,
   );
-  // The last byte is missing.
-  for (const socket of sockets) socket.write(Buffer.alloc(7 * MiB - 1, ' '));
   const good = readAnswer(await webhook.post(review({ object: podOf(['registry.invalid/app:1']) }), path));
   t.equal(good.allowed, true);
   t.comment(`${Math.round(webhook.mostBytes() / MiB)} MiB`);
   t.ok(webhook.mostBytes() < memoryLimit);
+});
+
+test('60 clients that drip large bodies: a review of 300 KiB is answered', async (t) => {
+  const webhook = await start(t);
+  const path = `/mutate/${token}`;
+  const sockets = await Promise.all(Array.from({ length: 60 }, () => webhook.open()));
+  // 7 MiB, and less for the rest of the budget.
+  for (const [index, socket] of sockets.entries())
+    socket.write(head(path, index < 40 ? 7 * MiB : 300 * 1024));
+  const begun = performance.now();
+  // Just above the least speed.
+  const bytesPerSecond = 66 * 1024;
+  let sent = 0;
+  const drip = setInterval(() => {
+    const due = Math.floor(((performance.now() - begun) / 1000) * bytesPerSecond);
+    for (const socket of sockets) socket.write(Buffer.alloc(due - sent, ' '));
+    sent = due;
+  }, 50);
+  t.teardown(() => clearInterval(drip));
+  await until('the least speed is checked', () => sent > 2.5 * bytesPerSecond, 30_000);
+  const object = podOf(['registry.invalid/app:1']);
+  const annotations = { filler: 'x'.repeat(300 * 1024) };
+  const body = review({ object: { ...object, metadata: { ...object.metadata, annotations } } });
+  const answer = await webhook.post(body, path);
+  t.equal(answer.status, 200, answer.body);
+  t.equal(readAnswer(answer).allowed, true);
 });
 
 const most = maxValues - 100;
