@@ -134,7 +134,10 @@ const pattern: TextRule = {
 export const imageOverride = record({
   name: 'image override',
   fields: { match: text('pattern', pattern), architectures: listOf(architecture), level: choice(levels) },
-  schema: { required: ['match'], anyOf: [{ required: ['architectures'] }, { required: ['level'] }] },
+  schema: {
+    required: ['match'],
+    allOf: [{ anyOf: [{ required: ['architectures'] }, { required: ['level'] }] }],
+  },
   make: ({ match, architectures, level }, report): ImageOverride | undefined => {
     if (match === undefined) return refuse(report, 'needs match: a pattern of image references');
     if (architectures === undefined && level === undefined)
