@@ -67,8 +67,10 @@ export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): E
   const own = ownArchitectures(spec, known);
   const tolerated = own.filter((name) => known?.includes(name) ?? true);
   const certain = nodesFor(one, tolerated, undefined).filter((name) => runsOn(one, name) !== 'no');
+  // It is not gated, so images that are not known at once may exclude nothing.
+  const atOnce = { ...one, images: one.images.filter(({ knowledge }) => knowledge === 'at once') };
   const may = nodesFor(one, own, undefined).filter(
-    (name) => runsOn(one, name) !== 'no' || isKept(one, name, tolerated),
+    (name) => runsOn(atOnce, name) !== 'no' || isKept(one, name, tolerated),
   );
   return { may, must: certain.length > 0, able: certain, mayBeRefused };
 }
