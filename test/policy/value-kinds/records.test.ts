@@ -106,7 +106,7 @@ t.test('image overrides', async (t) => {
     ]),
     [`{ match = "${'*a'.repeat(9)}", architectures = [] }`, 'match: must not have more than 8 stars'],
     [`{ match = "${'a'.repeat(513)}", architectures = [] }`, 'match: must not be longer than 512 characters'],
-    ['{ match = "a" }', ': needs architectures: a list, which may be empty'],
+    ['{ match = "a" }', ': needs architectures, a list, which may be empty, or level, such as v3'],
     ['{ architectures = [] }', ': needs match: a pattern of image references'],
     ['{ match = "", architectures = [] }', 'match: must not be empty'],
     [
@@ -124,7 +124,7 @@ t.test('what is written is read back', async (t) => {
       rules,
       '{ arm64 = { taintsToTolerate = [{ operator = "Exists" }], requireNodeLabels = { "a.b/c" = "d" } } }',
     ],
-    [oneOrMore(imageOverride), '[{ match = "a", architectures = ["arm64"] }]'],
+    [oneOrMore(imageOverride), '[{ match = "a", architectures = ["arm64"] }, { match = "b", level = "v3" }]'],
   ];
   for (const [kind, toml] of cases) {
     const raw = kind.read(kind.fromText(toml, never), never);
