@@ -10,8 +10,9 @@ webhook's log at \`debug\` show the rules that applied.
 
 1. **Skipped?** Pods that already have a node, and pods that are disabled or out of scope, stay as they are.
 2. **Own constraint?** A pod that names one architecture in its nodeSelector, or one architecture or a node in every required
-   term, keeps that. It still gets tolerations and \`matchNodeLabels\`. A term that names several, \`In [amd64, arm64]\`, is
-   narrowed to those of the images.
+   term, keeps that, and is never gated: nodes that cannot pull or run an image are excluded only while the image is known. It
+   still gets tolerations and \`matchNodeLabels\`. A term that names several, \`In [amd64, arm64]\`, is narrowed to those of the
+   images.
 3. **Required architectures**: those whose nodes can [pull and run](#variants-and-cpu-levels) all images for the pod's operating
    system (init containers, sidecars, containers, image volumes), within \`schedulableArchitectures\`, \`architectures\` of a
    [\`PodPlacementConfig\`](../reference/custom-resources.md), and the pod's label ${code(keys.architectureLabel)} if \`matchNodeLabels\` has it. They are ANDed into every other required term,

@@ -5,12 +5,12 @@ import { patience } from '../cluster/harness.ts';
 export const pod = '/api/v1/namespaces/default/pods/gated';
 export const node = '/api/v1/nodes/worker';
 export const account = '/api/v1/namespaces/archwright/serviceaccounts/archwright-controller';
-const webhooks = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
+export const webhooks = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
 const gates = (...names: readonly string[]): object => ({
   spec: { schedulingGates: names.map((name) => ({ name })) },
 });
 
-const config = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
+export const config = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
 
 export type Call = (who: KubeClient) => Promise<unknown>;
 export type Attempt = readonly [name: string, call: Call];

@@ -5,20 +5,20 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import type { KubeClient } from '../../../src/kube/api/client.ts';
+import type { CallOptions, KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
-import { clientOf, type Cluster } from '../cluster/harness.ts';
+import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
 import { createHelm } from '../helm/release.ts';
 import {
   account,
+  config,
   get,
   heldByPolicies,
-  merge,
   node,
   pod,
   refusedByRoles,
+  webhooks,
   work,
-  type Call,
 } from './escalations.ts';
 import { chart } from './helm.ts';
 import { untilRefused } from './protection.ts';
@@ -118,13 +118,25 @@ async function accountOf(cluster: Cluster): Promise<KubeClient> {
   return clientOf(path);
 }
 
-/** Policies are enforced a moment after they are created; each of the three refuses its own attempt then. */
+/** Policies are enforced a moment after they are created. Dry runs show when each of them is. */
 async function untilEnforced(controller: KubeClient): Promise<void> {
+  const dryRun = (): CallOptions => ({ signal: patience(), query: { dryRun: 'All' } });
+  const body = { metadata: { annotations: { 'x.example/y': 'z' } } };
+  const foreign = {
+    name: 'pods.arch.example',
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'None',
+    clientConfig: { url: 'https://evil.example/' },
+  };
+  const configMaps = '/api/v1/namespaces/archwright/configmaps';
   for (const attempt of [
-    (tries: number): Call => merge(pod, { metadata: { annotations: { 'x.example/tries': `${tries}` } } }),
-    (tries: number): Call => merge(node, { metadata: { annotations: { 'x.example/tries': `${tries}` } } }),
+    () => controller.patch(pod, { type: 'merge', body }, dryRun()),
+    () => controller.patch(node, { type: 'merge', body }, dryRun()),
+    () => controller.patch(webhooks, { type: 'merge', body: { webhooks: [foreign] } }, dryRun()),
+    () => controller.patch(config, { type: 'merge', body: { spec: { priority: 9 } } }, dryRun()),
+    () => controller.create(configMaps, { metadata: { name: 'archwright-evil' } }, dryRun()),
   ])
-    await untilRefused((tries) => attempt(tries)(controller)).catch((error: unknown) => {
+    await untilRefused(attempt).catch((error: unknown) => {
       if (!(error instanceof KubeError) || error.code !== 'forbidden') throw error;
     });
 }
