@@ -48,7 +48,7 @@ function commands(image: World['image']): readonly Command[] {
     [
       'explain in a controller pod uses the agents and their credentials',
       controller('explain pod/told -n default'),
-      /decision +placed/,
+      /decided before: placed, requires s390x/,
       /requires +s390x/,
       /s390x +memory +credential-provider/,
     ],
@@ -84,7 +84,7 @@ function commands(image: World['image']): readonly Command[] {
     [
       'kubectl archwright explain of a pod, without access to the nodes',
       beside('explain pod/told -n default'),
-      /decision +gated/,
+      /created again +gated/,
       /unknown \(unavailable\)/,
     ],
     [

@@ -78,7 +78,7 @@ t.test('which Windows runs which container', async (t) => {
     ['10.0.22621', '10.0.20348', true],
     ['10.0.22621', '10.0.22622', false],
     ['10.0.26100', '10.0.20348', true],
-    ['10.0.26101', '10.0.20348', false],
+    ['10.0.26101', '10.0.20348', true],
     ['10.0.26101', '10.0.26100', true],
   ];
   for (const [host, container, runs] of cases) {
