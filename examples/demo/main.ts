@@ -1,19 +1,21 @@
 /**
  * `npm run demo`: from a pod to its placement on one machine. It starts registries, a part of the Kubernetes API, two node
- * agents and the webhook on loopback, and sends the pods of `examples/pods` like an API server. For each pod it shows the
- * image facts, their source and the decision. It fails if a result differs from the example's expectation.
+ * agents and the webhook on loopback, and sends the pods of `examples/pods` like an API server. It shows a line for each pod,
+ * and with `--verbose` its image facts and patch. It fails if a result differs from the example's expectation.
  *
- * `setup.ts` starts everything, `rounds.ts` sends the examples, `stay.ts` keeps it running. The agents and the webhook are
+ * `setup.ts` starts everything, `rounds.ts` sends the examples, `summary.ts` and `details.ts` show them, `stay.ts` keeps it
+ * running. The agents and the webhook are
  * the real program in separate processes. The rest runs in this process.
  */
 import { constants } from 'node:os';
 import { onStopSignal } from '../../cmd/program/signals.ts';
 import { createApiServer } from './admit.ts';
 import { startCluster } from './cluster.ts';
+import { printServers } from './details.ts';
 import { DemoError } from './error.ts';
 import { readExamples, type Example } from './examples.ts';
 import { askAgents } from './knowledge.ts';
-import { print, printServers } from './print.ts';
+import { heading, print } from './print.ts';
 import { firstRound, secondRound } from './rounds.ts';
 import { setUp, type Setup } from './setup.ts';
 import { stay } from './stay.ts';
@@ -22,13 +24,14 @@ import { openWorkspace, type Workspace } from './workspace.ts';
 /** Usually some seconds; a busy machine may need a minute. */
 const timeLimitMs = 120_000;
 
-const help = `Usage: npm run demo [-- --stay]
+const help = `Usage: npm run demo [-- --verbose] [--stay]
 
 Starts registries, two node agents and the webhook on free ports of 127.0.0.1, sends the pods of examples/pods as an
-API server would, and shows each decision and its reasons. Exit code 1 if a result is not as expected.
+API server would, and shows each decision and its reason. Exit code 1 if a result is not as expected.
 
-  --stay  Keeps running and prints how to send a further review. Ctrl-C ends it.
-  --help  Prints this.
+  --verbose  Shows what runs, and for each pod its image facts, the rules that applied and the JSON patch.
+  --stay     Keeps running and prints how to send a further review. Ctrl-C ends it.
+  --help     Prints this.
 `;
 
 /** A signal ended the demo. */
@@ -39,7 +42,7 @@ interface Shown {
   readonly setup: Setup;
 }
 
-async function show(workspace: Workspace): Promise<Shown> {
+async function show(workspace: Workspace, verbose: boolean): Promise<Shown> {
   const examples = await readExamples();
   const kubeconfig = await startCluster(workspace, {
     namespaces: new Set(examples.map(({ request }) => request.namespace ?? 'default')),
@@ -47,7 +50,10 @@ async function show(workspace: Workspace): Promise<Shown> {
   });
   const setup = await setUp(workspace, kubeconfig);
   const { registries, servers, configFile } = setup;
-  printServers(servers, registries);
+  heading(
+    'archwright demo: 3 registries, 2 node agents and the webhook on 127.0.0.1; nothing leaves this machine',
+  );
+  if (verbose) printServers(servers, registries);
   const agents = await askAgents({
     configFile,
     urls: [...servers.agents.values()].map(({ url }) => url),
@@ -56,10 +62,12 @@ async function show(workspace: Workspace): Promise<Shown> {
   workspace.onClose(() => agents.close());
   const apiServer = createApiServer({ url: servers.webhook.url, ca: servers.webhookCa });
   workspace.onClose(() => apiServer.close());
-  const rounds = { examples, apiServer, agents, registries, servers };
+  const rounds = { examples, apiServer, agents, registries, servers, verbose };
   const sent = firstRound(rounds).then((answers) => secondRound(rounds, answers));
   await Promise.race([sent, servers.failed]);
-  print('\nAll as expected.');
+  print(
+    `\nAll as expected.${verbose ? '' : ' Facts, rules and patches of each pod: npm run demo -- --verbose'}`,
+  );
   return { examples, setup };
 }
 
@@ -74,7 +82,7 @@ function untilInterrupted(stop: AbortSignal, shown: AbortSignal): Promise<never>
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  const unknown = args.find((arg) => arg !== '--stay' && arg !== '--help' && arg !== '-h');
+  const unknown = args.find((arg) => !['--verbose', '--stay', '--help', '-h'].includes(arg));
   if (unknown !== undefined) {
     process.stderr.write(`unknown argument ${unknown}\n\n${help}`);
     return 2;
@@ -83,12 +91,15 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(help);
     return 0;
   }
-  const staying = args.includes('--stay');
+  const [staying, verbose] = [args.includes('--stay'), args.includes('--verbose')];
   const stop = onStopSignal();
   const workspace = await openWorkspace();
   try {
     const shown = new AbortController();
-    const { examples, setup } = await Promise.race([show(workspace), untilInterrupted(stop, shown.signal)]);
+    const { examples, setup } = await Promise.race([
+      show(workspace, verbose),
+      untilInterrupted(stop, shown.signal),
+    ]);
     shown.abort();
     if (staying) await stay(workspace, setup, examples, stop);
     return 0;

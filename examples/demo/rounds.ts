@@ -9,11 +9,13 @@ import type { Answer, ApiServer } from './admit.ts';
 import { problemsOf } from './check.ts';
 import { askedSince, assertOnce, countRequests, givenImages, marks } from './count.ts';
 import { DemoError } from './error.ts';
+import { printExample } from './details.ts';
 import { sentAgain, type Example } from './examples.ts';
-import { podIn, type Agents } from './knowledge.ts';
-import { heading, print, printCounts, printExample, printProblems } from './print.ts';
+import { podIn, type Agents, type Knowledge } from './knowledge.ts';
+import { heading, print, printCounts, printProblems } from './print.ts';
 import type { Registries } from './registries.ts';
 import { readMetric, type Servers } from './servers.ts';
+import { printPods } from './summary.ts';
 
 export interface Rounds {
   readonly examples: readonly Example[];
@@ -21,6 +23,15 @@ export interface Rounds {
   readonly agents: Agents;
   readonly registries: Registries;
   readonly servers: Servers;
+  /** Shows image facts, rules and patches too. */
+  readonly verbose: boolean;
+}
+
+/** An example, the webhook's answer, and why it is that. */
+export interface Sent {
+  readonly example: Example;
+  readonly answer: Answer;
+  readonly knowledge: Knowledge;
 }
 
 /**
@@ -30,22 +41,25 @@ export interface Rounds {
  */
 export async function firstRound(rounds: Rounds): Promise<readonly Answer[]> {
   const { examples, apiServer, agents, registries } = rounds;
-  const answers: Answer[] = [];
-  const wrong: string[] = [];
+  const sent: Sent[] = [];
   for (const example of examples) {
     const answer = await apiServer.admit(example.request);
-    answers.push(answer);
-    const knowledge = await agents.explain(example);
-    printExample(example, answer, knowledge, registries);
-    const problems = problemsOf(example, answer, knowledge);
-    if (problems.length > 0) wrong.push(example.file);
-    printProblems(example.file, problems);
+    sent.push({ example, answer, knowledge: await agents.explain(example) });
   }
+  printPods(sent);
+  const wrong = sent.filter(({ example, answer, knowledge }) => {
+    const problems = problemsOf(example, answer, knowledge);
+    printProblems(example.file, problems);
+    return problems.length > 0;
+  });
+  if (rounds.verbose) for (const each of sent) printExample(each, registries);
   heading('Requests that each registry saw');
   printCounts(countRequests(registries));
-  if (wrong.length > 0) throw new DemoError(`not as expected: ${wrong.join(', ')}`);
+  if (wrong.length > 0) {
+    throw new DemoError(`not as expected: ${wrong.map(({ example }) => example.file).join(', ')}`);
+  }
   await printSummary(rounds);
-  return answers;
+  return sent.map(({ answer }) => answer);
 }
 
 async function printSummary({ examples, registries, servers }: Rounds): Promise<void> {

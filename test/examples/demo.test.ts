@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
-import { examples, leavesNothing, pidsIn, start, tellsNoSecret } from './demo/run.ts';
+import { examples, inTerminal, leavesNothing, pidsIn, start, tellsNoSecret } from './demo/run.ts';
 
 /** The block of one example. */
 function blockOf(out: string, file: string): string {
@@ -11,10 +11,10 @@ function blockOf(out: string, file: string): string {
   return from < 0 ? '' : out.slice(from, out.indexOf('\n\n', from + 1));
 }
 
-t.test('with --stay: shows every example, goes on running, and ends well', async (t) => {
+t.test('with --verbose and --stay: shows all of every example, goes on running, and ends well', async (t) => {
   // A proxy or a setting of the person who runs it must not change what is shown.
   const env = { HTTPS_PROXY: 'http://127.0.0.1:9', ARCHWRIGHT_ON_UNKNOWN_IMAGE: 'deny' };
-  const demo = start(t, ['--stay'], env);
+  const demo = start(t, ['--verbose', '--stay'], env);
   const [line] = await demo.until(/^curl .*$/m);
   const [, logs = ''] = await demo.until(/^ {2}Logs: (.*)$/m);
   await sendsReview(t, line);
@@ -99,6 +99,56 @@ function counted(t: Test, out: string): void {
   );
 }
 
+t.test('one line for each pod first, then the requests; patches are for --verbose', async (t) => {
+  const { code, out, err } = await start(t).ended;
+  t.same([code, err], [0, '']);
+  const [, pods = ''] =
+    /\n {2}pod +images +decision +why\n((?: {2}\S.*\n)+)\nRequests that each registry saw\n/.exec(out) ?? [];
+  const lines: [string, RegExp][] = [
+    [
+      'artifact-volume',
+      /web:1 words:1 +placed: amd64 arm64 s390x +words:1 is an artifact for every architecture/,
+    ],
+    ['deployment-no-common', /unchanged +billing:1 has amd64, only:1 has arm64; a warning says/],
+    ['disabled', /not looked at +skipped +The pod has `arch.example\/placement: disabled`/],
+    ['no-common-architecture', /billing:1 only:1 +refused +billing:1 has amd64, only:1 has arm64/],
+    ['own-node-selector', /kept +the pod constrains the architecture \(arm64\) itself/],
+    ['preferred-label', /placed: amd64 arm64 s390x +the image has these; prefers arm64 \(weight 100\)/],
+    ['private-with-secret', /app:1 +placed: amd64 arm64 +the image has these; read with the pull secret/],
+    ['sidecars', /placed: amd64 arm64 +init:1, sidecar:1, nested:1 lack s390x/],
+    [
+      'unknown-image',
+      /waits: amd64 arm64 +web:no-such-tag is unknown \(not-found\), web:1 is unknown \(unavailable\)/,
+    ],
+  ];
+  for (const [name, pattern] of lines)
+    t.match(new RegExp(`^ {2}${name} .*$`, 'm').exec(pods)?.[0], pattern, name);
+  t.same(
+    pods
+      .trimEnd()
+      .split('\n')
+      .map((line) => `${/^ {2}(\S+)/.exec(line)?.[1]}.yaml`),
+    examples,
+  );
+  t.ok(out.split('\n').length < 45, 'it fits on a screen');
+  t.notMatch(out, /\/spec\/affinity|process \d/);
+  counted(t, out);
+});
+
+t.test(
+  'colors only on a terminal, and none with NO_COLOR',
+  { skip: !existsSync('/usr/bin/script') },
+  async (t) => {
+    const escape = String.fromCharCode(27);
+    t.ok((await inTerminal(t, {})).includes(`${escape}[32mplaced: amd64`));
+    t.notOk((await inTerminal(t, { NO_COLOR: '1' })).includes(escape));
+  },
+);
+
+t.test('npm ci says nothing about the versions of Node that packages want', async (t) => {
+  t.match(readFileSync('.npmrc', 'utf8'), /^loglevel=error$/m);
+});
+
 t.test('usage', async (t) => {
   t.match(await start(t, ['--help']).ended, { code: 0, out: /^Usage: npm run demo/, err: '' });
   t.match(await start(t, ['--sty']).ended, { code: 2, out: '', err: /^unknown argument --sty/ });
@@ -108,7 +158,7 @@ t.test('usage', async (t) => {
 const everythingStarted = /process \d+[^]*\n\n/;
 
 t.test('a child that dies ends it with an error', async (t) => {
-  const demo = start(t);
+  const demo = start(t, ['--verbose']);
   await demo.until(everythingStarted);
   const [agent = 0] = pidsIn(demo.text());
   process.kill(agent, 'SIGKILL');
@@ -117,7 +167,7 @@ t.test('a child that dies ends it with an error', async (t) => {
 });
 
 t.test('interrupted', async (t) => {
-  const demo = start(t);
+  const demo = start(t, ['--verbose']);
   await demo.until(everythingStarted);
   demo.child.kill('SIGINT');
   t.match(await demo.ended, { code: 130, err: '' });

@@ -37,10 +37,21 @@ export interface Demo {
 
 /** Starts it; its temporary files go to a directory of the test. */
 export function start(t: Test, args: string[] = [], more: Record<string, string> = {}): Demo {
+  return startProgram(t, process.execPath, [main, ...args], more);
+}
+
+/** Runs it in a terminal (`script` of util-linux makes one), and returns what it wrote there. */
+export async function inTerminal(t: Test, more: Record<string, string>): Promise<string> {
+  const command = `'${process.execPath}' '${main}'`;
+  return (await startProgram(t, 'script', ['-qec', command, '/dev/null'], { TERM: 'xterm', ...more }).ended)
+    .out;
+}
+
+function startProgram(t: Test, program: string, args: string[], more: Record<string, string>): Demo {
   const tmp = t.testdir({});
-  // Without what tap adds to each process it starts.
-  const { NODE_OPTIONS: _, ...env } = process.env;
-  const child = spawn(process.execPath, [main, ...args], {
+  // Without what tap adds to each process it starts, and without the colors that the person wants.
+  const { NODE_OPTIONS: _, NO_COLOR: _no, FORCE_COLOR: _force, ...env } = process.env;
+  const child = spawn(program, args, {
     env: { ...env, ...compileCache, ...more, TMPDIR: tmp },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
