@@ -16,6 +16,9 @@ function header(text: string): string {
   return `# Made by \`npm run deploy\` from charts/archwright; edit that instead.\n${text}`;
 }
 
+/** Only Helm keeps definitions when the rest is deleted. */
+const withoutHelm = { crds: { keep: false } };
+
 /** Removes what only Helm maintains. */
 function plain(rendered: string): string {
   return rendered
@@ -37,7 +40,7 @@ function hooks(rendered: string): string {
 export const deployFiles: Readonly<Record<string, (render: Render) => string>> = {
   'deploy/archwright.yaml': (render) =>
     header(
-      `# kubectl apply --server-side -f archwright.yaml; to leave: clean.yaml first.\n${namespace}${plain(render({}, ['--no-hooks']))}\n`,
+      `# kubectl apply --server-side -f archwright.yaml; to leave: clean.yaml first.\n${namespace}${plain(render(withoutHelm, ['--no-hooks']))}\n`,
     ),
   'deploy/clean.yaml': (render) =>
     header(

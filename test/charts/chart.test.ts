@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse } from 'yaml';
-import { chartSections, isSetting, schemaFile } from '../../scripts/docs/chart/chart.ts';
+import { chartSections, firstValues, isSetting, schemaFile } from '../../scripts/docs/chart/chart.ts';
 import { alerts } from '../../scripts/docs/chart/alerts.ts';
 import { rows } from '../../scripts/docs/chart/dashboard.ts';
 import { setByChart } from '../../scripts/docs/chart/settings.ts';
@@ -33,6 +33,38 @@ t.test('an example is another value than the default, and of its type', async (t
   for (const { key, default: preset, example, schema } of values) {
     t.notSame(example, preset, key);
     if (typeof schema['type'] === 'string') t.equal(typeOf(example), schema['type'], key);
+  }
+});
+
+t.test('ten values come first, labels and annotations last', async (t) => {
+  const file = readFileSync(`${chart}/values.yaml`, 'utf8');
+  const readme = readFileSync(`${chart}/README.md`, 'utf8');
+  const [first, ...rest] = chartSections();
+  t.same(
+    first?.values.map(({ key }) => key),
+    firstValues,
+  );
+  t.equal(firstValues.length, 10);
+  t.equal(rest.at(-1)?.title, 'Labels and annotations');
+  for (const text of [file, readme]) {
+    const titles = [...text.matchAll(/^#(?:##| ---) (.+)$/gm)].map(([, title]) => title);
+    t.equal(
+      titles.find((title) => chartSections().some((section) => section.title === title)),
+      first?.title,
+    );
+    t.equal(titles.at(-1), 'Labels and annotations');
+  }
+  const [written = ''] = readme.split('\n## Values\n');
+  t.ok(written.split(/\s+/).length < 2500, 'what is not generated is short');
+});
+
+t.test('the README has every value, or the table that it is below', async (t) => {
+  const readme = readFileSync(`${chart}/README.md`, 'utf8');
+  for (const { key } of values) {
+    const [table = '', ...rest] = key.split('.');
+    const name = rest.join('.').replace(/^(?:labels|annotations)$/, 'pod.$&');
+    const isCommon = readme.includes(`\`${name}\``) && readme.includes(`\`${table}\``);
+    t.ok(readme.includes(`\`${key}\``) || isCommon, key);
   }
 });
 

@@ -17,6 +17,7 @@ restartPolicy: Never
 serviceAccountName: {{ .account }}
 automountServiceAccountToken: true
 enableServiceLinks: false
+{{- include "archwright.podFields" .root.Values.jobs }}
 {{- include "archwright.imagePullSecrets" .root }}
 {{- include "archwright.priority" (dict "root" .root "values" .root.Values.jobs) }}
 {{- include "archwright.placement" (dict "root" .root "values" .root.Values.jobs) | nindent 0 }}

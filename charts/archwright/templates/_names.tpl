@@ -14,10 +14,14 @@
 {{- end -}}
 {{- end -}}
 
+{{- define "archwright.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end -}}
+
 {{/* Names of cluster-scoped objects, which must differ between releases. */}}
 {{- define "archwright.clusterName" -}}
 {{- $name := include "archwright.fullname" . -}}
-{{- if eq $name .Release.Namespace -}}{{ $name }}{{- else -}}{{ printf "%s-%s" .Release.Namespace $name }}{{- end -}}
+{{- if eq $name (include "archwright.namespace" .) -}}{{ $name }}{{- else -}}{{ printf "%s-%s" (include "archwright.namespace" .) $name }}{{- end -}}
 {{- end -}}
 
 {{/* dict root part */}}
@@ -48,7 +52,7 @@ kind: in lower case, as in the values that hold its labels and annotations.
 metadata:
   name: {{ .name }}
   {{- if not .cluster }}
-  namespace: {{ .namespace | default .root.Release.Namespace }}
+  namespace: {{ .namespace | default (include "archwright.namespace" .root) }}
   {{- end }}
   labels:
     {{- include "archwright.labels" . | nindent 4 }}

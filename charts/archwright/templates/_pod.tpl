@@ -106,25 +106,32 @@ image: {{ include "archwright.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end -}}
 
-{{/* dict [host of the probes; default: the pod's address] [tls] */}}
+{{/* dict own (the part's `probes`) [host of the probes; default: the pod's address] [tls] */}}
 {{- define "archwright.probes" -}}
-{{- $more := "" -}}
-{{- with .host }}{{ $more = printf "%s, host: %s" $more . }}{{ end -}}
-{{- if .tls }}{{ $more = printf "%s, scheme: HTTPS" $more }}{{ end -}}
-startupProbe:
-  httpGet: { path: /healthz, port: metrics{{ $more }} }
-  periodSeconds: 1
-  failureThreshold: 60
-livenessProbe:
-  httpGet: { path: /healthz, port: metrics{{ $more }} }
-  periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 6
-readinessProbe:
-  httpGet: { path: /readyz, port: metrics{{ $more }} }
-  periodSeconds: 5
-  timeoutSeconds: 3
-  failureThreshold: 2
+{{- $get := dict "port" "metrics" -}}
+{{- with .host }}{{ $_ := set $get "host" . }}{{ end -}}
+{{- if .tls }}{{ $_ := set $get "scheme" "HTTPS" }}{{ end -}}
+{{- $healthy := merge (dict "path" "/healthz") $get -}}
+{{- $base := dict
+  "startup" (dict "httpGet" $healthy "periodSeconds" 1 "failureThreshold" 60)
+  "liveness" (dict "httpGet" $healthy "periodSeconds" 10 "timeoutSeconds" 5 "failureThreshold" 6)
+  "readiness" (dict "httpGet" (merge (dict "path" "/readyz") $get) "periodSeconds" 5 "timeoutSeconds" 3 "failureThreshold" 2) -}}
+{{- range $name := list "startup" "liveness" "readiness" }}
+{{ $name }}Probe:
+  {{- mergeOverwrite (deepCopy (get $base $name)) (deepCopy (get $.own $name | default dict)) | toYaml | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Fields of every pod that only the values set. */}}
+{{- define "archwright.podFields" -}}
+{{- with .hostAliases }}
+hostAliases:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{/* dict root part values checksum [labels] */}}

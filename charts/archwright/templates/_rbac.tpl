@@ -26,7 +26,7 @@ kind: {{ ternary "ClusterRoleBinding" "RoleBinding" $cluster }}
 {{ include "archwright.metadata" (dict "root" .root "kind" (ternary "clusterrolebinding" "rolebinding" $cluster) "name" .name "part" .part "cluster" $cluster "namespace" .namespace "annotations" .hook) }}
 roleRef: { apiGroup: rbac.authorization.k8s.io, kind: {{ .roleKind }}, name: {{ .name }} }
 subjects:
-  - { kind: ServiceAccount, name: {{ if .account }}{{ .account }}{{ else }}{{ include "archwright.serviceAccount" . }}{{ end }}, namespace: {{ .root.Release.Namespace }} }
+  - { kind: ServiceAccount, name: {{ if .account }}{{ .account }}{{ else }}{{ include "archwright.serviceAccount" . }}{{ end }}, namespace: {{ include "archwright.namespace" .root }} }
 {{- end -}}
 
 {{/* Templates lack the pull secrets that pods get from their service account. */}}

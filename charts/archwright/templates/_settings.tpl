@@ -53,12 +53,12 @@ values: of a pool of nodes, above those of the release.
   "driftName" (printf "%s-drift" $name) -}}
 {{- if $root.Values.controller.enabled }}{{ $_ := set $defaults "onUnknownImage" "gate" }}{{ end -}}
 {{- $fixed := dict
-  "namespace" $root.Release.Namespace
+  "namespace" (include "archwright.namespace" $root)
   "certificates" (ternary "builtin" "external" (eq $root.Values.certificates "builtin"))
   "webhookConfiguration" (include "archwright.clusterName" $root)
   "webhooksFile" "/etc/archwright/config/webhooks.yaml" -}}
 {{- if $root.Values.agent.enabled -}}
-{{- $_ := set $fixed "agents" (list (printf "endpointslices:%s/%s-agent" $root.Release.Namespace $name)) -}}
+{{- $_ := set $fixed "agents" (list (printf "endpointslices:%s/%s-agent" (include "archwright.namespace" $root) $name)) -}}
 {{- $_ := set $fixed "agentTlsDir" "/etc/archwright/agent-tls" -}}
 {{- $_ := set $fixed "agentServiceAccount" (include "archwright.serviceAccount" (dict "root" $root "part" "agent")) -}}
 {{- end -}}

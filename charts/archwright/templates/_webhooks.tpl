@@ -5,7 +5,7 @@ what the webhook would leave alone anyway, so that the API server does not call 
 {{- define "archwright.webhooks" -}}
 {{- $excluded := include "archwright.setting" (dict "root" . "key" "excludedNamespaces") | fromJsonArray -}}
 {{- /* A namespaceSelector has no globs. kube-system stays out by name, so that its pods need neither the webhook nor a condition. */ -}}
-{{- $namespaces := list .Release.Namespace -}}
+{{- $namespaces := list (include "archwright.namespace" .) -}}
 {{- $globs := list -}}
 {{- range $excluded -}}
 {{- if contains "*" . -}}
@@ -107,7 +107,7 @@ timeoutSeconds: {{ .root.Values.timeoutSeconds }}
 clientConfig:
   service:
     name: {{ include "archwright.fullname" .root }}-webhook
-    namespace: {{ .root.Release.Namespace }}
+    namespace: {{ include "archwright.namespace" .root }}
     path: /mutate
     port: 443
 {{- $selector := .root.Values.namespaceSelector }}

@@ -5,13 +5,33 @@
 import type { JsonSchema, TomlValue } from '../../../src/policy/settings/setting.ts';
 import { settingSections, type SettingValue } from './settings.ts';
 import type { Section, Value } from './value.ts';
-import { general } from './values/general.ts';
+import { general, labels } from './values/general.ts';
 import { monitoring } from './values/monitoring.ts';
 import { partSections } from './values/parts.ts';
 
-/** Everything, in the order of the pages. */
+/** What most clusters set. They come first. */
+export const firstValues: readonly string[] = [
+  'image.registry',
+  'image.repository',
+  'schedulableArchitectures',
+  'preferredArchitecture',
+  'kubeletConfig.config',
+  'kubeletConfig.binDir',
+  'registryCredentials',
+  'proxies',
+  'onUnknownImage',
+  'failurePolicy',
+];
+
+/** Everything, in the order of the pages: the values of `firstValues`, what else there is, labels and annotations. */
 export function chartSections(): readonly Section[] {
-  return [...general, ...settingSections(), ...partSections, monitoring];
+  const sections = [...general, ...settingSections(), ...partSections, monitoring, labels];
+  const all = new Map(sections.flatMap(({ values }) => values.map((value) => [value.key, value])));
+  const first = firstValues.map((key) => all.get(key)).filter((value) => value !== undefined);
+  return [
+    { title: 'The ten values to look at first', values: first },
+    ...sections.map(({ title, values }) => ({ title, values: values.filter(({ key }) => !firstValues.includes(key)) })),
+  ];
 }
 
 export function isSetting(value: Value): value is SettingValue {

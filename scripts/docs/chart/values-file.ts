@@ -3,14 +3,31 @@ import { stringify } from 'yaml';
 import type { TomlValue } from '../../../src/policy/settings/setting.ts';
 import { written } from '../../../src/policy/settings/setting.ts';
 import { chartSections, isLeaf, isSetting, treeOf, type Tree } from './chart.ts';
-import type { Value } from './value.ts';
+import type { Section, Value } from './value.ts';
 
 const width = 118;
 
 /** Makes the file. */
 export function valuesFile(): string {
-  const sections = chartSections().map(({ title, values }) => [`# --- ${title}`, '', ...print(treeOf(values), '')].join('\n'));
+  const sections = wholeTrees().map(({ title, values }) => [`# --- ${title}`, '', ...print(treeOf(values), '')].join('\n'));
   return `# The values of the chart. README.md has them as a table.\n\n${sections.join('\n')}`;
+}
+
+/** The sections, with all values of a table where the first of them is: YAML allows a table only once. */
+function wholeTrees(): readonly Section[] {
+  const sections = chartSections();
+  const all = sections.flatMap(({ values }) => values);
+  const printed = new Set<string>();
+  return sections.flatMap(({ title, values }) => {
+    const tables = new Set(values.map(tableOf).filter((table) => !printed.has(table)));
+    for (const table of tables) printed.add(table);
+    const whole = [...tables].flatMap((table) => all.filter((value) => tableOf(value) === table));
+    return whole.length === 0 ? [] : [{ title, values: whole }];
+  });
+}
+
+function tableOf({ key }: Value): string {
+  return key.split('.')[0] ?? key;
 }
 
 function print(tree: Tree<Value>, indent: string): string[] {

@@ -2,7 +2,7 @@
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { kubernetes } from '../programs/kubernetes.ts';
-import { define } from '../cluster/definitions.ts';
+import { define, deleteKeptDefinitions } from '../cluster/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { differencesFrom, listEverything } from '../cluster/listing.ts';
 import { changedIn, createHelm, kubectlOf } from '../helm/release.ts';
@@ -41,6 +41,7 @@ void t.test('applied again', async (t) => {
     t.equal(await replicas(), 2, 'values that are not set any more have no effect');
     t.same(await webhooksOf(cluster), webhooks, 'the webhooks of the controller stay');
     await four.run('uninstall archwright --no-hooks');
+    await deleteKeptDefinitions(cluster);
     t.same(await differencesFrom(cluster, before), []);
   });
 

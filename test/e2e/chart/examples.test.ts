@@ -1,4 +1,5 @@
 /** Each values file of the examples, installed and removed on a real control plane: its comment is true, and nothing is left. */
+import { deleteKeptDefinitions } from '../cluster/definitions.ts';
 import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { parseAllDocuments } from 'yaml';
@@ -177,6 +178,7 @@ void t.test('examples of values', async (t) => {
       await helm.run('install archwright', chart, `--wait --timeout 3m --values ${file}`);
       await check(t, cluster, await agentsByNode(cluster));
       await helm.run('uninstall archwright --wait --timeout 3m');
+      await deleteKeptDefinitions(cluster);
       t.same(await differencesFrom(cluster, there), [], 'everything is as it was');
     });
   }

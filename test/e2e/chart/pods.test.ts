@@ -216,6 +216,17 @@ t.test('two releases share one name, by which Helm refuses the second', async (t
   t.equal(new Set(others).size, others.length, 'and nothing else of any other');
 });
 
+t.test('namespaceOverride moves everything that is in a namespace', async (t) => {
+  const [usual, moved] = [objectsOf({}), objectsOf({ namespaceOverride: 'placement' })];
+  const home = (objects: readonly Rendered[]): readonly unknown[] =>
+    objects.map(
+      ({ kind, metadata: { namespace } }) => `${kind} ${namespace?.replace('placement', 'archwright')}`,
+    );
+  t.same(home(moved).toSorted(), home(usual).toSorted());
+  t.notOk(moved.some(({ metadata }) => metadata.namespace === 'archwright'));
+  t.notMatch(JSON.stringify(moved), /system:serviceaccount:archwright:|archwright-webhook\.archwright\.svc/);
+});
+
 t.test('the longest names are valid', async (t) => {
   // Helm takes 53 characters for a release, Kubernetes 63 for a namespace.
   const pools = [{ name: 'p'.repeat(32), config: { proxies: [] } }];

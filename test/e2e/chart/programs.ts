@@ -39,15 +39,18 @@ export function programsIn(manifest: string): readonly Program[] {
     const pod = (kind === 'Pod' ? spec : spec?.template?.spec) as PodSpec | undefined;
     if (pod?.containers === undefined) return [];
     const files = maps.get(pod.volumes.find(({ configMap }) => configMap)?.configMap?.name) ?? {};
-    return pod.containers.map(({ args, env }) => ({
-      name: `${metadata?.name} ${args[0]}`,
-      args,
-      // Of the downward API there is a node name and the address of the pod.
-      env: Object.fromEntries(
-        env.map(({ name, value = '10.0.0.1' }) => [name, value.replaceAll('$(POD_IP)', '10.0.0.1')]),
-      ),
-      files,
-    }));
+    // Containers of `extraContainers` have no arguments.
+    return pod.containers
+      .filter(({ args }) => args !== undefined)
+      .map(({ args, env }) => ({
+        name: `${metadata?.name} ${args[0]}`,
+        args,
+        // Of the downward API there is a node name and the address of the pod.
+        env: Object.fromEntries(
+          env.map(({ name, value = '10.0.0.1' }) => [name, value.replaceAll('$(POD_IP)', '10.0.0.1')]),
+        ),
+        files,
+      }));
   });
 }
 

@@ -52,16 +52,15 @@ export async function refusesSecond(t: Test, cluster: Cluster): Promise<void> {
       for (const pattern of patterns) t.match(text, pattern, what);
     }
     t.same(await differencesFrom(cluster, first), [], `${name}: nothing was made`);
-    await run(`upgrade archwright ${chart} --set crds.keep=true`);
     await run('uninstall archwright');
     // A release in another namespace takes over the custom resources that were kept.
-    await run(`install second ${chart} --namespace ${elsewhere} --take-ownership`);
+    await run(`install second ${chart} --namespace ${elsewhere} --take-ownership --set crds.keep=false`);
     await run(`uninstall second --namespace ${elsewhere}`);
     t.same(await differencesFrom(cluster, before), [], `${name}: nothing is left`);
   }
 
   const kubectl = kubectlOf(cluster);
-  const plain = render('helm4', {}, ['--no-hooks']);
+  const plain = render('helm4', { crds: { keep: false } }, ['--no-hooks']);
   await kubectl(['apply', '-f', '-'], plain);
   for (const name of helms) {
     for (const [value, object] of [

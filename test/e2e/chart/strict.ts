@@ -73,8 +73,13 @@ async function admitting(cluster: Cluster, pods: readonly Wanted[]): Promise<() 
   };
   for (const name of new Set(pods.map(({ object }) => object.spec?.priorityClassName ?? 'system-')))
     if (!name.startsWith('system-')) await make(priorityClasses, name, { value: 1 });
-  for (const name of new Set(pods.map(({ object }) => object.spec?.serviceAccountName ?? 'default')))
-    if (name !== 'default') await make('/api/v1/namespaces/archwright/serviceaccounts', name, {});
+  const accounts = new Set(
+    pods.map(
+      ({ object: { metadata, spec } }) => `${metadata?.namespace} ${spec?.serviceAccountName ?? 'default'}`,
+    ),
+  );
+  for (const [namespace, name = ''] of [...accounts].map((account) => account.split(' ')))
+    if (name !== 'default') await make(`/api/v1/namespaces/${namespace}/serviceaccounts`, name, {});
   return async () => {
     for (const path of made) await cluster.delete(path);
   };

@@ -1,7 +1,12 @@
 /** The chart and the API servers of the oldest and the newest supported Kubernetes. */
 import t from 'tap';
 import { kubernetes, oldestKubernetes } from '../programs/kubernetes.ts';
-import { define, acceptedAndRefused, withDefinitions } from '../cluster/definitions.ts';
+import {
+  acceptedAndRefused,
+  define,
+  deleteKeptDefinitions,
+  withDefinitions,
+} from '../cluster/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
 import { heldToPodSecurity, everyObject, takesAll } from './strict.ts';
@@ -23,11 +28,7 @@ for (const version of [oldestKubernetes, kubernetes]) {
       await ownRights(t, cluster);
     });
     await t.test('the definitions of the custom resources accept and refuse objects', async (t) => {
-      // The chart's definitions are deleted a moment after it.
-      for (const kind of ['clusterpodplacementconfigs', 'podplacementconfigs']) {
-        const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${kind}.arch.example`;
-        await cluster.waitFor(path, (definition) => definition === undefined);
-      }
+      await deleteKeptDefinitions(cluster);
       await withDefinitions(cluster);
       await acceptedAndRefused(t, cluster);
     });

@@ -12,6 +12,22 @@ interface Definition extends KubeObject {
 
 const group = '/apis/arch.example/v1alpha1';
 
+const ownDefinitions = ['clusterpodplacementconfigs', 'podplacementconfigs'].map(
+  (kind) => `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${kind}.arch.example`,
+);
+
+/**
+ * Deletes the definitions that an uninstalled release has kept (`crds.keep`), and waits until they are gone.
+ * @throws KubeError if it has not kept them
+ */
+export async function deleteKeptDefinitions(cluster: Cluster): Promise<void> {
+  for (const path of ownDefinitions) {
+    await cluster.get(path);
+    await cluster.delete(path);
+    await cluster.waitFor(path, (definition) => definition === undefined);
+  }
+}
+
 export async function define(cluster: Cluster, text: string): Promise<void> {
   await cluster.applyYaml(text);
   const { metadata } = parse(text) as KubeObject;

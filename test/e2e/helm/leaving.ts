@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
+import { deleteKeptDefinitions } from '../cluster/definitions.ts';
 import { differencesFrom, type Listing } from '../cluster/listing.ts';
 import { refused, type Followed } from './logs.ts';
 import { isGated, podPath } from '../cluster/pods.ts';
@@ -52,6 +53,11 @@ export async function sameAsBefore(
   helm: { readonly name: string },
   before: Listing,
 ): Promise<void> {
+  if (helm.name !== 'kubectl') {
+    await step(`${helm.name}: the definitions of the custom resources are kept`, () =>
+      deleteKeptDefinitions(cluster),
+    );
+  }
   await step(`${helm.name}: everything is as it was before, byte for byte`, async () => {
     assert.deepEqual(await differencesFrom(cluster, before), []);
   });

@@ -3,7 +3,7 @@ import type { JsonSchema } from '../../../../src/policy/settings/setting.ts';
 import { flag, object, objects, oneOf, shaped, text, textMap, texts, valuesOf, type Described, type Section } from '../value.ts';
 
 /** Kinds of objects with their own labels and annotations. */
-const labeled = [
+export const labeledKinds = [
   'pod',
   'deployment',
   'daemonset',
@@ -24,7 +24,7 @@ const labeled = [
 /** `pod.labels`, `pod.annotations` and so on. */
 function perKind(): Described {
   return Object.fromEntries(
-    labeled.flatMap((kind) => [
+    labeledKinds.flatMap((kind) => [
       [`${kind}.labels`, textMap({ help: `Labels of each ${kind}.`, default: {}, example: { tier: 'infra' } })],
       [
         `${kind}.annotations`,
@@ -53,6 +53,11 @@ export const general: readonly Section[] = [
     values: valuesOf('', {
       nameOverride: text({ help: 'Replaces the chart’s name in labels and names.', default: '', example: 'arch' }),
       fullnameOverride: text({ help: 'Prefix of every object’s name.', default: '', example: 'placement' }),
+      namespaceOverride: text({
+        help: 'Namespace of all objects, for charts that have this one as a dependency. Empty: the namespace of the release.',
+        default: '',
+        example: 'default',
+      }),
       'image.registry': text({ help: 'Registry of the image.', default: 'ghcr.io', example: 'registry.example.com' }),
       'image.repository': text({ help: 'Repository of the image.', default: 'archwright/archwright', example: 'mirror/archwright' }),
       'image.tag': text({ help: 'Tag of the image. Empty: the version of archwright that belongs to the chart.', default: '', example: '0.1.1' }),
@@ -103,16 +108,6 @@ export const general: readonly Section[] = [
     }),
   },
   {
-    title: 'Labels and annotations',
-    values: [
-      ...valuesOf('', {
-        commonLabels: textMap({ help: 'Labels of every object.', default: {}, example: { team: 'platform' } }),
-        commonAnnotations: textMap({ help: 'Annotations of every object.', default: {}, example: { owner: 'platform' } }),
-      }),
-      ...valuesOf('', perKind()),
-    ],
-  },
-  {
     title: 'Registry credentials',
     values: valuesOf('', {
       registryCredentials: shaped(
@@ -157,8 +152,8 @@ export const general: readonly Section[] = [
       'crds.install': flag({ help: 'Installs the CustomResourceDefinitions.', default: true, example: false }),
       'crds.keep': flag({
         help: 'Keeps the definitions, and with them the custom resources, when the release is uninstalled.',
-        default: false,
-        example: true,
+        default: true,
+        example: false,
       }),
       'rbac.create': flag({ help: 'Creates roles and bindings.', default: true, example: false }),
       'rbac.aggregate': flag({
@@ -257,3 +252,14 @@ export const general: readonly Section[] = [
     }),
   },
 ];
+
+export const labels: Section = {
+  title: 'Labels and annotations',
+  values: [
+    ...valuesOf('', {
+      commonLabels: textMap({ help: 'Labels of every object.', default: {}, example: { team: 'platform' } }),
+      commonAnnotations: textMap({ help: 'Annotations of every object.', default: {}, example: { owner: 'platform' } }),
+    }),
+    ...valuesOf('', perKind()),
+  ],
+};

@@ -28,6 +28,12 @@ function podValues(resources: { readonly requests: Record<string, string>; reado
       default: {},
       example: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [] } },
     }),
+    dnsConfig: object({ help: 'DNS parameters of the pods.', default: {}, example: { options: [{ name: 'ndots', value: '1' }] } }),
+    hostAliases: objects({
+      help: 'Additional lines of `/etc/hosts`.',
+      default: [],
+      example: [{ ip: '10.0.0.7', hostnames: ['registry.example.com'] }],
+    }),
     podLabels: textMap({ help: 'Labels of the pods.', default: {}, example: { 'azure.workload.identity/use': 'true' } }),
     podAnnotations: textMap({ help: 'Annotations of the pods.', default: {}, example: { 'sidecar.istio.io/inject': 'false' } }),
     priorityClassName: text({ help: 'Priority class. Empty: the chart’s default.', default: '', example: 'system-cluster-critical' }),
@@ -44,8 +50,28 @@ function podValues(resources: { readonly requests: Record<string, string>; reado
   };
 }
 
+const probe = { type: 'object' };
+
 /** Additional values of long-running parts. */
 const runningValues: Described = {
+  probes: shaped(
+    { type: 'object', properties: { startup: probe, liveness: probe, readiness: probe }, additionalProperties: false },
+    {
+      help: 'Fields of the probes `startup`, `liveness` and `readiness`, merged into the chart’s.',
+      default: {},
+      example: { liveness: { timeoutSeconds: 10 }, readiness: { periodSeconds: 10 } },
+    },
+  ),
+  extraContainers: objects({
+    help: 'Additional containers.',
+    default: [],
+    example: [{ name: 'proxy', image: 'registry.example.com/proxy:1' }],
+  }),
+  extraInitContainers: objects({
+    help: 'Init containers.',
+    default: [],
+    example: [{ name: 'wait', image: 'registry.example.com/wait:1' }],
+  }),
   extraArgs: texts({ help: 'Additional flags of the program.', default: [], example: ['--log-level=debug'] }),
   extraEnv: objects({
     help: 'Additional variables, such as `HTTPS_PROXY`.',
@@ -94,6 +120,7 @@ const deploymentValues: Described = {
     default: 1,
     example: '50%',
   }),
+  'podDisruptionBudget.minAvailable': countOrPercent({ help: 'Minimum of available pods, instead of `maxUnavailable`.', example: '50%' }),
 };
 
 const hostPath = {
@@ -139,7 +166,7 @@ const poolValues: Described = {
     { type: ['array', 'null'], items: hostPath },
     {
       help:
-        'Directories of the node that are mounted read-only below `/host`. Default: the paths in the settings (see Host paths below). ' +
+        'Directories of the node that are mounted read-only below `/host`. Default: the paths in the settings. ' +
         '`/` mounts the whole node.',
       example: ['/etc/containerd', '/etc/pki'],
     },
