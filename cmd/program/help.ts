@@ -1,4 +1,4 @@
-/** The texts of `--help`, made from the descriptions of settings and flags. */
+/** The texts of `--help` and `archwright help`, made from the descriptions of settings and flags. */
 import { formatToml } from '../../src/policy/configuration/toml.ts';
 import { flagName, written, type Setting } from '../../src/policy/settings/setting.ts';
 import { settingsOf } from './flags.ts';
@@ -17,14 +17,30 @@ export function programHelp(subcommands: Invocation['subcommands']): string {
     '',
     ...Object.entries(subcommands).map(([name, { summary }]) => `  ${name.padEnd(widest)}  ${summary}`),
     '',
-    'See `archwright SUBCOMMAND --help` and `archwright --version`.',
+    'See `archwright SUBCOMMAND --help`, `archwright help SUBCOMMAND` with all settings, and `archwright --version`.',
     '',
   ].join('\n');
 }
 
-export function subcommandHelp(name: string, subcommand: Subcommand): string {
+/**
+ * The help of a subcommand.
+ * @param settings whether settings, which are flags too, are described or only named
+ */
+export function subcommandHelp(
+  name: string,
+  subcommand: Subcommand,
+  settings: 'described' | 'named' = 'named',
+): string {
   const own = Object.entries(subcommand.flags).map(([flag, description]) => ownFlag(flag, description));
-  const settings = Object.entries(settingsOf(subcommand)).map(([key, setting]) => settingFlag(key, setting));
+  const known = Object.entries(settingsOf(subcommand));
+  const described = [
+    'Settings (flags override the environment and the file):',
+    ...known.flatMap((each) => settingFlag(...each)),
+  ];
+  const named = [
+    `Settings, which are flags too (\`archwright help ${name}\` describes them):`,
+    ...wrap(known.map(([key]) => `--${flagName(key)}`).join(' '), 2),
+  ];
   return [
     `Usage: archwright ${name} ${subcommand.usage}`,
     '',
@@ -34,9 +50,7 @@ export function subcommandHelp(name: string, subcommand: Subcommand): string {
     ...own.flat(),
     ...(subcommand.settings === 'none' ? [] : flagLines('--config FILE', 'The configuration, in TOML.')),
     ...flagLines('-h, --help', 'Prints this text.'),
-    ...(settings.length === 0
-      ? []
-      : ['', 'Settings (flags override the environment and the file):', ...settings.flat()]),
+    ...(known.length === 0 ? [] : ['', ...(settings === 'named' ? named : described)]),
     '',
   ].join('\n');
 }

@@ -4,7 +4,7 @@ import { ConfigurationError, describeProblem } from '../../src/policy/configurat
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { parseFlags } from './flags.ts';
 import { programHelp, subcommandHelp } from './help.ts';
-import { exitCodes, UsageError, type Invocation, type Streams } from './subcommand.ts';
+import { exitCodes, UsageError, type Entry, type Invocation, type Streams } from './subcommand.ts';
 import { subcommands } from './subcommands.ts';
 import { programVersion } from './version.ts';
 import { messageOf } from '../../src/names/printable.ts';
@@ -47,7 +47,11 @@ async function run(
 ): Promise<number> {
   const [name, ...rest] = args;
   if (name === '--help' || name === '-h' || name === 'help') {
-    io.out(programHelp(known));
+    const [of] = rest;
+    const entry = of === undefined ? undefined : await entryOf(of, known).load();
+    io.out(
+      of === undefined || !entry ? programHelp(known) : subcommandHelp(of, entry.subcommand, 'described'),
+    );
     return exitCodes.success;
   }
   if (name === '--version') {
@@ -55,13 +59,7 @@ async function run(
     return exitCodes.success;
   }
   if (name === undefined) throw new UsageError(`name a subcommand: ${Object.keys(known).join(', ')}`);
-  const entry = Object.hasOwn(known, name) ? known[name] : undefined;
-  if (!entry) {
-    const what = name.startsWith('-') ? 'flag' : 'subcommand';
-    const candidates = what === 'flag' ? ['--help', '--version'] : Object.keys(known);
-    throw new UsageError(`unknown ${what} ${name}${didYouMean(name, candidates)}`);
-  }
-  const { subcommand } = await entry.load();
+  const { subcommand } = await entryOf(name, known).load();
   const flags = parseFlags(subcommand, rest);
   if (flags.help) {
     io.out(subcommandHelp(name, subcommand));
@@ -78,6 +76,15 @@ async function run(
     stop,
     subcommands: known,
   });
+}
+
+/** @throws UsageError for an unknown name */
+function entryOf(name: string, known: Invocation['subcommands']): Entry {
+  const entry = Object.hasOwn(known, name) ? known[name] : undefined;
+  if (entry) return entry;
+  const what = name.startsWith('-') ? 'flag' : 'subcommand';
+  const candidates = what === 'flag' ? ['--help', '--version'] : Object.keys(known);
+  throw new UsageError(`unknown ${what} ${name}${didYouMean(name, candidates)}`);
 }
 
 /** An unexpected error as one line, or with its stack. Secrets are scrubbed. */

@@ -12,8 +12,8 @@ archwright SUBCOMMAND [FLAGS]
 archwright --version
 \`\`\`
 
-- \`--config FILE\` names the configuration in TOML; \`-h\` and \`--help\` print a help text with all flags. Every subcommand has
-  them, except that \`completion\` has no configuration.
+- \`--config FILE\` names the configuration in TOML; \`--help\` prints a short help, \`archwright help SUBCOMMAND\` one with all settings.
+  \`completion\` has no configuration.
 - Each [setting](settings.md) that a subcommand uses is also a flag, such as \`--preferred-architecture\` for
   \`preferredArchitecture\`. This page only names the groups.
 - The tables list the flags that are not settings. If such a flag has the name of a setting, that setting can only come from the

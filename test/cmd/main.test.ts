@@ -37,18 +37,35 @@ t.test('help of a subcommand, wherever the flag stands', async (t) => {
     t.equal(code, 0);
     t.match(out, /^Usage: archwright thing \[FLAGS\] THING\n\nDoes a thing\.\n/);
     t.match(out, '-o, --often\n      Does it often.');
-    t.match(out, '--listen ADDRESS AND PORT');
-    t.match(out, 'Default: "127.0.0.1:8443".');
+    t.match(
+      out,
+      /^Settings, which are flags too \(`archwright help thing` describes them\):\n(?: .*\n)* .*--listen/m,
+    );
+    t.notMatch(out, 'Default: "127.0.0.1:8443".');
     t.notMatch(out, '--inline-budget', 'a setting of another part');
     for (const line of out.split('\n')) t.ok(line.length <= 100, line);
   }
 });
 
-t.test('every subcommand has help', async (t) => {
+t.test('`help SUBCOMMAND` describes every setting', async (t) => {
+  const { code, out } = await run(['help', 'thing'], { subcommands: only(() => Promise.resolve(1)) });
+  t.equal(code, 0);
+  t.match(out, '--listen ADDRESS AND PORT');
+  t.match(out, 'Default: "127.0.0.1:8443".');
+  t.notMatch(out, '--inline-budget', 'a setting of another part');
+  for (const line of out.split('\n')) t.ok(line.length <= 100, line);
+  t.match(await run(['help', 'exlpain']), {
+    code: 2,
+    err: /unknown subcommand exlpain; did you mean explain/,
+  });
+});
+
+t.test('every subcommand has help, which fits on a screen', async (t) => {
   for (const name of Object.keys(subcommands)) {
     const { code, out } = await run([name, '--help']);
     t.equal(code, 0, name);
     t.match(out, new RegExp(`^Usage: archwright ${name} `), name);
+    t.ok(out.split('\n').length < 60, `${name}: ${out.split('\n').length} lines`);
   }
 });
 
