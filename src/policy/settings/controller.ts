@@ -1,6 +1,15 @@
 /** Settings of the controller: what it does, how fast, and how its replicas agree on a leader. */
 import { architectureName, labelKey } from '../value-kinds/architectures.ts';
-import { choice, duration, flag, integer, integerOr, listOf, text } from '../value-kinds/plain.ts';
+import {
+  choice,
+  duration,
+  flag,
+  integer,
+  integerOr,
+  listOf,
+  objectName,
+  text,
+} from '../value-kinds/plain.ts';
 import { settingsOf } from './setting.ts';
 
 const second = 1000;
@@ -20,7 +29,7 @@ const architectureOrAll = {
 };
 
 export const controllerSettings = {
-  leaseName: shared.atStart(text('name'), {
+  leaseName: shared.atStart(objectName, {
     default: 'archwright-controller',
     help:
       "Lease in archwright's own namespace for leader election. The webhook gates pods only while the " +
@@ -91,7 +100,7 @@ export const controllerSettings = {
     default: 30,
     help: 'Evictions per minute in the whole cluster.',
   }),
-  movedPodsName: controllerAndClean.atStart(text('name'), {
+  movedPodsName: controllerAndClean.atStart(objectName, {
     default: 'archwright-moved-pods',
     help:
       "ConfigMap in archwright's own namespace with the workloads whose pods were evicted, so that no " +
@@ -108,7 +117,7 @@ export const controllerSettings = {
     default: 7 * day,
     help: 'How long an image stays recorded as broken on an architecture, or as needing a level of x86-64.',
   }),
-  brokenImagesName: shared.atStart(text('name'), {
+  brokenImagesName: shared.atStart(objectName, {
     default: 'archwright-broken-images',
     help: "ConfigMap in archwright's own namespace with the images that are broken on an architecture, and the levels of x86-64 that images need.",
   }),
@@ -118,7 +127,7 @@ export const controllerSettings = {
       'How often each tag of running pods is compared with its registry, by one request that registries do not ' +
       'count. The requests are spread over this time. A tag that lost an architecture is reported by an event. 0s: never.',
   }),
-  driftName: shared.atStart(text('name'), {
+  driftName: shared.atStart(objectName, {
     default: 'archwright-drift',
     help: "ConfigMap in archwright's own namespace with the tags that lost or gained an architecture.",
   }),
@@ -148,29 +157,29 @@ export const certificateSettings = {
     default: 365 * day,
     help: 'Validity of the built-in CA. A new CA is added after two thirds of it.',
   }),
-  caSecret: controllerAndClean.atStart(text('name'), {
+  caSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-ca',
     help: "Secret in archwright's own namespace with the CA and its key. Only the controller may read it.",
   }),
-  webhookTlsSecret: controllerAndClean.atStart(text('name'), {
+  webhookTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-webhook-tls',
     help: "Secret with the webhook's serving certificate and the CA for `caBundle`.",
   }),
-  agentTlsSecret: controllerAndClean.atStart(text('name'), {
+  agentTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-agent-tls',
     help: "Secret with the agents' serving certificate and the CA of their clients.",
   }),
-  agentServiceAccount: controller.atStart(text('name'), {
+  agentServiceAccount: controller.atStart(objectName, {
     default: 'archwright-agent',
     help:
       "Service account of the agents, in archwright's own namespace. Only its pods get certificates for " +
       'agents, each for its own node.',
   }),
-  webhookClientTlsSecret: controllerAndClean.atStart(text('name'), {
+  webhookClientTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-webhook-client-tls',
     help: "Secret with the webhook's client certificate for agents.",
   }),
-  controllerClientTlsSecret: controllerAndClean.atStart(text('name'), {
+  controllerClientTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-controller-client-tls',
     help:
       "Secret with the controller's client certificate for agents. Each controller keeps a copy in " +
@@ -182,7 +191,7 @@ export const certificateSettings = {
       "DNS names and IP addresses in the webhook's certificate. Default: those of its Service in " +
       '`webhooksFile`.',
   }),
-  webhookConfiguration: controllerAndClean.atStart(text('name'), {
+  webhookConfiguration: controllerAndClean.atStart(objectName, {
     help: 'MutatingWebhookConfiguration that the controller keeps equal to `webhooksFile`. Default: none.',
   }),
   webhooksFile: controller.atStart(text('path'), {
@@ -190,7 +199,7 @@ export const certificateSettings = {
       'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`. The ' +
       'controller writes them once the webhook responds.',
   }),
-  webhookPathSecret: controllerAndClean.atStart(text('name'), {
+  webhookPathSecret: controllerAndClean.atStart(objectName, {
     help:
       "Secret in archwright's own namespace with the unguessable part of the webhook's path, by which the " +
       'webhook recognizes the API server. The controller writes it. Default: none; the path is that of ' +

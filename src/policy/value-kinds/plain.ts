@@ -51,11 +51,21 @@ export function text(name: string, rule?: TextRule | Check): Kind<string> {
   };
 }
 
+const dnsLabel = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
+
 /** Namespaces by name, in which `*` matches any characters. */
 export const namespaceGlob = text('namespace', {
   match: ['^[-a-z0-9*]{1,63}$', atMostStars(4)].map((pattern) => ({
     pattern,
     says: 'must be the name of a namespace such as kube-* with at most 4 stars, not {}',
+  })),
+});
+
+/** The name of an object: a DNS subdomain (Kubernetes, "Object Names and IDs"). */
+export const objectName = text('name', {
+  match: ['^[-a-z0-9.]{1,253}$', `^${dnsLabel}(?:\\.${dnsLabel})*$`].map((pattern) => ({
+    pattern,
+    says: 'must be the name of a Kubernetes object such as archwright-ca, not {}',
   })),
 });
 

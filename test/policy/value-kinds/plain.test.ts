@@ -6,6 +6,7 @@ import {
   integer,
   listOf,
   matching,
+  objectName,
   size,
   tableOf,
   text,
@@ -112,4 +113,25 @@ t.test('a key of the prototype is a key like any other', async (t) => {
 t.test('a long wrong value is cut', async (t) => {
   t.equal(read(choice(['a']), 'x'.repeat(78)), `: must be one of a, not "${'x'.repeat(78)}"`);
   t.equal(read(choice(['a']), 'x'.repeat(79)), `: must be one of a, not "${'x'.repeat(79)}…`);
+});
+
+t.test('names of objects', async (t) => {
+  for (const name of ['a', 'archwright-ca', 'a.b-2.c', 'x'.repeat(253)])
+    t.equal(read(objectName, name), name);
+  for (const name of [
+    '*a',
+    '-a',
+    'a-',
+    'A',
+    'a_b',
+    'a..b',
+    '.a',
+    'a b',
+    'x'.repeat(254),
+    `${'a-'.repeat(126)}`,
+  ])
+    t.match(
+      read(objectName, name),
+      /^: must be the name of a Kubernetes object such as archwright-ca, not "/u,
+    );
 });
