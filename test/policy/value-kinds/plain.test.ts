@@ -128,7 +128,7 @@ t.test('names of objects', async (t) => {
     '.a',
     'a b',
     'x'.repeat(254),
-    `${'a-'.repeat(126)}`,
+    'a-'.repeat(126),
   ])
     t.match(
       read(objectName, name),
