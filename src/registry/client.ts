@@ -28,7 +28,7 @@ import {
 import { isDigest } from './manifests/manifest.ts';
 import { CircuitBreaker, type BreakerOptions } from './net/circuit-breaker.ts';
 import { GuardedClient } from './net/guarded-client.ts';
-import { isUnreachable, rankOf, registryError } from './outcome.ts';
+import { isUnreachable, mostHelpful, rankOf, registryError, type Failure } from './outcome.ts';
 
 export interface RegistryClientOptions {
   /** Source of proxy variables and `SSL_CERT_FILE`. Default: `process.env`. */
@@ -91,7 +91,8 @@ async function lookUp(
           if (signal.aborted) throw outOfTime(cause, lookup, endpoint);
           const about = { host: endpoint.host, repository: lookup.repository, credential: offered };
           const error = registryError(cause, about, parts.clock.now());
-          failure = { error, rank: rankOf(error, endpoint === endpoints.at(-1)) };
+          const rank = rankOf(error, endpoint === endpoints.at(-1));
+          failure = { error, rank, endpoint: index, credential: offered };
           failures.set(key, failure);
         }
       }
@@ -100,13 +101,7 @@ async function lookUp(
     // Another credential cannot reach endpoints that are all unreachable.
     if (!reached) break;
   }
-  const byRank = [...failures.values()].reverse().sort((a, b) => b.rank - a.rank);
-  throw byRank[0]?.error ?? noEndpoint(lookup);
-}
-
-interface Failure {
-  readonly error: RegistryError;
-  readonly rank: number;
+  throw mostHelpful([...failures.values()]) ?? noEndpoint(lookup);
 }
 
 /** The endpoints for a tag or digest: only some are trusted to resolve a tag. */

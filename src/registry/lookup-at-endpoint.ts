@@ -195,14 +195,15 @@ class EndpointLookup implements ContentReader {
     if (digestOf(bytes, digest) !== digest) throw this.#mismatch('its digest differs from the requested one');
   }
 
-  #refusal({ status, headers, moved, url }: AuthenticatedResponse): RegistryError {
+  #refusal({ status, headers, moved, url, credentialUsed }: AuthenticatedResponse): RegistryError {
     const host = moved ? url.host : this.where;
     if (moved && status === 401) {
       const message = `${this.where}: it redirects to ${host}, which requires credentials and never gets any`;
       return new RegistryError('unauthorized', host, message);
     }
     const retryAfter = headers['retry-after']?.[0];
-    return statusError(status, { ...this.#about, host }, retryAfter, this.#parts.clock.now());
+    const about = { ...this.#about, host, isUnsent: !credentialUsed };
+    return statusError(status, about, retryAfter, this.#parts.clock.now());
   }
 
   #mismatch(reason: string): RegistryError {

@@ -89,17 +89,25 @@ export class RegistryError extends Error {
   /** Host that caused it, or empty. */
   readonly where: string;
   readonly retryAfterMs?: number;
+  /** Whether the request carried a credential that the endpoint accepted: its `not-found` is about the repository. */
+  readonly isAccepted: boolean;
   constructor(
     code: RegistryErrorCode,
     where: string,
     message: string,
-    options: { temporary?: boolean; retryAfterMs?: number | undefined; cause?: unknown } = {},
+    options: {
+      temporary?: boolean;
+      retryAfterMs?: number | undefined;
+      isAccepted?: boolean;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.where = where;
     this.temporary =
       options.temporary ?? (code === 'rate-limited' || code === 'unavailable' || code === 'timeout');
+    this.isAccepted = options.isAccepted ?? false;
     if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs;
   }
 }

@@ -15,6 +15,8 @@ export interface Circumstances {
   readonly host: string;
   readonly repository: string;
   readonly credential: MatchedCredential | undefined;
+  /** Whether the request carried no credential although there is one. */
+  readonly isUnsent?: boolean;
 }
 
 /** A credential for people: `docker-config registry.corp (/var/lib/kubelet/config.json)`. */
@@ -37,7 +39,8 @@ export function statusError(
 ): RegistryError {
   const code = codeOf(status);
   const message = `${about.host}: ${status} for ${about.repository} ${withCredential(about)}: ${adviceFor(code, about)}`;
-  return new RegistryError(code, about.host, message, { retryAfterMs: retryAfter(header, now) });
+  const isAccepted = code === 'not-found' && about.credential !== undefined && !about.isUnsent;
+  return new RegistryError(code, about.host, message, { retryAfterMs: retryAfter(header, now), isAccepted });
 }
 
 function codeOf(status: number): RegistryErrorCode {
@@ -50,11 +53,17 @@ function codeOf(status: number): RegistryErrorCode {
   return 'unavailable';
 }
 
-function withCredential({ credential }: Circumstances): string {
-  return credential ? `with the credential ${credentialLabel(credential)}` : 'without a credential';
+function withCredential({ credential, isUnsent }: Circumstances): string {
+  return credential && !isUnsent
+    ? `with the credential ${credentialLabel(credential)}`
+    : 'without a credential';
 }
 
-function adviceFor(code: RegistryErrorCode, { credential }: Circumstances): string {
+function adviceFor(code: RegistryErrorCode, { credential, isUnsent }: Circumstances): string {
+  if (credential && isUnsent && (code === 'unauthorized' || code === 'forbidden')) {
+    const why = 'it lacks a user name or a password, or the registry names no known way to log in';
+    return `the credential ${credentialLabel(credential)} was not sent: ${why}`;
+  }
   if (code === 'unauthorized') {
     return credential ? 'ask for a new password' : 'give the pod a pull secret, or the node a credential';
   }
@@ -142,4 +151,41 @@ const ranks: ReadonlyMap<RegistryErrorCode, number> = new Map([
  */
 export function rankOf(error: RegistryError, last: boolean): number {
   return isUnreachable(error) && !last ? 0 : (ranks.get(error.code) ?? 0);
+}
+
+/** A failed attempt at one endpoint with one credential. */
+export interface Failure {
+  readonly error: RegistryError;
+  readonly rank: number;
+  /** Index of the endpoint. */
+  readonly endpoint: number;
+  readonly credential: MatchedCredential | undefined;
+}
+
+/**
+ * The error that helps most: of the highest rank, and the latest of those. A credential that an endpoint accepted has seen that
+ * the image is absent, so refusals of other credentials there, and of earlier mirrors, are only mentioned.
+ */
+export function mostHelpful(failures: readonly Failure[]): RegistryError | undefined {
+  const seenAt = Math.max(...failures.map(({ error, endpoint }) => (error.isAccepted ? endpoint : -1)));
+  const isMoot = ({ error, endpoint }: Failure): boolean => endpoint <= seenAt && isRefusal(error);
+  const [best] = failures
+    .filter((failure) => !isMoot(failure))
+    .toReversed()
+    .sort((a, b) => b.rank - a.rank);
+  if (!best?.error.isAccepted) return best?.error;
+  const refused = new Set(failures.filter(isMoot).map(({ credential }) => credentialLabel(credential)));
+  return withRefused(best.error, [...refused]);
+}
+
+function isRefusal({ code }: RegistryError): boolean {
+  return code === 'unauthorized' || code === 'forbidden';
+}
+
+function withRefused(error: RegistryError, [first, ...others]: readonly string[]): RegistryError {
+  if (first === undefined) return error;
+  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  const { code, where, message, isAccepted } = error;
+  const refused = `refused were: ${first}${more}`;
+  return new RegistryError(code, where, `${message}; ${refused}`, { isAccepted, cause: error });
 }

@@ -1,9 +1,14 @@
 import t, { type Test } from 'tap';
-import { registryErrorCodes, type RegistryErrorCode } from '../../src/registry/manifest-lookup.ts';
+import {
+  RegistryError,
+  registryErrorCodes,
+  type RegistryErrorCode,
+} from '../../src/registry/manifest-lookup.ts';
 import { registryError } from '../../src/registry/outcome.ts';
 import { clientFor, credential, lookUp, startRegistry } from '../support/registry/client.ts';
 import type { Fault } from '../support/registry/faults.ts';
 import { multiArch } from '../support/registry/content.ts';
+import { createIssuer } from '../support/registry/tokens.ts';
 
 async function registryThat(t: Test, fault: Fault) {
   const registry = await startRegistry(t);
@@ -42,6 +47,57 @@ t.test('the reported error of several endpoints', async (t) => {
     t.equal(origin.requests.length, 1);
   }
 });
+
+t.test('what a credential saw that was accepted counts, not that others were refused', async (t) => {
+  const at = (origin: string) => ({ origin });
+  const [ann, bea] = [
+    credential('ann', 'password-a', at('/etc/old.json')),
+    credential('bea', 'password-b', at('shop/regcred')),
+  ];
+  const users = { bea: 'password-b' };
+  const issuer = createIssuer({ users });
+  const origin = await startRegistry(t, { auth: { kind: 'basic', users } });
+  const withTokens = await startRegistry(t, { auth: { kind: 'bearer', issuer } });
+  for (const registry of [origin, withTokens]) {
+    for (const credentials of [
+      [ann, bea],
+      [bea, ann],
+    ]) {
+      const error = await failureOf(lookUp(clientFor(t), registry, { credentials }));
+      t.equal(error.code, 'not-found', credentials.map(({ origin }) => origin).join());
+      t.match(
+        error.message,
+        /404 for library\/app with the credential docker-config registry\.test \(shop\/regcred\)/,
+      );
+      t.match(error.message, /; refused were: docker-config registry\.test \(\/etc\/old\.json\)$/);
+    }
+  }
+  const refusing = await registryThat(t, status(401));
+  t.match(await failureOf(lookUp(clientFor(t), [refusing, origin], { credentials: [bea] })), {
+    code: 'not-found',
+  });
+  t.match(
+    await failureOf(lookUp(clientFor(t), [origin, refusing], { credentials: [bea] })),
+    { code: 'unauthorized', where: refusing.host },
+    'a mirror without the image says nothing about the origin',
+  );
+  const open = await startRegistry(t);
+  t.match(
+    await failureOf(lookUp(clientFor(t), open, { credentials: [ann] })),
+    { code: 'not-found', message: /404 for library\/app without a credential: check/ },
+    'a credential that was not sent is not named',
+  );
+  t.match(await failureOf(lookUp(clientFor(t), refusing, { credentials: [ann] })), {
+    code: 'unauthorized',
+    message: /401 for library\/app without a credential: the credential docker-config .* was not sent: /,
+  });
+});
+
+async function failureOf(lookup: Promise<unknown>): Promise<RegistryError> {
+  const error = await lookup.catch((cause: unknown) => cause);
+  if (error instanceof RegistryError) return error;
+  throw new Error('expected a RegistryError', { cause: error });
+}
 
 t.test('if no endpoint responds, other credentials are not tried', async (t) => {
   const client = clientFor(t);
