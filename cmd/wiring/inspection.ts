@@ -136,20 +136,26 @@ function liveEndpoints(configuration: () => Configuration): EndpointSource {
 
 async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
   const { configuration, dockerConfigs, env, log, metrics } = options;
-  const { credsDir, dockerConfigFile, dockerConfigPathCandidates: named, hostRoot: root } = configuration();
+  const { credsDir, credsFiles, dockerConfigFile, hostRoot: root } = configuration();
+  const { dockerConfigPathCandidates: named } = configuration();
   const opening: Promise<OpenSource>[] = [];
   function add(place: string, opened: Promise<LiveCredentialSource>): void {
     opening.push(opened.then((source) => ({ source, place })));
   }
-  if (credsDir !== undefined) add(credsDir, createRegistryTomlSource({ dir: credsDir, log, metrics }));
+  if (credsDir !== undefined) {
+    add(credsDir, createRegistryTomlSource({ dir: credsDir, expected: credsFiles, log, metrics }));
+  }
   if (dockerConfigFile !== undefined) {
-    add(dockerConfigFile, createDockerConfigSource({ candidates: [dockerConfigFile], log, metrics }));
+    const candidates = [dockerConfigFile];
+    add(dockerConfigFile, createDockerConfigSource({ candidates, isRequired: true, log, metrics }));
   }
   if (dockerConfigs !== 'none') {
     // A user's relative path is relative to the working directory, the kubelet's to the host root.
     const candidates = dockerConfigs === 'user' ? named?.map((path) => resolve(path)) : named;
     const places = (candidates ?? defaultDockerConfigPathCandidates).map((path) => join(root, path));
-    add(places.join(', '), createDockerConfigSource({ candidates, root, log, metrics }));
+    // A person names a file that is there; nodes may differ.
+    const isRequired = dockerConfigs === 'user' && named !== undefined;
+    add(places.join(', '), createDockerConfigSource({ candidates, isRequired, root, log, metrics }));
   }
   if (dockerConfigs === 'user' && named === undefined) {
     const candidates = dockerLoginCandidates(env, homedir());

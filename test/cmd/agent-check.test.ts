@@ -167,6 +167,20 @@ const broken: readonly (readonly [
     /user must be a text/,
   ],
   [
+    'a directory of registry TOML files that is missing',
+    {},
+    () => ['--creds-dir', '/nonexistent'],
+    'registry-toml',
+    /^there is no such directory$/,
+  ],
+  [
+    'a configuration of plugins that is missing',
+    { 'etc/plugins.yaml': '' },
+    () => ['--kubelet-config-config=/etc/plugin.yaml', '--kubelet-config-bin-dir=/bin'],
+    'credential-provider',
+    /unable to access path .* did you mean \/etc\/plugins\.yaml\?/,
+  ],
+  [
     'a configuration of plugins',
     { 'plugins.yaml': 'kind: Pod' },
     () => ['--kubelet-config-config=/plugins.yaml', '--kubelet-config-bin-dir=/bin'],

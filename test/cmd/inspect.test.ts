@@ -226,3 +226,28 @@ t.test('a registry that never answers', async (t) => {
     t.equal(out, '');
   });
 });
+
+t.test('a credential that was named and is not there is told without --verbose', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  const { directory } = files(t, {
+    'creds/a.example.toml': 'user = "u"\nsecret = "s"\n',
+    'config.json': '{}',
+  });
+  const cases: readonly (readonly [flag: string, told: string])[] = [
+    [
+      `--creds-dir=${directory}/cred`,
+      `origin ${directory}/cred, problem there is no such directory; did you mean ${directory}/creds?`,
+    ],
+    [
+      `--docker-config=${directory}/confg.json`,
+      `origin ${directory}/confg.json, problem there is no such file; did you mean ${directory}/config.json?`,
+    ],
+  ];
+  for (const [flag, told] of cases) {
+    const { code, err } = await run(['inspect', flag, `${server.host}/team/app:v1`]);
+    t.equal(code, 0, 'the image needs none');
+    t.match(err, /^archwright: warn: some credentials are not used: /);
+    t.ok(err.includes(told), err);
+  }
+});

@@ -47,7 +47,7 @@ t.test('a directory without such files, and none', async (t) => {
   const empty = await createRegistryTomlSource({ dir, ...byHand });
   t.same(await told(t, empty, dir), [' | unused | holds no file <registry>.toml']);
   const missing = await createRegistryTomlSource({ dir: join(dir, 'creds'), ...byHand });
-  t.same(await told(t, missing, dir), ['/creds | absent | there is no such directory']);
+  t.same(await told(t, missing, dir), ['/creds | left-out | there is no such directory']);
   const escaping = await createRegistryTomlSource({ dir: '/../creds', root: dir, ...byHand });
   t.match(await told(t, escaping, dir), [/^\/\.\.\/creds \| left-out \| \/\.\.\/creds: leads out of/]);
 });

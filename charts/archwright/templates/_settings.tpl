@@ -62,7 +62,12 @@ values: of a pool of nodes, above those of the release.
 {{- $_ := set $fixed "agentTlsDir" "/etc/archwright/agent-tls" -}}
 {{- $_ := set $fixed "agentServiceAccount" (include "archwright.serviceAccount" (dict "root" $root "part" "agent")) -}}
 {{- end -}}
-{{- if $root.Values.registryCredentials }}{{ $_ := set $fixed "credsDir" "/etc/archwright/creds" }}{{ end -}}
+{{- if $root.Values.registryCredentials -}}
+{{- $files := list -}}
+{{- range keys $root.Values.registryCredentials | sortAlpha }}{{ $files = append $files (include "archwright.credentialFile" .) }}{{ end -}}
+{{- $_ := set $fixed "credsDir" "/etc/archwright/creds" -}}
+{{- $_ := set $fixed "credsFiles" $files -}}
+{{- end -}}
 {{- if $root.Values.dockerConfigSecretName }}{{ $_ := set $fixed "dockerConfigFile" "/etc/archwright/docker/.dockerconfigjson" }}{{ end -}}
 {{- $own := include "archwright.settingsIn" (dict "root" $root "values" $root.Values) | fromJson -}}
 {{- $pool := dict -}}

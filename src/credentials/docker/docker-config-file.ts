@@ -4,6 +4,7 @@
  * skipped as on the node, and reported.
  */
 import { basename, dirname, join } from 'node:path';
+import { didYouMeanPath } from '../../files/nearest-path.ts';
 import { FileError, readBounded } from '../../files/read.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import type { SourcePart } from '../../files/source-part.ts';
@@ -42,6 +43,8 @@ const slower = 'the kubelet caches the file for 5 minutes; here a change counts 
 export interface DockerConfigSourceOptions extends FileSourceOptions {
   /** Paths in order. One named `.dockercfg` has that older format, any other is a `config.json`. */
   readonly candidates?: readonly string[] | undefined;
+  /** Whether it is a problem if no candidate exists. */
+  readonly isRequired?: boolean | undefined;
   readonly clock?: Clock | undefined;
 }
 
@@ -55,7 +58,7 @@ export async function createDockerConfigSource(
 
   /** A file that breaks stays in force for as long as the kubelet may cache it. */
   async function read(): Promise<Findings> {
-    const { found, path, broken } = await search(candidates, options.root);
+    const { found, path, broken } = await search(candidates, options);
     const now = clock.monotonic();
     if (good !== undefined && broken.includes(good.path) && now - good.at < kubeletCacheMs) {
       const { path: where } = good;
@@ -73,7 +76,7 @@ export async function createDockerConfigSource(
 
 async function search(
   candidates: readonly string[],
-  root: string | undefined,
+  { root, isRequired = false }: DockerConfigSourceOptions,
 ): Promise<{ found: Findings; path?: string; broken: readonly string[] }> {
   const problems: SourceProblem[] = [];
   const parts: SourcePart[] = [];
@@ -102,6 +105,13 @@ async function search(
       if (!(error instanceof FileError || error instanceof DockerConfigError)) throw error;
       broken.push(path);
       problem(path, error.message);
+    }
+  }
+  if (isRequired && broken.length === 0) {
+    // The missing parts become problems.
+    parts.length = 0;
+    for (const path of candidates) {
+      problem(path, `there is no such file${await didYouMeanPath(path, root)}`);
     }
   }
   return { found: { held: [], problems, parts }, broken };

@@ -5,9 +5,10 @@
  * written as in containerd's directory names: `registry.corp_5000_.toml`. Both `docker.io.toml` and `index.docker.io.toml` are for
  * Docker Hub; the first one has priority.
  */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parse } from 'toml';
 import { readDirectory } from '../../files/directory.ts';
+import { didYouMeanPath } from '../../files/nearest-path.ts';
 import { decodeUtf8, FileError } from '../../files/read.ts';
 import { secret } from '../../telemetry/secret.ts';
 import type { SourcePart } from '../../files/source-part.ts';
@@ -26,8 +27,10 @@ const maxBytes = 64 * 1024;
 const maxEntries = 2000;
 
 interface RegistryTomlSourceOptions extends FileSourceOptions {
-  /** The directory; a missing one counts as empty. */
+  /** A missing directory is a problem. */
   readonly dir: string;
+  /** Names of files that it must have. */
+  readonly expected?: readonly string[] | undefined;
 }
 
 /** Reads the directory, and again when it changes. */
@@ -41,23 +44,38 @@ export async function createRegistryTomlSource(
     const problems: SourceProblem[] = [];
     const next = new Map<string, HeldCredential>();
     const files = await readFiles(options);
-    const parts: SourcePart[] = [describeDirectory(options.dir, files?.size)];
+    const parts: SourcePart[] = [];
+    function problem(origin: string, message: string): void {
+      problems.push({ source: 'registry-toml', origin, message });
+      parts.push({ where: origin, state: 'left-out', what: message });
+    }
+    if (files === undefined) {
+      const hint = await didYouMeanPath(resolve(options.dir), options.root);
+      problem(options.dir, `there is no such directory${hint}`);
+    } else parts.push(describeDirectory(options.dir, [...files.keys()].filter(isRegistryToml).length));
     for (const [name, content] of files ?? []) {
       const origin = join(options.dir, name);
+      if (!isRegistryToml(name)) {
+        if (isCredential(content)) problem(origin, `is not read; it must be named ${properName(name)}`);
+        continue;
+      }
       try {
         if (content instanceof FileError) throw content;
         const key = registryKey(name);
         next.set(name, { key, credential: parseRegistryToml(decodeUtf8(content, origin)), origin });
         parts.push({ where: origin, state: 'used', what: `a credential for ${key}` });
+        const doubt = doubtAbout(key, name);
+        if (doubt !== undefined) problem(origin, doubt);
       } catch (error) {
         if (!(error instanceof FileError || error instanceof RegistryTomlError)) throw error;
         const before = last.get(name);
         if (before !== undefined) next.set(name, before);
         const consequence = before === undefined ? '' : '; its last good content stays in force';
-        const message = error.message + consequence;
-        problems.push({ source: 'registry-toml', origin, message });
-        parts.push({ where: origin, state: 'left-out', what: message });
+        problem(origin, error.message + consequence);
       }
+    }
+    for (const name of options.expected ?? []) {
+      if (files?.has(name) === false) problem(join(options.dir, name), missingKey(name));
     }
     last = next;
     return { held: [...next.values()], problems, parts };
@@ -91,22 +109,63 @@ export function registryKey(fileName: string): string {
 
 const suffix = '.toml';
 
+function isRegistryToml(name: string): boolean {
+  return name.endsWith(suffix);
+}
+
+function isCredential(content: Buffer | FileError): boolean {
+  try {
+    if (content instanceof FileError) return false;
+    parseRegistryToml(decodeUtf8(content, ''));
+    return true;
+  } catch (error) {
+    if (error instanceof FileError || error instanceof RegistryTomlError) return false;
+    throw error;
+  }
+}
+
+/** The name that a file with another ending was meant to have. */
+function properName(name: string): string {
+  const bare = name.replace(/\.(?:to?ml?|tmol|ya?ml|json|conf|txt)$/i, '');
+  return withPort(bare) ?? bare + suffix;
+}
+
+/** `registry.corp_5000.toml` for `registry.corp:5000`, and for misspellings of it. */
+function withPort(name: string): string | undefined {
+  const [, host, port] = /^([^_]+?)[_:]+(\d{2,5})_*$/.exec(name) ?? [];
+  return host === undefined ? undefined : `${host}_${port}_${suffix}`;
+}
+
+/** Why a credential probably matches no image, and the name that was probably meant. */
+function doubtAbout(key: string, fileName: string): string | undefined {
+  const meant = withPort(key);
+  if (meant !== undefined && key.includes('_')) {
+    return `${fileName} is the registry ${key}; with a port it must be named ${meant}`;
+  }
+  // distribution/reference `splitDockerDomain`: anything else before the first slash is a path on Docker Hub.
+  if (/[.:*[]/.test(key) || key === 'localhost') return undefined;
+  return `no image names a registry ${key}: it has neither a dot nor a port`;
+}
+
+function missingKey(name: string): string {
+  const port = /_\d+_\.toml$/.test(name) ? ', in which a port is written _5000_' : '';
+  return `there is no such file; check that its Secret exists and has the key ${name}${port}`;
+}
+
 async function readFiles({
   dir,
   root,
 }: RegistryTomlSourceOptions): Promise<ReadonlyMap<string, Buffer | FileError> | undefined> {
   try {
-    const wanted = (name: string) => name.endsWith(suffix);
-    return await readDirectory(dir, { wanted, maxEntries, maxBytes, root });
+    return await readDirectory(dir, { wanted: () => true, maxEntries, maxBytes, root });
   } catch (error) {
     if (error instanceof FileError && error.code === 'missing') return undefined;
     throw error;
   }
 }
 
-/** @param files their number; undefined if there is no directory */
-function describeDirectory(where: string, files: number | undefined): SourcePart {
-  if (files === undefined) return { where, state: 'absent', what: 'there is no such directory' };
+/** @param files their number */
+function describeDirectory(where: string, files: number): SourcePart {
   if (files === 0) return { where, state: 'unused', what: 'holds no file <registry>.toml' };
   const differs = [
     'the kubelet does not have these credentials: the node pulls such an image only with a pull secret or with ' +

@@ -41,6 +41,10 @@ export const registrySettings = {
   credsDir: registries.atStart(text('directory'), {
     help: 'Directory with one file per registry, `<registry>.toml`, with `user` and `secret`.',
   }),
+  credsFiles: registries.atStart(listOf(text('name')), {
+    default: [],
+    help: 'Names of files that `credsDir` must have; one that is missing is reported. The chart sets it.',
+  }),
   dockerConfigPathCandidates: node.atStart(listOf(text('path')), {
     help:
       "Docker configuration files; the first readable one applies. Default: the kubelet's locations, and " +

@@ -48,6 +48,21 @@ t.test('the first file that parses ends the search, even if it is empty', async 
   t.same(await (await source(t, { root, candidates: ['/.dockercfg', '/b'] })).users(), ['/.dockercfg c']);
 });
 
+t.test('a file that was named by a person and is missing is a problem', async (t) => {
+  const root = t.testdir({ docker: { 'config.json': config('a') } });
+  const { made, users } = await source(t, { root, candidates: ['/docker/conifg.json'], isRequired: true });
+  t.same(await users(), []);
+  t.match(made.problems(), [
+    {
+      origin: '/docker/conifg.json',
+      message: 'there is no such file; did you mean /docker/config.json?',
+    },
+  ]);
+  t.match(await made.describe(), [{ state: 'left-out' }]);
+  const one = await source(t, { root, candidates: ['/none', '/docker/config.json'], isRequired: true });
+  t.same(one.made.problems(), [], 'one of several is enough');
+});
+
 t.test('unusable files are skipped and reported, missing files are not', async (t) => {
   const root = t.testdir({ half: '{"auths":', dir: {}, good: config('good'), after: '{' });
   symlinkSync('../../out', join(root, 'out'));

@@ -25,6 +25,9 @@ async function source(t: Test, dir: string, root?: string) {
   };
 }
 
+const messages = (made: Awaited<ReturnType<typeof source>>['made'], dir: string) =>
+  made.problems().map(({ origin, message }) => `${origin}: ${message}`.replaceAll(dir, ''));
+
 t.test('user and secret', async (t) => {
   const { username, password } = parseRegistryToml('# ours\nuser = "me"\nsecret = \'pass"word\'\nnote = 1\n');
   t.equal(username, 'me');
@@ -85,10 +88,57 @@ t.test('finds the registry of a repository, Docker Hub under both its names', as
     'registry.corp:5000 written-port',
   ]);
   t.same(await users('registry.corp/app'), []);
-  t.same(made.problems(), []);
+  t.same(messages(made, dir), ['/other.txt: is not read; it must be named other.toml']);
   rmSync(join(dir, 'docker.io.toml'));
   await made.refresh();
   t.same(await users('docker.io/library/nginx'), ['index.docker.io classic']);
+});
+
+t.test('a name that no image matches is a problem, with the right name', async (t) => {
+  const dir = t.testdir({
+    '127.0.0.1_5000.toml': toml('port'),
+    'b.corp__443_.toml': toml('underscore'),
+    'c.corp_5000_.toml': toml('right'),
+    'd.corp.tml': toml('ending'),
+    'e.corp_5000': toml('no ending'),
+    'f.corp.json': toml('JSON'),
+    'localhost.toml': toml('right'),
+    'my_mirror.corp.toml': toml('right: containerd connects to such hosts'),
+    'registry.toml': toml('no dot'),
+    '*.toml': toml('right'),
+    'notes.txt': 'user and secret of a.io',
+    'ca.crt': 'certificate',
+    '.dockerconfigjson': toml('hidden'),
+  });
+  const { made, users } = await source(t, dir);
+  t.strictSame(messages(made, dir), [
+    '/127.0.0.1_5000.toml: 127.0.0.1_5000.toml is the registry 127.0.0.1_5000; with a port it must be named 127.0.0.1_5000_.toml',
+    '/b.corp__443_.toml: b.corp__443_.toml is the registry b.corp_:443; with a port it must be named b.corp_443_.toml',
+    '/d.corp.tml: is not read; it must be named d.corp.toml',
+    '/e.corp_5000: is not read; it must be named e.corp_5000_.toml',
+    '/f.corp.json: is not read; it must be named f.corp.toml',
+    '/registry.toml: no image names a registry registry: it has neither a dot nor a port',
+  ]);
+  t.same(await users('127.0.0.1:5000/app'), []);
+  t.same(await users('127.0.0.1_5000/app'), ['127.0.0.1_5000 port'], 'what is written stays in force');
+  for (const { where, state } of await made.describe()) {
+    if (where.endsWith('.tml')) t.equal(state, 'left-out');
+  }
+});
+
+t.test('a file that must be there and is not is a problem', async (t) => {
+  const dir = t.testdir({ 'a.io.toml': toml('a') });
+  const expected = ['a.io.toml', 'b.io.toml', '127.0.0.1_5000_.toml'];
+  const made = await createRegistryTomlSource({ dir, expected, ...byHand });
+  t.teardown(() => made.close());
+  const advice = 'there is no such file; check that its Secret exists and has the key';
+  t.strictSame(messages(made, dir), [
+    `/b.io.toml: ${advice} b.io.toml`,
+    `/127.0.0.1_5000_.toml: ${advice} 127.0.0.1_5000_.toml, in which a port is written _5000_`,
+  ]);
+  for (const name of expected) writeFileSync(join(dir, name), toml('now'));
+  await made.refresh();
+  t.strictSame(made.problems(), []);
 });
 
 t.test('only the bad file is skipped, and reported without its content', async (t) => {
@@ -132,18 +182,25 @@ t.test('a file that breaks keeps its last good content, a removed file does not'
   t.not(made.fingerprint(), before);
 });
 
-t.test('a directory that is missing holds nothing; one that cannot be read is a problem', async (t) => {
-  const parent = t.testdir({ lib: {} });
-  const missing = await source(t, join(parent, 'none'));
-  t.same(await missing.users('a.io/x'), []);
-  t.same(missing.made.problems(), []);
-  symlinkSync('../../..', join(parent, 'lib/out'));
-  const outside = await source(t, '/lib/out', parent);
-  t.same(await outside.users('a.io/x'), []);
-  t.match(outside.made.problems(), [
-    { source: 'registry-toml', origin: '/lib/out', message: /leads out of/ },
-  ]);
-});
+t.test(
+  'a directory that is missing or cannot be read is a problem, with the path that was meant',
+  async (t) => {
+    const parent = t.testdir({ lib: {}, 'registry-credentials': { prod: {} } });
+    const missing = await source(t, join(parent, 'none'));
+    t.same(await missing.users('a.io/x'), []);
+    t.same(messages(missing.made, parent), ['/none: there is no such directory']);
+    const misspelled = await source(t, join(parent, 'registry-credentails/prd'));
+    t.same(messages(misspelled.made, parent), [
+      '/registry-credentails/prd: there is no such directory; did you mean /registry-credentials/prod?',
+    ]);
+    symlinkSync('../../..', join(parent, 'lib/out'));
+    const outside = await source(t, '/lib/out', parent);
+    t.same(await outside.users('a.io/x'), []);
+    t.match(outside.made.problems(), [
+      { source: 'registry-toml', origin: '/lib/out', message: /leads out of/ },
+    ]);
+  },
+);
 
 t.test('a mounted Secret is followed through its swaps', async (t) => {
   const dir = t.testdir({});

@@ -61,6 +61,22 @@ t.test('one invalid file makes the whole configuration invalid', async (t) => {
   }
 });
 
+t.test('a path that is missing is reported with the one that was meant', async (t) => {
+  const eks = { 'image-credential-provider': { 'config.json': configText({ name: 'p' }) } };
+  const root = t.testdir({ etc: { eks, kubernetes: {} } });
+  const meant = '/etc/eks/image-credential-provider/config.json';
+  for (const path of [
+    '/etc/eks/image-credential-provider/config.jsno',
+    '/etc/eks/image-credentials-provider/config.json',
+    '/etc/kubernetes/plugins.yaml',
+  ]) {
+    await t.rejects(readConfig(path, root), {
+      code: 'missing',
+      message: `unable to access path "${path}": there is no such file; did you mean ${meant}?`,
+    });
+  }
+});
+
 t.test('the hash covers lengths and bytes of all files, in order', async (t) => {
   const dir = t.testdir({ a: {}, b: {} });
   const hash = async (files: Record<string, string>): Promise<string> => {
