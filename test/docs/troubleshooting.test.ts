@@ -16,7 +16,7 @@ const eventReasons = new Set(
 
 /** Names of Kubernetes: kinds, states of pods and containers, event reasons. */
 const othersNames =
-  /^(?:[A-Z]\w*(?:Config|Configuration|Policy|Binding|Budget|Class|Set|Monitor|Rule|Map|Slices?|Account|Job)s?|SchedulingGated|ImagePullBackOff|ContainerCreating|CreateContainerConfigError|CrashLoopBackOff|FailedCreate)$/;
+  /^(?:[A-Z]\w*(?:Config|Configuration|Policy|Binding|Budget|Class|Set|Monitor|Rule|Map|Slices?|Account|Job)s?|SchedulingGated|ImagePullBackOff|ContainerCreating|CreateContainerConfigError|CreateContainerError|CrashLoopBackOff|FailedCreate)$/;
 
 /** Texts of the API server, the scheduler, the kubelet, containers and Helm. */
 const othersTexts = [
@@ -26,6 +26,8 @@ const othersTexts = [
   "didn't match Pod's node affinity/selector",
   "didn't have free ports",
   'hostPath type check failed',
+  'is mounted on',
+  'but it is not a shared or slave mount',
   'MountVolume.SetUp failed for volume "tls" : secret "archwright-agent-tls" not found',
   'Warning  ',
 ];

@@ -147,7 +147,7 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'Part of the source {{ $labels.source }} cannot be used.',
-    meaning: 'A file of a node or a mounted Secret is malformed; its last good content may still be in force.',
+    meaning: 'A file of a node or a mounted Secret is missing, misnamed or malformed; its last good content may still be in force.',
     steps: ['`kubectl -n archwright exec AGENT-POD -- archwright agent --check` names the file and what is wrong.', logs('agent')],
   },
   {

@@ -14,6 +14,7 @@ export const setByChart: ReadonlySet<string> = new Set([
   'agentTlsDir',
   'certificates',
   'credsDir',
+  'credsFiles',
   'dockerConfigFile',
   'hostRoot',
   'kubeconfig',

@@ -86,6 +86,28 @@ t.test('each setting arrives in archwright.toml, and the program takes the file'
   }
 });
 
+t.test('agents need shared mounts only for directories in which nodes mount volumes', async (t) => {
+  const propagationOf = (values: object): string[] =>
+    objectsOf(render('helm4', values))
+      .filter(({ kind }) => kind === 'DaemonSet')
+      .flatMap((object) => [...JSON.stringify(object).matchAll(/"mountPropagation":"(\w+)"/g)])
+      .map(([, value = '']) => value);
+  const kubeletConfig = { config: '/etc/plugins.yaml', binDir: '/opt/plugins' };
+  t.same(propagationOf({}), ['None', 'None', 'None']);
+  t.same(propagationOf({ kubeletConfig }), ['HostToContainer'], 'all of /');
+  t.same(propagationOf({ kubeletConfig, agent: { mountPropagation: 'None' } }), ['None']);
+  t.same(
+    propagationOf({ agent: { hostPaths: ['/etcetera', '/etc', '/opt/x', '/var/lib/kubelet', '/usr'] } }),
+    ['HostToContainer', 'None', 'None', 'HostToContainer', 'None'],
+  );
+  const pools = [
+    { name: 'a', mountPropagation: 'HostToContainer', hostPaths: ['/etc'] },
+    { name: 'b', hostPaths: ['/etc'] },
+  ];
+  t.same(propagationOf({ agent: { pools } }), ['HostToContainer', 'None']);
+  t.throws(() => render('helm4', { agent: { mountPropagation: 'Bidirectional' } }), /mountPropagation/);
+});
+
 t.test('objects and fields of the controller are not in the chart', async (t) => {
   const objects = objectsOf(render('helm4'));
   const webhooks = objects.filter(({ kind }) => kind === 'MutatingWebhookConfiguration');

@@ -52,6 +52,15 @@
 {{- toJson $kept -}}
 {{- end -}}
 
+{{/*
+Mount propagation of a host path: `HostToContainer` is refused where the node's mount is private, as in k3d. Without it, volumes of
+pods that are mounted when the agent starts stay busy until it ends. Nodes mount none below /etc, /opt and /usr. dict pool path
+*/}}
+{{- define "archwright.mountPropagation" -}}
+{{- $value := .pool.values.mountPropagation -}}
+{{- if eq $value "auto" }}{{ ternary "None" "HostToContainer" (regexMatch "^/(etc|opt|usr)(/|$)" .path) }}{{ else }}{{ $value }}{{ end -}}
+{{- end -}}
+
 {{/* Plugins run in the root of the node, with its programs and libraries. dict root pool settings */}}
 {{- define "archwright.needsHostRoot" -}}
 {{- if or (hasKey .settings "kubeletConfig.config") (hasKey .settings "kubeletConfig.configDir") .pool.values.readKubeletEnvironment }}true{{ end -}}

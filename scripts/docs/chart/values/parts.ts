@@ -175,6 +175,13 @@ const poolValues: Described = {
     { type: 'array', items: hostPath },
     { help: 'Additional directories of the node.', default: [], example: ['/etc/pki'] },
   ),
+  mountPropagation: oneOf('auto', 'None', 'HostToContainer')({
+    help:
+      'Whether later mounts and unmounts on the node reach the agent. `HostToContainer` needs shared mounts on the node. `auto`: ' +
+      '`HostToContainer` for directories outside `/etc`, `/opt` and `/usr`, otherwise `None`.',
+    default: 'auto',
+    example: 'HostToContainer',
+  }),
   readRuntimeProxy: flag({
     help:
       'Adds `/etc/systemd/system` to the default of `hostPaths`, for the proxy variables of the node’s container runtime. `false` for ' +
