@@ -86,6 +86,7 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
     memory: new ProvingMemory({ memory, store }),
     fingerprint: () => inspection.fingerprint(),
     node: () => ({ ...inspection.runtime(), ...machine }),
+    problems: () => inspection.problems(),
     ...(certificate && { certificate: () => certificate.ready(stop) }),
     log,
     metrics,

@@ -11,6 +11,8 @@
 import { startServer, type RunningServer } from '../src/serving/server.ts';
 import { startHealth, type Checks } from '../src/serving/health.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
+import type { SourceProblem } from '../src/credentials/credential.ts';
+import { boundedProblems } from '../src/credentials/problems.ts';
 import type { NodeReport } from '../src/nodes/node-report.ts';
 import { createApi, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';
 
@@ -29,6 +31,8 @@ export interface AgentOptions extends Pick<ApiOptions, 'memory' | 'log' | 'metri
   readonly fingerprint: () => string;
   /** What the node's runtime, CPU and kernel are, as far as it can be found out. */
   readonly node: () => NodeReport;
+  /** Credentials that the node does not use, and why. */
+  readonly problems: () => readonly SourceProblem[];
   readonly ready?: Checks;
   /** Resolves when `tlsDir` has a certificate. Health is served before; the agent is not ready. */
   readonly certificate?: () => Promise<void>;
@@ -57,6 +61,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     version,
     credentialFingerprint: options.fingerprint(),
     node: options.node(),
+    credentialProblems: boundedProblems(options.problems()),
   });
   const limits = { ...defaultApiLimits, ...options.limits };
   const handler = createApi({ memory, info, limits, clock, log, metrics });

@@ -42,6 +42,7 @@ export async function startOneAgent(
     memory,
     fingerprint: () => inspection.fingerprint(),
     node: () => ({}),
+    problems: () => [],
     log,
     metrics,
   });

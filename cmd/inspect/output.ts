@@ -1,5 +1,6 @@
 /** The results of `inspect` as text. With `--verbose` also the credential sources, and each request with its response. Never a secret. */
 import type { SourceProblem } from '../../src/credentials/credential.ts';
+import { describeProblem } from '../../src/credentials/problems.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { formatPlatform } from '../../src/names/platform.ts';
 import { printable } from '../../src/names/printable.ts';
@@ -65,11 +66,7 @@ export function tracing(inspector: ImageFactsSource) {
 export function describeSources(sources: readonly NamedSource[]): string {
   const lines = sources.flatMap(({ name, place, problems }) => [
     `  ${name}: ${place}\n`,
-    ...problems.map(({ origin, message }) => {
-      // Most messages already begin with the file.
-      const text = message.startsWith(origin) ? message : `${origin}: ${message}`;
-      return `    ignored: ${printable(text, maxProblemBytes)}\n`;
-    }),
+    ...problems.map((problem) => `    ignored: ${printable(describeProblem(problem), maxProblemBytes)}\n`),
   ]);
   return scrub(`Credential sources, in order:\n${lines.join('')}`);
 }

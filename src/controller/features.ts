@@ -7,6 +7,7 @@ import { watchDrift } from './drift/drift.ts';
 import { watchExecFormatErrors } from './exec-format/exec-format.ts';
 import { decideGatedPods } from './gates/gates.ts';
 import { misplacedPods } from './misplaced/misplaced.ts';
+import { credentialProblems } from './credential-problems/credential-problems.ts';
 import { customResources } from './resources/resources.ts';
 import { countRunningImages } from './running-images/running-images.ts';
 import { taints } from './taints/taints.ts';
@@ -21,6 +22,7 @@ export const features = {
   taints,
   'agent-nodes': agentNodes,
   'amd64-levels': amd64Levels,
+  'credential-problems': credentialProblems,
   'misplaced-pods': misplacedPods,
   'custom-resources': customResources,
   'running-images': countRunningImages,

@@ -30,6 +30,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { ResponseTime, type ResponseTimeLimits } from './lookup/hedge.ts';
 import { FleetLookup, maxHedged, type FleetLookupContext, type PullSecretNodes } from './lookup/lookup.ts';
+import type { SourceProblem } from '../credentials/credential.ts';
 import type { NodeReport } from '../nodes/node-report.ts';
 import type { AgentConnection } from './agents/connection.ts';
 import { FactRequests } from './agents/fact-requests.ts';
@@ -69,6 +70,8 @@ export interface Fleet extends ImageFactsSource {
   opinions(request: ImageRequest, signal: AbortSignal): Promise<readonly ImageFacts[]>;
   /** What agents say of their nodes, by node; the same map until something changes. */
   nodeReports(): ReadonlyMap<string, NodeReport>;
+  /** Credentials that nodes do not use, and why, by node; nodes without a problem are left out. */
+  credentialProblems(): ReadonlyMap<string, readonly SourceProblem[]>;
   /** Resolves when each agent was asked for its credential group, at the latest when `signal` aborts. */
   grouped(signal: AbortSignal): Promise<void>;
   /**
@@ -201,6 +204,7 @@ export function createFleet(options: FleetOptions): Fleet {
     pullable,
     opinions: askSeveral,
     nodeReports: () => groups.reports(),
+    credentialProblems: () => groups.problems(),
     grouped: (signal) => groups.ready(signal),
     shared: async function* (signal) {
       await discovery.ready(signal);

@@ -172,6 +172,7 @@ t.test('invalid options fail the start', async (t) => {
     memory,
     fingerprint: () => 'x',
     node: () => ({}),
+    problems: () => [],
     log: silentLog,
     metrics: createMetrics(),
   };

@@ -88,6 +88,7 @@ export async function startTestAgent(
     memory,
     fingerprint: () => 'abc',
     node: () => ({ pullMode: 'local', amd64Level: 3 }),
+    problems: () => [],
     log,
     metrics,
     ...others,

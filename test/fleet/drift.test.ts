@@ -35,6 +35,7 @@ async function start(t: Test, options: TestRegistryOptions = {}, hedgeMs = 30_00
       nodeName,
       version: '1',
       node: () => ({}),
+      problems: () => [],
       memory: memory.current,
       fingerprint: () => 'same',
       log: silentLog,

@@ -46,6 +46,7 @@ async function startCounting(
     memory,
     fingerprint: () => fingerprint,
     node: () => ({}),
+    problems: () => [],
     log: silentLog,
     metrics: createMetrics(),
   });

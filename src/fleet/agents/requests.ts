@@ -1,6 +1,8 @@
 /** The answers of agents, which are checked: image facts, one in a line, and `/v1/info`. */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { InvalidFacts, readFacts } from '../../images/facts/wire.ts';
+import type { SourceProblem } from '../../credentials/credential.ts';
+import { readProblems } from '../../credentials/problems.ts';
 import { readNodeReport, type NodeReport } from '../../nodes/node-report.ts';
 import { AgentError } from './connection.ts';
 
@@ -49,6 +51,8 @@ export interface AgentInfo {
   readonly architecture?: string;
   /** Runtime, CPU and kernel of its node. */
   readonly report?: NodeReport;
+  /** Credentials that its node does not use, and why. */
+  readonly problems?: readonly SourceProblem[];
 }
 
 /** A fingerprint is a hash; this is room for a longer one of a later version. */
@@ -66,16 +70,19 @@ export function readAgentInfo(answer: unknown): AgentInfo | undefined {
     nodeName: node,
     architecture,
     node: own,
+    credentialProblems,
   } = answer as Readonly<Record<string, unknown>>;
   const fingerprint = text(credentialFingerprint, maxFingerprintLength);
   if (fingerprint === undefined) return undefined;
   const says = text(architecture, maxArchitectureLength);
   const report = readNodeReport(own);
+  const problems = readProblems(credentialProblems);
   return {
     fingerprint,
     ...(typeof node === 'string' && nodeName.test(node) && { node }),
     ...(says !== undefined && { architecture: says }),
     ...(report && { report }),
+    ...(problems.length > 0 && { problems }),
   };
 }
 

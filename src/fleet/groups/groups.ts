@@ -11,6 +11,7 @@ import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { AgentError, type AgentConnection } from '../agents/connection.ts';
 import { readAgentInfo, type AgentInfo } from '../agents/requests.ts';
+import type { SourceProblem } from '../../credentials/credential.ts';
 import type { NodeReport } from '../../nodes/node-report.ts';
 import type { AgentAddress, Discovery } from '../discovery/discovery.ts';
 
@@ -86,6 +87,17 @@ export class Groups {
     const agents = this.#options.discovery.current();
     if (this.#reports?.of !== agents) this.#reports = { of: agents, byNode: this.#reportsOf(agents) };
     return this.#reports.byNode;
+  }
+
+  /** Credential problems by node, of agents that report some. */
+  problems(): ReadonlyMap<string, readonly SourceProblem[]> {
+    return new Map(
+      this.#options.discovery.current().flatMap(({ url, node }) => {
+        const info = this.#known.get(url)?.info;
+        const name = node ?? info?.node;
+        return name === undefined || info?.problems === undefined ? [] : [[name, info.problems] as const];
+      }),
+    );
   }
 
   /** Resolves when every agent that is known now was asked once, at the latest when `signal` aborts. */

@@ -5,6 +5,7 @@ import { ApiError, type ApiErrorCode } from '../../../daemon/api/api-error.ts';
 import { defaultApiLimits } from '../../../daemon/api/api.ts';
 import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts-request.ts';
 import { credentialSourceNames } from '../../../src/credentials/credential.ts';
+import { readProblems } from '../../../src/credentials/problems.ts';
 import { factsErrorCodes } from '../../../src/images/facts/facts.ts';
 import { maxProofBytes } from '../../../src/registry/manifest-lookup.ts';
 import { maxDocuments, readFacts } from '../../../src/images/facts/wire.ts';
@@ -36,9 +37,13 @@ t.test('the response has the fields of image facts, and no others', (t) => {
 t.test('the information has the fields that are sent', async (t) => {
   const { send } = await startTestAgent(t);
   const sent = (await send('GET', '/v1/info')).json as object;
-  const info = JSON.parse(example('info')) as { readonly node: unknown };
+  const info = JSON.parse(example('info')) as {
+    readonly node: unknown;
+    readonly credentialProblems: unknown;
+  };
   t.strictSame(Object.keys(info), Object.keys(sent));
   t.strictSame(readNodeReport(info.node), info.node);
+  t.strictSame(readProblems(info.credentialProblems), info.credentialProblems);
 });
 
 t.test('all codes are explained', (t) => {

@@ -51,6 +51,29 @@ t.test('what an agent says of itself', async (t) => {
   for (const answer of [null, 'f']) t.equal(readAgentInfo(answer), undefined);
 });
 
+t.test('credential problems, as far as they can be', async (t) => {
+  const read = (credentialProblems: unknown) =>
+    readAgentInfo({ credentialFingerprint: 'f', credentialProblems })?.problems;
+  const problem = { source: 'docker-config', origin: '/a', message: 'is not valid JSON' };
+  t.strictSame(read([problem, { ...problem, later: 1 }]), [problem, problem]);
+  for (const nothing of [
+    undefined,
+    null,
+    {},
+    'x',
+    [],
+    [null],
+    ['x'],
+    [{ ...problem, source: 'x' }],
+    [{ ...problem, origin: 1 }],
+  ])
+    t.equal(read(nothing), undefined, JSON.stringify(nothing));
+  const [hostile] = read([{ ...problem, origin: 'a\nb\u001b[31m', message: 'x'.repeat(99_999) }]) ?? [];
+  t.equal(hostile?.origin, 'a?b?[31m');
+  t.equal(hostile?.message.length, 400);
+  t.equal(read(Array.from({ length: 500 }, () => problem))?.length, 10);
+});
+
 t.test('a node name or an architecture that cannot be is left out', async (t) => {
   const names = ['', 'UPPER', 'a b', '-a', 'a-', 'a/b', 'ä', 'n'.repeat(254), 7, null, ['n'], 'a\n'];
   for (const more of [

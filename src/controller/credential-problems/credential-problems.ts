@@ -1,0 +1,92 @@
+/**
+ * Tells on the DaemonSets of the agents which credentials their nodes do not use, and why: a file that is missing, misnamed or malformed,
+ * a plugin that fails. Nodes with the same problem are one event, repeated while it lasts.
+ */
+import { describeProblem } from '../../credentials/problems.ts';
+import type { SourceProblem } from '../../credentials/credential.ts';
+import type { OwnerReference } from '../../kube/api/objects.ts';
+import { listed } from '../../names/printable.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
+import { createReconciler } from '../reconcile/reconciler.ts';
+import { isDaemon, referenceOf } from '../scope/workload.ts';
+
+/** Agents are asked about once a minute. */
+const resyncMs = 15_000;
+/** The API server forgets events after an hour. */
+const repeatMs = 30 * 60_000;
+/** Beyond that the first ones say enough. */
+const maxReported = 20;
+/** The API server limits the whole message to 1024 bytes. */
+const maxNodesBytes = 200;
+
+interface Report {
+  readonly daemonSet: OwnerReference;
+  readonly problem: SourceProblem;
+  readonly nodes: string[];
+}
+
+export const credentialProblems: Feature = async (leading) => {
+  const problems = new CredentialProblems(leading);
+  const reconciler = createReconciler({
+    leading,
+    inRounds: true,
+    resyncMs,
+    reconcile: async () => {
+      problems.reconcile();
+      return undefined;
+    },
+  });
+  await leading.caches.runningPods.ready(leading.signal).catch(() => undefined);
+  await reconciler.run(['problems']);
+};
+
+export class CredentialProblems {
+  readonly #leading: Leading;
+  /** When each was reported, by DaemonSet and text. */
+  #reportedAt = new Map<string, number>();
+
+  constructor(leading: Leading) {
+    this.#leading = leading;
+  }
+
+  reconcile(): void {
+    const { clock, configuration, events, fleet } = this.#leading;
+    const now = clock.monotonic();
+    const current = new Map<string, number>();
+    for (const [id, { daemonSet, problem, nodes }] of this.#reports(fleet?.credentialProblems())) {
+      if (current.size === maxReported) break;
+      const last = this.#reportedAt.get(id);
+      const isDue = last === undefined || now - last >= repeatMs;
+      current.set(id, isDue ? now : last);
+      if (!isDue) continue;
+      const names = listed(nodes.toSorted(), (node) => node, maxNodesBytes);
+      const message = `${names}: credentials are not used: ${describeProblem(problem)}`;
+      const about = referenceOf(configuration().namespace ?? '', daemonSet);
+      events.record(about, { type: 'Warning', reason: 'CredentialProblem', message });
+    }
+    this.#reportedAt = current;
+  }
+
+  #reports(byNode: ReadonlyMap<string, readonly SourceProblem[]> = new Map()): ReadonlyMap<string, Report> {
+    const reports = new Map<string, Report>();
+    if (byNode.size === 0) return reports;
+    for (const { node, owner } of this.#agents()) {
+      for (const problem of byNode.get(node) ?? []) {
+        const id = JSON.stringify([owner.uid, problem]);
+        const report = reports.get(id) ?? { daemonSet: owner, problem, nodes: [] };
+        report.nodes.push(node);
+        reports.set(id, report);
+      }
+    }
+    return reports;
+  }
+
+  /** The agents' pods. Others in the namespace have other service accounts. */
+  #agents() {
+    const { caches, configuration } = this.#leading;
+    const { namespace, agentServiceAccount } = configuration();
+    return [...caches.runningPods.values()]
+      .filter((pod) => pod.namespace === namespace && pod.serviceAccountName === agentServiceAccount)
+      .filter(isDaemon);
+  }
+}
