@@ -23,13 +23,18 @@ const facts = ask('r.example/a:1');
 
 t.test('/v1/info', async (t) => {
   let fingerprint = 'one';
-  const { send } = await startTestAgent(t, { fingerprint: () => fingerprint });
+  const problem = { source: 'docker-config', origin: '/config.json', message: 'is not valid JSON' } as const;
+  const { send } = await startTestAgent(t, {
+    fingerprint: () => fingerprint,
+    problems: () => Array.from({ length: 99 }, () => ({ ...problem, message: `${problem.message}\n` })),
+  });
   t.strictSame((await send('GET', '/v1/info')).json, {
     nodeName: 'node-1',
     architecture: architectureOf(process.arch),
     version: '1.2.3',
     credentialFingerprint: 'one',
     node: { pullMode: 'local', amd64Level: 3 },
+    credentialProblems: Array.from({ length: 10 }, () => ({ ...problem, message: 'is not valid JSON?' })),
   });
   fingerprint = 'two';
   t.match((await send('GET', '/v1/info')).json, { credentialFingerprint: 'two' });
