@@ -50,9 +50,11 @@ t.test('files that an agent misses or cannot use', async (t) => {
   const pki = await createPki(t);
   const agent = await startAgent(t, pki, [
     ...agentArgs(pki, stateDir),
-    ...['--node-name', 'worker-1', '--host-root', join(directory, 'host')],
-    ...['--creds-dir', join(directory, 'creds')],
-    ...['--kubelet-config-config', '/etc/kubernetes/plugin.yaml', '--kubelet-config-bin-dir', '/bin'],
+    '--node-name=worker-1',
+    `--host-root=${join(directory, 'host')}`,
+    `--creds-dir=${join(directory, 'creds')}`,
+    '--kubelet-config-config=/etc/kubernetes/plugin.yaml',
+    '--kubelet-config-bin-dir=/bin',
   ]);
   const url = agent.lines().find(({ api }) => api !== undefined)?.api ?? '';
   const connection = await connect(t, pki);
