@@ -12,7 +12,7 @@ function fleetKnowing(known: Fleet['shared']): Fleet {
     lookup: () => new Promise(() => undefined),
     pullable: () => ({ able: [], unable: [] }),
     nodeReports: () => new Map(),
-  credentialProblems: () => new Map(),
+    credentialProblems: () => new Map(),
     opinions: () => Promise.resolve([]),
     grouped: () => Promise.resolve(),
     close: () => undefined,
