@@ -36,8 +36,6 @@ async function run(invocation: Invocation): Promise<number> {
   const kubernetes = await openKubernetes(configuration, io.env, 'none', metrics);
   const cluster = kubernetes && connectCluster({ client: kubernetes.client, log, metrics });
   if (cluster) opened.defer(() => cluster.close());
-  const followed = followPolicies({ configuration: live, kubernetes, log, metrics });
-  opened.defer(() => followed.close());
   const { namespace } = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
   const broken =
     kubernetes && namespace !== undefined
@@ -61,6 +59,8 @@ async function run(invocation: Invocation): Promise<number> {
     },
     opened,
   );
+  const followed = followPolicies({ configuration: live, kubernetes, fleet, log, metrics });
+  opened.defer(() => followed.close());
   if (kubernetes && namespace !== undefined) {
     const { client } = kubernetes;
     const name = configuration.driftName;

@@ -1,10 +1,11 @@
 /**
- * Live policies in a cluster: configuration, custom resources, and whether a controller leads. The log level follows
- * `ClusterPodPlacementConfig/cluster`.
+ * Live policies in a cluster: configuration, custom resources, whether a controller leads, and whether agents answer. The log level
+ * follows `ClusterPodPlacementConfig/cluster`.
  */
 import { watchLeader } from '../../src/kube/election/leader-watch.ts';
 import { isCleanHolder } from '../../src/controller/clean/lease.ts';
 import { forOptionalKind } from '../../src/kube/watch/optional-kind.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { startReflector, type Reflector } from '../../src/kube/watch/reflector.ts';
 import type { LiveConfiguration } from '../../src/policy/configuration/live.ts';
@@ -24,14 +25,21 @@ import { withOwnNamespace, type Kubernetes } from './kubernetes.ts';
 export function followPolicies(options: {
   readonly configuration: LiveConfiguration;
   readonly kubernetes: Omit<Kubernetes, 'another'> | undefined;
+  /** Absent: images are inspected without agents. */
+  readonly fleet?: Pick<Fleet, 'isAvailable'> | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
 }) {
-  const { configuration: live, kubernetes, log, metrics } = options;
+  const { configuration: live, kubernetes, fleet, log, metrics } = options;
+  const agentsAnswer = fleet && ((): boolean => fleet.isAvailable());
   // If the Lease cannot be read, an explicit `onUnknownImage: gate` is honored.
   const isGateWanted = (): boolean => live.current().onUnknownImage === 'gate';
   if (kubernetes === undefined) {
-    const policies = createPolicies({ configuration: () => live.current(), controllerLeads: isGateWanted });
+    const policies = createPolicies({
+      configuration: () => live.current(),
+      controllerLeads: isGateWanted,
+      agentsAnswer,
+    });
     return { policies, ready: () => Promise.resolve([]), close: () => undefined };
   }
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
@@ -51,6 +59,7 @@ export function followPolicies(options: {
     configuration,
     // `archwright clean` holds the Lease too, but removes gates only until it ends.
     controllerLeads: () => (leader ? leader.leads() && !isCleanHolder(leader.holder()) : isGateWanted()),
+    agentsAnswer,
     metrics,
   });
   return {

@@ -45,7 +45,7 @@ export async function askAgents(options: {
   const { configFile, urls, agentTlsDir } = options;
   const { configuration } = await loadConfiguration({ file: configFile, env: {}, flags: {} });
   if (!configuration) throw new DemoError(`${configFile} is no configuration`);
-  const policy = policyFor(configuration, { controllerLeads: configuration.onUnknownImage === 'gate' });
+  const policy = policyFor(configuration, { mayGate: configuration.onUnknownImage === 'gate' });
   const log = createLog({ level: 'silent' });
   const opened = await openFleet({
     agents: urls,

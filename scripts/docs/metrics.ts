@@ -37,7 +37,7 @@ Served at \`/metrics\` on \`metricsListen\`, in the Prometheus text format. Ever
 with 0; any other value is counted as \`other\`.
 
 The page has no names of images, registries, pods, nodes or files. Whoever can reach it learns rates, counts, when certificates expire, and
-versions (\`archwright_build_info\`). \`metricsTlsDir\` adds TLS.
+versions (\`archwright_build_info\`) and whether replicas have the same configuration (\`archwright_configuration_info\`). \`metricsTlsDir\` adds TLS.
 
 The chart uses port 8080 for webhook and controller and 9444 for agents. Agents on the network of the node serve it on 127.0.0.1, and on the
 address of the node if \`monitoring.mode\` or \`monitoring.scrapeAnnotations\` is set; \`agent.metricsAddress\` overrides this. The chart also has

@@ -15,7 +15,7 @@
  * A lookup costs a bounded number of requests and a bounded time (`lookup.ts`), and always ends in facts: without an
  * answer, they hold an error that lists the agents asked and their failures.
  */
-import type { Discovery } from './discovery/discovery.ts';
+import type { AgentAddress, Discovery } from './discovery/discovery.ts';
 import {
   failedFacts,
   type ImageFacts,
@@ -34,6 +34,7 @@ import type { SourceProblem } from '../credentials/credential.ts';
 import type { NodeReport } from '../nodes/node-report.ts';
 import type { AgentConnection } from './agents/connection.ts';
 import { FactRequests } from './agents/fact-requests.ts';
+import { Availability } from './groups/availability.ts';
 import { Groups, type Members } from './groups/groups.ts';
 import { sharedFacts } from './shared-facts.ts';
 import { bindFleetMetrics } from './metrics.ts';
@@ -68,6 +69,8 @@ export interface Fleet extends ImageFactsSource {
    * if no more agents have any.
    */
   opinions(request: ImageRequest, signal: AbortSignal): Promise<readonly ImageFacts[]>;
+  /** False if no agent has answered for some time, so that no pod should wait for one. */
+  isAvailable(): boolean;
   /** What agents say of their nodes, by node; the same map until something changes. */
   nodeReports(): ReadonlyMap<string, NodeReport>;
   /** Credentials that nodes do not use, and why, by node; nodes without a problem are left out. */
@@ -96,6 +99,8 @@ export interface FleetOptions {
   /** Limit of one lookup, milliseconds; the caller's signal may end it sooner. */
   readonly lookupTimeoutMs?: number;
   readonly responseTime?: ResponseTimeLimits;
+  /** How long no agent may answer before the fleet is not available, milliseconds. */
+  readonly patienceMs?: number | undefined;
 }
 
 /** Just less than memory gives a lookup (15 s), so that the answer says which agents were asked in vain. */
@@ -111,14 +116,31 @@ const askElsewhere: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 
 export function createFleet(options: FleetOptions): Fleet {
   const { discovery, connection, clock, log, freshness = defaultFreshness } = options;
   const health = new AgentHealth(clock);
-  const groups = new Groups({ discovery, connection, clock, log });
+  const availability = new Availability({ clock, log, patienceMs: options.patienceMs });
+  const groups = new Groups({
+    discovery,
+    connection,
+    clock,
+    log,
+    isFailing: health.isFailing,
+    onRound: () => {
+      const agents = discovery.current();
+      availability.note(agents.length, agents.filter(groups.answers).length);
+    },
+  });
   const pullability = new Pullability(groups, clock);
   const meters = bindFleetMetrics(options.metrics, () => {
     const agents = discovery.current();
-    const backedOff = agents.filter((agent) => health.backedOffMs(agent.url) > 0).length;
+    const stateOf = (agent: AgentAddress): 'silent' | 'backedOff' | 'ready' => {
+      if (health.backedOffMs(agent.url) > 0) return 'backedOff';
+      return groups.answers(agent) ? 'ready' : 'silent';
+    };
+    const states = Map.groupBy(agents, stateOf);
     return {
-      ready: agents.length - backedOff,
-      backedOff,
+      ready: states.get('ready')?.length ?? 0,
+      backedOff: states.get('backedOff')?.length ?? 0,
+      silent: states.get('silent')?.length ?? 0,
+      available: availability.isAvailable ? 1 : 0,
       groups: groups.size,
       repositories: pullability.size,
     };
@@ -203,6 +225,7 @@ export function createFleet(options: FleetOptions): Fleet {
     lookup,
     pullable,
     opinions: askSeveral,
+    isAvailable: () => availability.isAvailable,
     nodeReports: () => groups.reports(),
     credentialProblems: () => groups.problems(),
     grouped: (signal) => groups.ready(signal),
@@ -214,6 +237,7 @@ export function createFleet(options: FleetOptions): Fleet {
     close: () => {
       survey.close();
       groups.close();
+      availability.close();
     },
   };
 }

@@ -61,8 +61,13 @@ const specs = {
   agents: {
     name: 'archwright_fleet_agents',
     type: 'gauge',
-    help: 'Agents by state: ready, or backed off after failures.',
-    labels: { state: ['ready', 'backed-off'] },
+    help: 'Agents by state: ready, backed off after failures, or silent (no answer when last asked for its credential group).',
+    labels: { state: ['ready', 'backed-off', 'silent'] },
+  },
+  available: {
+    name: 'archwright_fleet_available',
+    type: 'gauge',
+    help: 'Set to 0 if no agent has answered for 30 s. Unknown images then gate no pods.',
   },
   groups: {
     name: 'archwright_fleet_credential_groups',
@@ -87,6 +92,8 @@ const specs = {
 /** Every metric of this folder, for the documentation. */
 export const fleetMetrics: readonly MetricSpec[] = Object.values(specs);
 
+const levelNames = ['ready', 'backedOff', 'silent', 'available', 'groups', 'repositories'] as const;
+
 export type FleetMeters = ReturnType<typeof bindFleetMetrics>;
 
 /**
@@ -95,7 +102,7 @@ export type FleetMeters = ReturnType<typeof bindFleetMetrics>;
  */
 export function bindFleetMetrics(
   metrics: Metrics,
-  levels: () => Record<'ready' | 'backedOff' | 'groups' | 'repositories', number>,
+  levels: () => Record<(typeof levelNames)[number], number>,
 ) {
   const hedges = metrics.counter(specs.hedges);
   const passedOn = metrics.counter(specs.passedOn);
@@ -103,12 +110,14 @@ export function bindFleetMetrics(
   const gauges = {
     ready: metrics.gauge(specs.agents, { state: 'ready' }),
     backedOff: metrics.gauge(specs.agents, { state: 'backed-off' }),
+    silent: metrics.gauge(specs.agents, { state: 'silent' }),
+    available: metrics.gauge(specs.available),
     groups: metrics.gauge(specs.groups),
     repositories: metrics.gauge(specs.repositories),
   };
   metrics.beforeScrape(() => {
     const now = levels();
-    for (const name of ['ready', 'backedOff', 'groups', 'repositories'] as const) gauges[name].set(now[name]);
+    for (const name of levelNames) gauges[name].set(now[name]);
   });
   return {
     lookup: counts(metrics, specs.lookups, 'outcome', ['answered', 'unanswered']),

@@ -18,6 +18,12 @@ export const lastReloadSuccess = gauge(
   'When the configuration in force was read, in seconds since 1970.',
 );
 
+export const configurationInfo: MetricSpec = gauge(
+  'archwright_configuration_info',
+  'Always 1. The label `hash` is that of the configuration file in force: the first 12 digits of its SHA-256.',
+  { hash: [] },
+);
+
 export const customResources = gauge(
   'archwright_custom_resources',
   'Custom resources in the cluster, by kind and validity. Invalid ones are ignored; their status has the reason.',
@@ -28,5 +34,6 @@ export const policyMetrics: readonly MetricSpec[] = [
   reloads,
   lastReloadSuccessful,
   lastReloadSuccess,
+  configurationInfo,
   customResources,
 ];

@@ -42,6 +42,8 @@ export interface Metrics {
   counter(spec: MetricSpec, labels?: LabelValues): Counter;
   gauge(spec: MetricSpec, labels?: LabelValues): Gauge;
   histogram(spec: MetricSpec, labels?: LabelValues): Histogram;
+  /** A gauge with one series, always 1. @returns sets its labels, which may have any value */
+  info(spec: MetricSpec): (labels: LabelValues) => void;
   /** Runs before each scrape, to set gauges. @returns cancels it */
   beforeScrape(update: () => void): () => void;
   render(): Promise<string>;
@@ -86,6 +88,13 @@ export function createMetrics(): Metrics {
     counter: (spec, labels) => child('counter', spec, labels),
     gauge: (spec, labels) => child('gauge', spec, labels),
     histogram: (spec, labels) => child('histogram', spec, labels),
+    info: (spec) => {
+      const made = metric(spec) as prom.Gauge;
+      return (labels) => {
+        made.reset();
+        made.labels(labels).set(1);
+      };
+    },
     beforeScrape: (update) => {
       updates.add(update);
       return () => void updates.delete(update);

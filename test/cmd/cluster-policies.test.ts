@@ -18,6 +18,7 @@ async function follow(
   t: Test,
   settings: Partial<Configuration> = {},
   prepare: (store: KubeStore) => void = () => undefined,
+  fleet?: { isAvailable: () => boolean },
 ) {
   const store = await startKubeStore();
   prepare(store);
@@ -32,6 +33,7 @@ async function follow(
       close: () => Promise.resolve(),
     },
     kubernetes: { access: store.access, client, podNamespace: undefined },
+    fleet,
     log,
     metrics: createMetrics(),
   });
@@ -69,6 +71,24 @@ t.test('pods are gated only while a controller leads', async (t) => {
   }
   store.remove(`${leases}/archwright-controller`);
   await store.until(() => onUnknown() === 'fallback', 'fallback without a Lease');
+});
+
+t.test('pods are gated only while agents answer', async (t) => {
+  let answers = true;
+  const renewTime = new Date().toISOString().replace('Z', '000Z');
+  const spec = { holderIdentity: 'pod-a_1', leaseDurationSeconds: 60, renewTime };
+  const prepare = (store: KubeStore): void => void store.put(`${leases}/archwright-controller`, { spec });
+  for (const [next, settings] of [
+    ['fallback', { fallbackArchitecture: 'amd64' }],
+    ['allow', {}],
+  ] as const) {
+    const { policyOf } = await follow(t, settings, prepare, { isAvailable: () => answers });
+    t.equal(policyOf().onUnknownImage, 'gate');
+    answers = false;
+    t.equal(policyOf().onUnknownImage, next, 'no agent answers');
+    answers = true;
+    t.equal(policyOf().onUnknownImage, 'gate', 'an agent answers again');
+  }
 });
 
 const group = '/apis/arch.example/v1alpha1';

@@ -43,6 +43,8 @@ async function start(t: Test, known: readonly Known[]) {
   const meters = bindFleetMetrics(createMetrics(), () => ({
     ready: 0,
     backedOff: 0,
+    silent: 0,
+    available: 1,
     groups: 0,
     repositories: 0,
   }));

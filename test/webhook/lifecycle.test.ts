@@ -11,6 +11,7 @@ function fleetKnowing(known: Fleet['shared']): Fleet {
     shared: known,
     lookup: () => new Promise(() => undefined),
     pullable: () => ({ able: [], unable: [] }),
+    isAvailable: () => true,
     nodeReports: () => new Map(),
     credentialProblems: () => new Map(),
     opinions: () => Promise.resolve([]),

@@ -32,6 +32,10 @@ export interface GroupsOptions {
   readonly log: Log;
   /** How long a fingerprint counts, milliseconds. */
   readonly refreshMs?: number;
+  /** Whether lookups at the agent fail now: it is then asked again soon. */
+  readonly isFailing?: (url: string) => boolean;
+  /** Called after agents were asked, and after they changed. */
+  readonly onRound?: () => void;
 }
 
 export const unknownGroup = 'unknown';
@@ -51,6 +55,8 @@ export class Groups {
   readonly #options: GroupsOptions;
   readonly #stopping = new AbortController();
   readonly #known = new Map<string, { readonly info: AgentInfo; readonly until: number }>();
+  /** The agents that answered when they were last asked. */
+  readonly #answering = new Set<string>();
   #round: Promise<void> | undefined;
   #members:
     | { readonly of: readonly AgentAddress[]; readonly byFingerprint: ReadonlyMap<string, Members> }
@@ -72,6 +78,9 @@ export class Groups {
   get size(): number {
     return new Set(this.#options.discovery.current().map(this.groupOf)).size;
   }
+
+  /** Whether the agent answered when it was last asked. */
+  readonly answers = ({ url }: Pick<AgentAddress, 'url'>): boolean => this.#answering.has(url);
 
   /** The groups with a known fingerprint; the same map until something changes. */
   members(): ReadonlyMap<string, Members> {
@@ -131,14 +140,18 @@ export class Groups {
   }
 
   async #refresh(): Promise<void> {
-    const { discovery, clock, refreshMs = defaultRefreshMs } = this.#options;
+    const { discovery, clock, isFailing, onRound, refreshMs = defaultRefreshMs } = this.#options;
     const agents = discovery.current();
     const urls = new Set(agents.map((agent) => agent.url));
     for (const url of this.#known.keys()) if (!urls.has(url)) this.#known.delete(url);
+    for (const url of this.#answering) if (!urls.has(url)) this.#answering.delete(url);
     const now = clock.monotonic();
-    const due = agents.filter((agent) => (this.#known.get(agent.url)?.until ?? 0) <= now);
+    const isDue = ({ url }: AgentAddress): boolean =>
+      (this.#known.get(url)?.until ?? 0) <= now || isFailing?.(url) === true;
+    const due = agents.filter(isDue);
     const lifetimeMs = Math.max(refreshMs, agents.length * perAgentMs);
     await concurrently(due, concurrency, (agent) => this.#ask(agent, lifetimeMs));
+    if (!this.#stopping.signal.aborted) onRound?.();
   }
 
   async #ask({ url }: AgentAddress, lifetimeMs: number): Promise<void> {
@@ -147,12 +160,14 @@ export class Groups {
       const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(timeoutMs)]);
       const info = readAgentInfo(await connection.json(url, '/v1/info', { signal, maxBytes: maxInfoBytes }));
       if (info === undefined) throw new AgentError('bad-answer', url, 'the agent gives no fingerprint');
+      this.#answering.add(url);
       const before = this.#known.get(url)?.info;
       this.#known.set(url, { info, until: clock.monotonic() + lifetimeMs });
       this.#members = undefined;
       if (JSON.stringify([before?.node, before?.report]) !== JSON.stringify([info.node, info.report]))
         this.#reports = undefined;
     } catch (error) {
+      this.#answering.delete(url);
       // The last fingerprint stands: an agent that cannot be reached has not changed its node's credentials.
       if (!this.#stopping.signal.aborted)
         log.debug({ agent: url, err: error }, 'an agent gave no information');

@@ -50,6 +50,9 @@ export class AgentHealth {
     return Math.max(0, (this.#byUrl.get(url)?.backedOffUntil ?? 0) - this.#clock.monotonic());
   }
 
+  /** Whether it failed and has not answered since. */
+  readonly isFailing = (url: string): boolean => (this.#byUrl.get(url)?.failures ?? 0) > 0;
+
   /** Forgets agents that are not in this set. */
   retain(urls: ReadonlySet<string>): void {
     for (const url of this.#byUrl.keys()) if (!urls.has(url)) this.#byUrl.delete(url);

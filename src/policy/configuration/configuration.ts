@@ -2,6 +2,7 @@
  * The configuration: a value for every setting, from a TOML file, then the environment, then flags. Each overrides the one
  * before. All problems are found at once, with their positions. With any problem there is no configuration.
  */
+import { createHash } from 'node:crypto';
 import { decodeUtf8, readBounded, FileError } from '../../files/read.ts';
 import { inconsistencies } from './consistency.ts';
 import { environmentLayer, fileLayer, flagLayer, unreadableLayer, type Layer } from './layer.ts';
@@ -27,12 +28,26 @@ export interface ConfigurationSources {
 export type Origins = { readonly [Key in keyof Configuration]: Place };
 
 export type LoadedConfiguration =
-  | { readonly configuration: Configuration; readonly origins: Origins; readonly problems: readonly [] }
+  | {
+      readonly configuration: Configuration;
+      readonly origins: Origins;
+      /** Of the file (`configurationHash`); `undefined` without a file. */
+      readonly hash: string | undefined;
+      readonly problems: readonly [];
+    }
   | { readonly configuration?: undefined; readonly problems: readonly Problem[] };
+
+/** Short enough for a table, long enough to tell the files of a cluster apart. */
+const hashLength = 12;
+
+/** Equal for equal content of a configuration file: the beginning of its SHA-256 in hexadecimal digits. */
+export function configurationHash(content: Uint8Array | string): string {
+  return createHash('sha256').update(content).digest('hex').slice(0, hashLength);
+}
 
 /** Reads and checks every source. Throws for no content of a source. */
 export async function loadConfiguration(sources: ConfigurationSources): Promise<LoadedConfiguration> {
-  const { layer, values, origins } = await readSources(settings, sources);
+  const { layer, values, origins, hash } = await readSources(settings, sources);
   // The table of settings and the type of the configuration are made from the same object.
   const configuration = values as Configuration;
   const contradictions = inconsistencies(configuration, sources.part)
@@ -45,7 +60,7 @@ export async function loadConfiguration(sources: ConfigurationSources): Promise<
     }));
   const problems = [...layer.problems, ...contradictions];
   if (problems.length > 0) return { problems };
-  return { configuration, origins: origins as Origins, problems: [] };
+  return { configuration, origins: origins as Origins, hash, problems: [] };
 }
 
 export function defaultConfiguration(): Configuration {
@@ -55,8 +70,10 @@ export function defaultConfiguration(): Configuration {
 const defaultPlace: Place = { kind: 'default', where: '' };
 
 async function readSources(table: Settings, sources: ConfigurationSources) {
+  const fromFile =
+    sources.file === undefined ? undefined : await readFileLayer(table, sources.file, sources.read);
   const layers = [
-    ...(sources.file === undefined ? [] : [await readFileLayer(table, sources.file, sources.read)]),
+    ...(fromFile ? [fromFile.layer] : []),
     environmentLayer(table, sources.env),
     flagLayer(table, sources.flags),
   ];
@@ -72,7 +89,7 @@ async function readSources(table: Settings, sources: ConfigurationSources) {
     if (written) values[key] = written.value;
     origins[key] = written?.place() ?? defaultPlace;
   }
-  return { layer, values, origins };
+  return { layer, values, origins, hash: fromFile?.hash };
 }
 
 function defaults(table: Settings): Record<string, unknown> {
@@ -83,13 +100,13 @@ async function readFileLayer(
   table: Settings,
   file: string,
   read: NonNullable<ConfigurationSources['read']> = (maxBytes) => readBounded(file, { maxBytes }),
-): Promise<Layer> {
+): Promise<{ readonly layer: Layer; readonly hash?: string }> {
   try {
     const bytes = await read(maxConfigurationBytes);
-    return fileLayer(table, file, decodeUtf8(bytes, file));
+    return { layer: fileLayer(table, file, decodeUtf8(bytes, file)), hash: configurationHash(bytes) };
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const message = error.message.replace(`${file}: `, '');
-    return unreadableLayer(table, { kind: 'file', where: file, file, key: '', message });
+    return { layer: unreadableLayer(table, { kind: 'file', where: file, file, key: '', message }) };
   }
 }

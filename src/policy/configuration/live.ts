@@ -9,7 +9,7 @@ import { systemClock, type Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { loadConfiguration, type Configuration, type ConfigurationSources } from './configuration.ts';
-import { lastReloadSuccess, lastReloadSuccessful, reloads } from '../metrics.ts';
+import { configurationInfo, lastReloadSuccess, lastReloadSuccessful, reloads } from '../metrics.ts';
 import { ConfigurationError } from './problem.ts';
 import { settings } from '../settings/all.ts';
 
@@ -31,12 +31,15 @@ export async function liveConfiguration(options: LiveConfigurationOptions) {
   };
   const successful = metrics.gauge(lastReloadSuccessful);
   const success = metrics.gauge(lastReloadSuccess);
+  const setInfo = metrics.info(configurationInfo);
   const listeners: ((configuration: Configuration) => void)[] = [];
 
   async function read(): Promise<Configuration> {
-    const { configuration, problems } = await loadConfiguration(options);
+    const loaded = await loadConfiguration(options);
+    const { configuration } = loaded;
     successful.set(configuration ? 1 : 0);
-    if (!configuration) throw new ConfigurationError(problems);
+    if (!configuration) throw new ConfigurationError(loaded.problems);
+    setInfo({ hash: loaded.hash ?? 'none' });
     success.set(Math.floor(clock.now() / 1000));
     return configuration;
   }

@@ -13,8 +13,8 @@ import type { Configuration } from '../settings/all.ts';
 export interface PolicyLayers {
   readonly cluster?: ClusterPlacement | undefined;
   readonly pods?: readonly PodPlacement[];
-  /** Whether a controller would remove a gate. */
-  readonly controllerLeads?: boolean;
+  /** Whether a controller would remove a gate, and agents answer. */
+  readonly mayGate?: boolean;
 }
 
 /** The taint that GKE sets on arm64 nodes. */
@@ -42,7 +42,7 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
     cluster?.fallbackArchitecture ??
     configuration.fallbackArchitecture;
   // The deletion of the cluster's object waits until no gate is left, so none may be added.
-  const gates = layers.controllerLeads === true && cluster?.deleting !== true;
+  const gates = layers.mayGate === true && cluster?.deleting !== true;
   const unknown = firstOf(pods, (each) => each.onUnknownImage) ?? configuration.onUnknownImage;
   return {
     schedulableArchitectures,
@@ -98,7 +98,7 @@ function preferences(
   );
 }
 
-/** `gate` only while a controller removes gates; then the fallback, then `allow`. */
+/** `gate` only while gates are removed in time; then the fallback, then `allow`. */
 function resolved(
   wanted: OnUnknownImage | undefined,
   gates: boolean,

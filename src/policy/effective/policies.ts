@@ -2,7 +2,7 @@
  * The effective policy of each pod: the configuration, then `ClusterPodPlacementConfig/cluster`, then the namespace's
  * `PodPlacementConfig`s that select the pod, by priority. Made once for each combination, not for each pod.
  *
- * A change of the configuration, the cluster's object or the leader drops all policies; a change of an object in a namespace
+ * A change of the configuration, of the cluster's object, or of whether pods may be gated drops all policies; a change of an object in a namespace
  * drops those of the namespace. Otherwise an admission costs a few comparisons and one pass over the selectors of its
  * namespace.
  */
@@ -30,6 +30,8 @@ export interface PoliciesOptions extends ResourceSources {
   readonly configuration: () => Configuration;
   /** Whether a controller leads, so that gates are removed. Called for each pod. */
   readonly controllerLeads: () => boolean;
+  /** Whether an image that is unknown can become known. Called for each pod. Default: yes. */
+  readonly agentsAnswer?: (() => boolean) | undefined;
 }
 
 /**
@@ -43,7 +45,7 @@ const maxExcluded = 10_000;
 
 interface Generation {
   readonly configuration: Configuration;
-  readonly leads: boolean;
+  readonly mayGate: boolean;
   readonly cluster: ClusterPlacement | undefined;
   readonly base: Policy;
   /** By namespace that the cluster's selector excludes. */
@@ -53,7 +55,7 @@ interface Generation {
 }
 
 export function createPolicies(options: PoliciesOptions): Policies {
-  const { configuration, controllerLeads } = options;
+  const { configuration, controllerLeads, agentsAnswer = () => true } = options;
   const resources = collectResources(options);
   let generation: Generation | undefined;
   resources.onChange((namespace) => {
@@ -63,14 +65,14 @@ export function createPolicies(options: PoliciesOptions): Policies {
 
   function current(): Generation {
     const inForce = configuration();
-    const leads = controllerLeads();
-    if (generation?.configuration === inForce && generation.leads === leads) return generation;
+    const mayGate = controllerLeads() && agentsAnswer();
+    if (generation?.configuration === inForce && generation.mayGate === mayGate) return generation;
     const cluster = resources.cluster();
     generation = {
       configuration: inForce,
-      leads,
+      mayGate,
       cluster,
-      base: policyFor(inForce, { cluster, controllerLeads: leads }),
+      base: policyFor(inForce, { cluster, mayGate }),
       excluded: new Map(),
       combinations: new Map(),
     };
@@ -92,7 +94,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
     const key = pods.map(({ name }) => name).join();
     const known = policies.get(key);
     if (known) return known;
-    const policy = policyFor(now.configuration, { cluster: now.cluster, pods, controllerLeads: now.leads });
+    const policy = policyFor(now.configuration, { cluster: now.cluster, pods, mayGate: now.mayGate });
     if (policies.size < maxCombinations) policies.set(key, policy);
     return policy;
   }

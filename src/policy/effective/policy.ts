@@ -55,7 +55,7 @@ export interface Policy {
   /** Pod labels of other programs for a preferred architecture. */
   readonly preferredLabels?: readonly string[];
   readonly fallbackArchitecture: string | undefined;
-  /** Resolved: never `gate` while no controller leads. */
+  /** Resolved: never `gate` while no controller leads or no agent answers. */
   readonly onUnknownImage: OnUnknownImage;
   readonly onNoCommonArchitecture: OnNoCommonArchitecture;
   readonly matchNodeLabels: readonly string[];

@@ -1,7 +1,7 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { configurationHash, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { liveConfiguration } from '../../../src/policy/configuration/live.ts';
 import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
@@ -61,6 +61,22 @@ t.test('the same values written differently are no change', async (t) => {
   await write('# nothing new\ninlineBudget = "1000ms"\n');
   t.equal(live.current(), first);
   t.same(lines, []);
+});
+
+t.test('the hash is that of the file in force', async (t) => {
+  const { live, write, page } = await open(t, 'inlineBudget = "1s"\n');
+  const shown = async (): Promise<readonly string[]> =>
+    (await page()).split('\n').filter((line) => line.startsWith('archwright_configuration_info'));
+  const expected = (text: string): readonly string[] => [
+    `archwright_configuration_info{hash="${configurationHash(text)}"} 1`,
+  ];
+  t.match(configurationHash('inlineBudget = "1s"\n'), /^[0-9a-f]{12}$/);
+  t.strictSame(await shown(), expected('inlineBudget = "1s"\n'));
+  await write('logLevel = "loud"\n');
+  t.strictSame(await shown(), expected('inlineBudget = "1s"\n'), 'a broken file is not in force');
+  await write('# nothing new\ninlineBudget = "1s"\n');
+  t.strictSame(await shown(), expected('# nothing new\ninlineBudget = "1s"\n'), 'the same values');
+  t.equal(live.current().inlineBudget, 1000);
 });
 
 t.test('a broken file leaves the last good one in force, with one line', async (t) => {

@@ -72,9 +72,9 @@ t.test('unknown images: a gate only while a controller leads, else the fallback 
     const configuration = { ...defaultConfiguration(), onUnknownImage, fallbackArchitecture };
     const name = `${onUnknownImage ?? 'not set'}, fallback ${fallbackArchitecture ?? 'not set'}`;
     t.equal(policyFor(configuration).onUnknownImage, alone, name);
-    t.equal(policyFor(configuration, { controllerLeads: false }).onUnknownImage, alone, name);
-    t.equal(policyFor(configuration, { controllerLeads: true }).onUnknownImage, led, name);
-    const layers = { pods: [{ ...pod, onUnknownImage }], controllerLeads: true };
+    t.equal(policyFor(configuration, { mayGate: false }).onUnknownImage, alone, name);
+    t.equal(policyFor(configuration, { mayGate: true }).onUnknownImage, led, name);
+    const layers = { pods: [{ ...pod, onUnknownImage }], mayGate: true };
     const unset = { ...configuration, onUnknownImage: undefined };
     t.equal(policyFor(unset, layers).onUnknownImage, led, `${name}, said by an object`);
   }

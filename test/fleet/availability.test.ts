@@ -1,0 +1,88 @@
+/** Whether agents answer at all: none is known, none can be reached, one comes back. */
+import t, { type Test } from 'tap';
+import { createAgentList } from '../../src/fleet/discovery/discovery.ts';
+import { createFleet } from '../../src/fleet/fleet.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { recordingLog } from '../serving/support.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { connect, createPki, startScripted } from './support.ts';
+
+const never = new AbortController().signal;
+
+async function setup(t: Test) {
+  const pki = await createPki(t);
+  const clock = createFakeClock();
+  const discovery = createAgentList();
+  const metrics = createMetrics();
+  const { log, lines } = recordingLog();
+  const fleet = createFleet({ discovery, connection: await connect(t, pki), clock, log, metrics });
+  t.teardown(() => fleet.close());
+  return {
+    pki,
+    clock,
+    discovery,
+    fleet,
+    said: () => lines.map(({ level, msg, agents }) => `${String(level)} ${String(agents)} ${String(msg)}`),
+    metric: async (sample: string): Promise<number> => {
+      const text = await metrics.render();
+      const line = text.split('\n').find((each) => each.startsWith(`${sample} `));
+      return Number(line?.split(' ').at(-1));
+    },
+  };
+}
+
+const gone = /^warn \d no agent answers: images that are not in memory are unknown, and gate no pods/;
+const back = /^info 1 agents answer again: unknown images gate pods$/;
+
+t.test('no agent is known', async (t) => {
+  const { pki, clock, discovery, fleet, said, metric } = await setup(t);
+  discovery.set([]);
+  await fleet.grouped(never);
+  await clock.advance(29_000);
+  t.ok(fleet.isAvailable(), 'agents of a new cluster are not up yet');
+  t.equal(await metric('archwright_fleet_available'), 1);
+  await clock.advance(1000);
+  t.notOk(fleet.isAvailable());
+  t.equal(await metric('archwright_fleet_available'), 0);
+  await clock.advance(600_000);
+  t.match(said(), [gone]);
+  t.equal(said().length, 1, 'said once');
+  const agent = await startScripted(t, pki);
+  discovery.set([agent]);
+  await fleet.grouped(never);
+  t.ok(fleet.isAvailable());
+  t.match(said(), [gone, back]);
+  t.equal(await metric('archwright_fleet_available'), 1);
+});
+
+t.test('agents that are known and do not answer', async (t) => {
+  const { pki, clock, discovery, fleet, said, metric } = await setup(t);
+  const agent = await startScripted(t, pki);
+  discovery.set([agent]);
+  await fleet.grouped(never);
+  t.equal(await metric('archwright_fleet_agents{state="ready"}'), 1);
+  await agent.stop();
+  await clock.advance(60_000);
+  await fleet.grouped(never);
+  t.equal(await metric('archwright_fleet_agents{state="silent"}'), 1);
+  t.ok(fleet.isAvailable(), 'a short outage');
+  await clock.advance(30_000);
+  t.notOk(fleet.isAvailable());
+  t.match(said(), [gone]);
+});
+
+t.test('an outage that ends in time', async (t) => {
+  const { pki, clock, discovery, fleet, said } = await setup(t);
+  const agent = await startScripted(t, pki);
+  discovery.set([agent]);
+  await fleet.grouped(never);
+  for (let round = 0; round < 3; round += 1) {
+    discovery.set([]);
+    await fleet.grouped(never);
+    await clock.advance(29_000);
+    discovery.set([agent]);
+    await fleet.grouped(never);
+    t.ok(fleet.isAvailable());
+  }
+  t.strictSame(said(), []);
+});
