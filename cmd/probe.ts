@@ -2,13 +2,16 @@
 import { KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
 import type { Pod } from '../src/kube/api/objects.ts';
+import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { keys } from '../src/names/keys.ts';
 import { formatDuration, parseDuration } from '../src/names/duration.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
-import { requireCluster } from './wiring/kubernetes.ts';
+import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
 import { openCliContext } from './program/context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 import { paths } from '../src/kube/api/paths.ts';
+import { createScrape } from './installation/scrape.ts';
+import { settled } from './probe/settled.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
@@ -20,6 +23,11 @@ export const subcommand: Subcommand = {
   flags: {
     'pod-namespace': { value: 'NAMESPACE', help: 'Namespace of the pod. Default: default.' },
     image: { value: 'IMAGE', help: 'Image of the pod. Default: registry.k8s.io/pause:3.10.' },
+    installation: {
+      help:
+        'Also waits until the configuration in the ConfigMap is in force in every webhook and controller, and until agents ' +
+        'answer. If they do not, it shows the state of their DaemonSets. For the Job of the chart.',
+    },
     timeout: { value: 'DURATION', help: 'Time limit. Default: 30s.' },
   },
   run,
@@ -29,7 +37,7 @@ export const subcommand: Subcommand = {
 const pauseMs = 2000;
 
 async function run(invocation: Invocation): Promise<number> {
-  const { flags, positionals, io, stop } = invocation;
+  const { flags, positionals, io, stop: signal } = invocation;
   if (positionals.length > 0) throw new UsageError(`takes no arguments, not ${positionals.join(', ')}`);
   const namespace = flags.get('pod-namespace')?.at(-1) ?? 'default';
   const timeout = flags.get('timeout')?.at(-1) ?? '30s';
@@ -37,23 +45,41 @@ async function run(invocation: Invocation): Promise<number> {
   if (timeoutMs === undefined)
     throw new UsageError(`--timeout must be a duration such as 30s, not ${timeout}`);
   const { configuration } = await openCliContext(invocation);
-  const { client } = await requireCluster(configuration, invocation);
+  const kubernetes = await requireCluster(configuration, invocation);
+  const { client } = kubernetes;
+  const progress = (line: string): void => io.err(`archwright probe: ${line}\n`);
+  const clock = systemClock;
+  const deadline = clock.monotonic() + timeoutMs;
+  const image = flags.get('image')?.at(-1) ?? 'registry.k8s.io/pause:3.10';
   try {
-    const answer = await probe({
-      client,
-      namespace,
-      image: flags.get('image')?.at(-1) ?? 'registry.k8s.io/pause:3.10',
-      timeoutMs,
-      clock: systemClock,
-      signal: stop,
-      progress: (line) => io.err(`archwright probe: ${line}\n`),
-    });
+    const answer = await probe({ client, namespace, image, timeoutMs, clock, signal, progress });
     if (answer.isCalled) io.out(`the webhook answers: ${answer.what}\n`);
-    else io.err(`archwright probe: not within ${formatDuration(timeoutMs)}: ${answer.what}\n`);
-    return answer.isCalled ? exitCodes.success : exitCodes.failure;
+    else progress(`not within ${formatDuration(timeoutMs)}: ${answer.what}`);
+    if (!answer.isCalled) return exitCodes.failure;
+    if (!flags.has('installation')) return exitCodes.success;
+    const problems = await installationProblems(invocation, kubernetes, configuration, deadline);
+    if (problems.length === 0) io.out('the configuration is in force, and agents answer\n');
+    else progress(`not within ${formatDuration(timeoutMs)}:\n  ${problems.join('\n  ')}`);
+    return problems.length === 0 ? exitCodes.success : exitCodes.failure;
   } finally {
     client.close();
   }
+}
+
+async function installationProblems(
+  { io, stop: signal }: Invocation,
+  { client, podNamespace }: Kubernetes,
+  configuration: Pick<Configuration, 'namespace'>,
+  deadline: number,
+): Promise<readonly string[]> {
+  const namespace = configuration.namespace ?? podNamespace;
+  if (namespace === undefined) throw new UsageError('name the namespace of archwright by --namespace');
+  const scrape = createScrape(client, podNamespace === undefined ? 'proxy' : 'direct');
+  const progress = (line: string): void => io.err(`archwright probe: ${line}\n`);
+  const reading = { client, namespace, scrape, deadline, clock: systemClock, signal, progress };
+  const { problems, notes } = await settled(reading);
+  for (const note of notes) progress(`not checked: ${note}`);
+  return problems;
 }
 
 export interface ProbeOptions {
@@ -74,7 +100,7 @@ export async function probe(options: ProbeOptions) {
   let last = '';
   for (;;) {
     const answer = await tryOnce(options);
-    if (answer.isCalled || clock.monotonic() + pauseMs > end) return answer;
+    if (answer.isCalled || answer.isFinal || clock.monotonic() + pauseMs > end) return answer;
     if (answer.what !== last) progress((last = answer.what));
     await clock.sleep(pauseMs, signal);
   }
@@ -86,16 +112,16 @@ async function tryOnce({ client, namespace, image, signal }: ProbeOptions) {
     const pod = await client.create<Pod>(paths.pods(namespace), podOf(image), { signal, query });
     const decision = pod.metadata?.annotations?.[keys.decision];
     if (decision !== untouched) {
-      return { isCalled: true, what: `its decision: ${decision ?? 'nothing to add'}` };
+      return { isCalled: true, isFinal: true, what: `its decision: ${decision ?? 'nothing to add'}` };
     }
     const what = 'the pod came back unchanged; the webhook is not in force, or not for this namespace';
-    return { isCalled: false, what };
+    return { isCalled: false, isFinal: false, what };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof KubeError)) throw error;
     // A refusal by the webhook shows that it was called.
     const isCalled = /admission webhook "[^"]*\.arch\.example"/.test(error.message);
-    return { isCalled, what: error.message };
+    return { isCalled, isFinal: error.code === 'forbidden', what: error.message };
   }
 }
 

@@ -43,6 +43,7 @@ containers:
     {{- include "archwright.jobContainer" .root | nindent 4 }}
     args:
       - probe
+      - --installation
       - --pod-namespace={{ .root.Values.startupCheck.namespace }}
       - --image={{ include "archwright.image" .root }}
       - --timeout={{ .root.Values.startupCheck.timeout }}

@@ -65,3 +65,10 @@
 {{- define "archwright.probeRules" }}
 - { apiGroups: [''], resources: [pods], verbs: [create] }
 {{- end }}
+
+{{/* Who runs, with which configuration, and why agents do not: for the startup check. */}}
+{{- define "archwright.installationRules" }}
+- { apiGroups: [''], resources: [pods, events], verbs: [list] }
+- { apiGroups: [''], resources: [configmaps], resourceNames: [{{ include "archwright.fullname" . }}], verbs: [get] }
+- { apiGroups: [apps], resources: [deployments, daemonsets], verbs: [list] }
+{{- end }}

@@ -59,10 +59,10 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'ArchwrightNoAgents',
-    expr: 'min by (pod) (archwright_fleet_available) == 0',
+    expr: 'min(archwright_fleet_available) == 0',
     for: '2m',
     severity: 'critical',
-    summary: 'No archwright agent answers {{ $labels.pod }}.',
+    summary: 'No archwright agent answers a webhook or controller.',
     meaning: 'Images that are not in memory stay unknown. Their pods are not gated: they get `fallbackArchitecture`, or may run anywhere. Pods that were gated before wait until `maxGateDuration`.',
     steps: [
       '`helm test archwright -n archwright` names the cause. By hand: `kubectl -n archwright describe daemonset archwright-agent` shows refused pods (*violates PodSecurity*), `kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide` those that do not start. With [`agentNodes`](../agent-nodes.md), only nodes with the label `arch.example/agent=true` run one.',
@@ -72,7 +72,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'ArchwrightAgentsUnhealthy',
-    expr: 'max(sum by (pod) (archwright_fleet_agents{state!="ready"}) / sum by (pod) (archwright_fleet_agents)) > 0.2',
+    expr: '(max(archwright_fleet_agents{state="backed-off"}) + max(archwright_fleet_agents{state="silent"})) / (max(archwright_fleet_agents{state="ready"}) + max(archwright_fleet_agents{state="backed-off"}) + max(archwright_fleet_agents{state="silent"})) > 0.2',
     for: '15m',
     severity: 'warning',
     summary: 'More than a fifth of the agents do not answer.',

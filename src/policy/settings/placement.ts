@@ -14,7 +14,7 @@ import { oneOrMore, recordsByName } from '../value-kinds/records.ts';
 import { settingsOf } from './setting.ts';
 
 const placement = settingsOf('webhook', 'controller', 'explain');
-const placementAndClean = settingsOf('webhook', 'controller', 'explain', 'clean');
+const whereItRuns = settingsOf('webhook', 'controller', 'explain', 'clean', 'probe');
 const images = settingsOf('webhook', 'agent', 'controller', 'inspect', 'explain');
 
 export const placementSettings = {
@@ -83,7 +83,7 @@ export const placementSettings = {
     default: ['kube-*', 'openshift-*'],
     help: "Namespaces to skip, in addition to archwright's own. `*` matches any characters.",
   }),
-  namespace: placementAndClean.live(text('namespace'), {
+  namespace: whereItRuns.live(text('namespace'), {
     help: "Archwright's own namespace, which is skipped. Default: the namespace of the service account.",
   }),
   'compat.labels': placement.live(flag, {

@@ -1,4 +1,5 @@
 /** Parsers of what registries and token servers answer, and of image references. */
+import { parseSamples } from '../../../cmd/installation/samples.ts';
 import { InvalidReference, parseReference, pullReference } from '../../../src/images/references/reference.ts';
 import { platformsOf } from '../../../src/names/platform.ts';
 import { parseChallenges, InvalidChallenge, tokenOptions } from '../../../src/registry/auth/challenge.ts';
@@ -115,4 +116,21 @@ async function refusable<T>(read: () => T | Promise<T>): Promise<T | undefined> 
   }
 }
 
-export const networkTargets: readonly FuzzTarget[] = [references, challenges, tokenResponses, manifests];
+export const metricsPages: FuzzTarget = {
+  name: 'metrics of replicas',
+  share: 20,
+  examples: [
+    '# HELP a_total A.\n# TYPE a_total counter\na_total{age="10s",reason="new"} 3\nb 1.5e+9\nc{d="\\"\\\\\\n"} NaN\n',
+  ],
+  words: words('{ } " \\ = , # NaN +Inf', '\n', ' ', 'a="'),
+  feed: (input) => parseSamples(input.toString('utf8')),
+  expected: [],
+};
+
+export const networkTargets: readonly FuzzTarget[] = [
+  references,
+  challenges,
+  tokenResponses,
+  manifests,
+  metricsPages,
+];

@@ -17,6 +17,7 @@ export class Reads {
   readonly #objects: Objects;
   readonly #rests = new Map<string, Rest>();
   readonly #logs = new Map<string, LogText>();
+  readonly #pages = new Map<string, () => string>();
   #tokens = 0;
 
   constructor(objects: Objects) {
@@ -26,9 +27,16 @@ export class Reads {
   answer(target: Target, request: StoreRequest): Answer {
     if (target.name === '') return this.#list(target, request);
     if (target.subresource === 'log') return this.#log(target, request);
+    if (target.subresource.startsWith('proxy/')) return this.#proxied(target, request);
     const found = this.#objects.get(target);
     const isWhole = target.subresource === '' || target.subresource === 'status';
     return found === undefined || !isWhole ? notFound(target) : { status: 200, body: found };
+  }
+
+  /** What a pod answers to requests through the proxy of the API server. */
+  page(path: string, text: (() => string) | undefined): void {
+    if (text) this.#pages.set(path, text);
+    else this.#pages.delete(path);
   }
 
   log(path: string, text: LogText): void {
@@ -58,6 +66,14 @@ export class Reads {
     }
     const shown = items.slice(0, limit).map((object) => (isBuiltIn(target) ? withoutKind(object) : object));
     return { status: 200, body: { kind: 'List', apiVersion: target.apiVersion, metadata, items: shown } };
+  }
+
+  #proxied(target: Target, { path }: StoreRequest): Answer {
+    const [, name] = /^(?:https?:)?([^:]+)/.exec(target.name) ?? [];
+    const page = this.#pages.get(path);
+    if (name === undefined || this.#objects.get({ ...target, name }) === undefined) return notFound(target);
+    if (page === undefined) return statusAnswer(503, 'ServiceUnavailable', 'error trying to reach service');
+    return { status: 200, body: page() };
   }
 
   #log(target: Target, { path, query }: StoreRequest): Answer {

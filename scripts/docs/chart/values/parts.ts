@@ -374,7 +374,7 @@ export const partSections: readonly Section[] = [
       }),
       ...valuesOf('startupCheck', {
         enabled: flag({
-          help: 'Runs a Job after each install and upgrade that waits until the API server calls the webhook.',
+          help: 'Runs a Job after each install and upgrade that waits until the API server calls the webhook, every replica has the new configuration, and agents answer.',
           default: true,
           example: false,
         }),

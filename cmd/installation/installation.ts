@@ -1,0 +1,145 @@
+/** What a cluster and the replicas say about archwright now. What may not be read is listed, not guessed. */
+import { concurrently } from '../../src/async/concurrently.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import { isCode } from '../../src/kube/api/errors.ts';
+import type { KubeObject } from '../../src/kube/api/objects.ts';
+import { objectsOf } from '../../src/kube/api/pages.ts';
+import { paths } from '../../src/kube/api/paths.ts';
+import { configurationHash } from '../../src/policy/configuration/configuration.ts';
+import { listReplicas, listWorkloads, type Replica, type Workload } from './replicas.ts';
+import { Samples } from './samples.ts';
+import type { Scrape } from './scrape.ts';
+
+export interface ReadReplica extends Replica {
+  readonly samples: Samples | undefined;
+  /** Why there are none. */
+  readonly unread: string | undefined;
+}
+
+export interface WarningEvent {
+  readonly kind: string;
+  readonly name: string;
+  readonly reason: string;
+  readonly message: string;
+  /** Milliseconds. */
+  readonly at: number;
+}
+
+export interface Installation {
+  readonly namespace: string;
+  readonly replicas: readonly ReadReplica[];
+  readonly deployments: readonly Workload[];
+  readonly daemonSets: readonly Workload[];
+  /** The file of each ConfigMap that replicas read, by name. */
+  readonly configurations: ReadonlyMap<string, { readonly hash: string; readonly text: string }>;
+  /** Warnings about objects in the namespace, the newest first. */
+  readonly warnings: readonly WarningEvent[];
+  /** What could not be read, and why. */
+  readonly unread: readonly string[];
+}
+
+export interface InstallationReader {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly scrape: Scrape;
+  /** Agents whose metrics are read. */
+  readonly maxAgents: number;
+  readonly signal: AbortSignal;
+}
+
+const configurationKey = 'archwright.toml';
+/** Requests to replicas at a time. */
+const concurrentScrapes = 8;
+
+/** @throws KubeError unless a right is missing */
+export async function readInstallation(reader: InstallationReader): Promise<Installation> {
+  const { client, namespace, signal } = reader;
+  const unread: string[] = [];
+  const may = mayRead(unread);
+  const [pods, deployments, daemonSets, warnings] = await Promise.all([
+    may('pods', listReplicas(client, namespace, signal)),
+    may('Deployments', listWorkloads(client, namespace, 'Deployment', signal)),
+    may('DaemonSets', listWorkloads(client, namespace, 'DaemonSet', signal)),
+    may('events', listWarnings(client, namespace, signal)),
+  ]);
+  const compared = (pods ?? []).filter(({ part }) => part !== 'agent' || reader.maxAgents > 0);
+  const names = new Set(compared.flatMap(({ configMap }) => configMap ?? []));
+  const [replicas, found] = await Promise.all([
+    scrapeAll(pods ?? [], reader),
+    Promise.all([...names].map((name) => may(`ConfigMap ${name}`, readConfiguration(reader, name)))),
+  ]);
+  const configurations = new Map(
+    found.flatMap((each) => (each === undefined ? [] : [[each.name, each] as const])),
+  );
+  return {
+    namespace,
+    replicas,
+    deployments: deployments ?? [],
+    daemonSets: daemonSets ?? [],
+    configurations,
+    warnings: warnings ?? [],
+    unread,
+  };
+}
+
+/** Adds what may not be read, or does not exist, to a list. */
+export function mayRead(unread: string[]) {
+  return async <T>(what: string, reading: Promise<T>): Promise<T | undefined> => {
+    try {
+      return await reading;
+    } catch (error) {
+      if (!isCode(error, 'forbidden', 'not-found')) throw error;
+      unread.push(`${what}: ${error.message}`);
+      return undefined;
+    }
+  };
+}
+
+async function scrapeAll(
+  pods: readonly Replica[],
+  { scrape, maxAgents, signal }: InstallationReader,
+): Promise<readonly ReadReplica[]> {
+  let agents = 0;
+  const wanted = pods.map((pod) => ({ pod, isWanted: pod.part !== 'agent' || ++agents <= maxAgents }));
+  return await concurrently(wanted, concurrentScrapes, async ({ pod, isWanted }) => {
+    if (!isWanted) return { ...pod, samples: undefined, unread: undefined };
+    const found = await scrape(pod, signal);
+    return found instanceof Samples
+      ? { ...pod, samples: found, unread: undefined }
+      : { ...pod, samples: undefined, unread: found.why };
+  });
+}
+
+async function readConfiguration({ client, namespace, signal }: InstallationReader, name: string) {
+  interface ConfigMap extends KubeObject {
+    readonly data?: Readonly<Record<string, string>>;
+  }
+  const { data } = await client.get<ConfigMap>(paths.configMaps(namespace, name), { signal });
+  const text = data?.[configurationKey] ?? '';
+  return { name, text, hash: configurationHash(text) };
+}
+
+interface Event extends KubeObject {
+  readonly type?: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly involvedObject?: { readonly kind?: string; readonly name?: string };
+  readonly lastTimestamp?: string | null;
+  readonly eventTime?: string | null;
+}
+
+async function listWarnings(
+  client: KubeClient,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<readonly WarningEvent[]> {
+  const found: WarningEvent[] = [];
+  const query = { fieldSelector: 'type=Warning' };
+  for await (const event of objectsOf<Event>(client, paths.events(namespace), { signal, query })) {
+    const { involvedObject, reason = '', message = '', lastTimestamp, eventTime, metadata } = event;
+    const at = Date.parse(lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? '') || 0;
+    const { kind = '', name = '' } = involvedObject ?? {};
+    found.push({ kind, name, reason, message, at });
+  }
+  return found.toSorted((a, b) => b.at - a.at);
+}

@@ -1,0 +1,103 @@
+/** What keeps an installation from working as configured. Each problem is one line that names the object. */
+import { printable } from '../../src/names/printable.ts';
+import type { Installation, ReadReplica } from './installation.ts';
+import { poolOf, type Workload } from './replicas.ts';
+
+const maxMessageBytes = 300;
+/** Pods that fail for the same reason are one line. */
+const maxDetails = 5;
+
+export function configurationHashOf({ samples }: ReadReplica): string | undefined {
+  return samples?.label('archwright_configuration_info', 'hash');
+}
+
+export function leads({ samples }: ReadReplica): boolean {
+  return samples?.value('archwright_controller_leading') === 1;
+}
+
+/** What keeps the configuration from being in force in every webhook and controller. */
+export function configurationProblems(installation: Installation): readonly string[] {
+  const { deployments, replicas, configurations } = installation;
+  const running = replicas.filter(({ part, isRunning }) => part !== 'agent' && isRunning);
+  const outdated = running.flatMap((replica) => {
+    const wanted = configurations.get(replica.configMap ?? '')?.hash;
+    const actual = configurationHashOf(replica);
+    if (wanted === undefined || actual === undefined || actual === wanted) return [];
+    const role = leads(replica) ? ', which leads,' : '';
+    return `${replica.name}${role} has the configuration ${actual}, not yet ${wanted}`;
+  });
+  const controllers = running.filter(({ part }) => part === 'controller');
+  const isKnown = controllers.some(({ samples }) => samples);
+  const leaderless = isKnown && !controllers.some(leads) ? ['no controller leads'] : [];
+  return [...deployments.flatMap(rolloutProblem), ...outdated, ...leaderless];
+}
+
+function rolloutProblem({ metadata, status }: Workload): readonly string[] {
+  const { observedGeneration = 0, replicas = 0, updatedReplicas = 0 } = status ?? {};
+  const name = `Deployment ${metadata?.name ?? ''}`;
+  if (observedGeneration < (metadata?.generation ?? 0)) return [`${name}: its change is not in effect yet`];
+  return replicas > updatedReplicas ? [`${name}: ${replicas - updatedReplicas} old pods still run`] : [];
+}
+
+/** Replicas whose configuration cannot be compared. */
+export function unreadReplicas({ replicas }: Installation): readonly string[] {
+  return replicas
+    .filter(({ part, isRunning, samples }) => part !== 'agent' && isRunning && samples === undefined)
+    .map(
+      ({ name, unread }) =>
+        `${name}: its metrics cannot be read: ${printable(unread ?? '', maxMessageBytes)}`,
+    );
+}
+
+/** Why images stay unknown: webhooks that no agent answers, with the state of the agents' DaemonSets. */
+export function agentProblems(installation: Installation): readonly string[] {
+  const without = installation.replicas.filter(({ part, samples }) => {
+    if (part !== 'webhook' || samples === undefined) return false;
+    return samples.value('archwright_fleet_agents', { state: 'ready' }) === 0;
+  });
+  if (without.length === 0) return [];
+  const names = without.map(({ name }) => name).join(', ');
+  const causes = installation.daemonSets.flatMap((each) => daemonSetProblems(each, installation));
+  const unreachable =
+    'the agents are ready, but the webhook cannot reach them: check that its nodes reach the agents’ port (agent.port)';
+  return [`no agent answers ${names}`, ...(causes.length > 0 ? causes : [unreachable])];
+}
+
+/** Why agents of a DaemonSet are not ready; empty if all are. */
+export function daemonSetProblems(
+  daemonSet: Workload,
+  { replicas, warnings }: Installation,
+): readonly string[] {
+  const name = daemonSet.metadata?.name ?? '';
+  const { desiredNumberScheduled: desired = 0, numberReady: ready = 0 } = daemonSet.status ?? {};
+  const label = `DaemonSet ${name}`;
+  if (desired === 0)
+    return [`${label}: no node is selected; see agentNodes, agent.nodeSelector and agent.affinity`];
+  if (ready >= desired) return [];
+  const refused = warnings.find((event) => event.kind === 'DaemonSet' && event.name === name);
+  const pods = replicas.filter(
+    ({ part, pool, trouble }) => part === 'agent' && trouble !== undefined && pool === poolOf(daemonSet),
+  );
+  const byTrouble = Map.groupBy(pods, ({ trouble = '' }) => withoutNames(trouble));
+  const details = [...byTrouble.values()].slice(0, maxDetails).map((alike) => {
+    const [first] = alike;
+    const more = alike.length > 1 ? ` and ${alike.length - 1} more` : '';
+    const said = warnings.find((event) => event.kind === 'Pod' && event.name === first?.name)?.message;
+    const why = first?.trouble === 'Pending' || first?.trouble === 'ContainerCreating' ? said : undefined;
+    return `${label}: ${first?.name ?? ''}${more}: ${shown(first?.trouble ?? '')}${why ? `: ${shown(why)}` : ''}`;
+  });
+  return [
+    `${label}: ${ready} of ${desired} agents are ready`,
+    ...(refused ? [`${label}: ${refused.reason}: ${shown(refused.message)}`] : []),
+    ...details,
+  ];
+}
+
+/** Messages of the kubelet name the container and the pod. */
+function withoutNames(text: string): string {
+  return text.replaceAll(/[\w-]*agent-\w{5}\b|[0-9a-f-]{36}/g, '…');
+}
+
+function shown(text: string): string {
+  return printable(text, maxMessageBytes);
+}

@@ -1,0 +1,54 @@
+/** Waits until an installation works as configured: its configuration is in force in every replica, and agents answer. */
+import type { Clock } from '../../src/async/clock.ts';
+import { KubeError } from '../../src/kube/api/errors.ts';
+import { readInstallation, type InstallationReader } from '../installation/installation.ts';
+import { agentProblems, configurationProblems, unreadReplicas } from '../installation/problems.ts';
+
+export interface SettledOptions extends Omit<InstallationReader, 'maxAgents'> {
+  /** Monotonic time at which it gives up. */
+  readonly deadline: number;
+  readonly clock: Clock;
+  /** Receives a line for each problem, whenever there are others. */
+  readonly progress: (line: string) => void;
+}
+
+/** The kubelet brings a changed ConfigMap within a minute or two. */
+const pauseMs = 3000;
+/** Network policies of others may keep the check from the metrics of replicas. That is no fault of the installation. */
+const patienceMs = 60_000;
+
+interface Outcome {
+  /** What is wrong. */
+  readonly problems: readonly string[];
+  /** What could not be checked. */
+  readonly notes: readonly string[];
+}
+
+/** @returns the outcome as soon as nothing is wrong, or when the time is up @throws KubeError */
+export async function settled(options: SettledOptions): Promise<Outcome> {
+  const { clock, deadline, signal, progress } = options;
+  const started = clock.monotonic();
+  let last = '';
+  for (;;) {
+    const { problems, notes } = await look(options);
+    const isPatient = clock.monotonic() - started < patienceMs;
+    const isDone = problems.length === 0 && (notes.length === 0 || !isPatient);
+    if (isDone || clock.monotonic() + pauseMs > deadline) return { problems, notes };
+    const waiting = [...problems, ...notes];
+    if (waiting.join('\n') !== last) for (const line of waiting) progress(`waiting: ${line}`);
+    last = waiting.join('\n');
+    await clock.sleep(pauseMs, signal);
+  }
+}
+
+async function look(options: SettledOptions): Promise<Outcome> {
+  try {
+    const installation = await readInstallation({ ...options, maxAgents: 0 });
+    const problems = [...configurationProblems(installation), ...agentProblems(installation)];
+    return { problems, notes: [...installation.unread, ...unreadReplicas(installation)] };
+  } catch (error) {
+    options.signal.throwIfAborted();
+    if (!(error instanceof KubeError) || !error.temporary) throw error;
+    return { problems: [error.message], notes: [] };
+  }
+}

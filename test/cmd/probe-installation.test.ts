@@ -1,0 +1,156 @@
+/** What `archwright probe --installation` waits for after an upgrade, and what it says if that does not come. */
+import t, { type Test } from 'tap';
+import { createScrape } from '../../cmd/installation/scrape.ts';
+import { settled } from '../../cmd/probe/settled.ts';
+import { systemClock } from '../../src/async/clock.ts';
+import { createKubeClient } from '../../src/kube/api/client.ts';
+import { apps, core, installation, labelsOf, putPod } from './installation.ts';
+import { run } from './run.ts';
+import { files, kubeconfig } from './world.ts';
+
+async function setup(t: Test) {
+  const world = await installation(t);
+  const client = createKubeClient({ access: world.store.access, userAgent: 'test' });
+  t.teardown(() => client.close());
+  /** @param each called at each pause, with the number of pauses so far */
+  const wait = async (
+    timeoutMs: number,
+    each: (pauses: number) => Promise<void> | void = () => undefined,
+  ) => {
+    let [now, pauses] = [0, 0];
+    const said: string[] = [];
+    const outcome = await settled({
+      client,
+      namespace: 'archwright',
+      scrape: createScrape(client, 'proxy'),
+      deadline: timeoutMs,
+      clock: {
+        ...systemClock,
+        monotonic: () => now,
+        sleep: async (ms) => {
+          now += ms;
+          await each((pauses += 1));
+        },
+      },
+      signal: new AbortController().signal,
+      progress: (line) => said.push(line),
+    });
+    return { ...outcome, pauses, said };
+  };
+  return { ...world, wait };
+}
+
+t.test('nothing to wait for', async (t) => {
+  const { wait } = await setup(t);
+  t.strictSame(await wait(60_000), { problems: [], notes: [], pauses: 0, said: [] });
+});
+
+t.test('it waits until every replica and the leader have the new configuration', async (t) => {
+  const { wait, configure, hash, states, refresh } = await setup(t);
+  const next = configure('logLevel = "debug"\n');
+  const order = ['archwright-webhook-a', 'archwright-controller-a', 'archwright-webhook-b'];
+  const outcome = await wait(240_000, async (pauses) => {
+    const state = states.get(order[pauses - 1] ?? '');
+    if (state) state.hash = next;
+    await refresh();
+  });
+  t.strictSame(outcome.problems, []);
+  t.equal(outcome.pauses, 3, 'until the last one');
+  t.match(outcome.said.slice(0, 3), [
+    `archwright-webhook-a has the configuration ${hash}, not yet ${next}`,
+    `archwright-webhook-b has the configuration ${hash}, not yet ${next}`,
+    `archwright-controller-a, which leads, has the configuration ${hash}, not yet ${next}`,
+  ]);
+  const never = await wait(30_000, () => void (states.get('archwright-webhook-b')!.hash = next));
+  t.strictSame(never.problems, []);
+});
+
+t.test('old pods, a change that no controller has seen, and no leader', async (t) => {
+  const { wait, put, states, refresh, store } = await setup(t);
+  put('deployments', 'archwright-webhook', 'webhook', { replicas: 3, updatedReplicas: 1 });
+  store.put(`${apps}/deployments/archwright-controller`, {
+    metadata: { generation: 2, labels: labelsOf('controller') },
+    status: { observedGeneration: 1 },
+  });
+  states.get('archwright-controller-a')!.leads = false;
+  await refresh();
+  t.strictSame((await wait(0)).problems, [
+    'Deployment archwright-controller: its change is not in effect yet',
+    'Deployment archwright-webhook: 2 old pods still run',
+    'no controller leads',
+  ]);
+});
+
+t.test('no agent answers: Pod Security refuses the pods of the DaemonSet', async (t) => {
+  const { wait, put, states, refresh, store } = await setup(t);
+  for (const state of states.values()) state.readyAgents = 0;
+  await refresh();
+  store.remove(`${core}/pods/archwright-agent-x`);
+  put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 3, numberReady: 0 });
+  const message =
+    'pods "archwright-agent-" is forbidden: violates PodSecurity "baseline:latest": host namespaces';
+  store.put(`${core}/events/a`, {
+    type: 'Warning',
+    reason: 'FailedCreate',
+    message,
+    involvedObject: { kind: 'DaemonSet', name: 'archwright-agent' },
+    lastTimestamp: '2026-11-01T00:00:00Z',
+  });
+  t.strictSame((await wait(0)).problems, [
+    'no agent answers archwright-webhook-a, archwright-webhook-b',
+    'DaemonSet archwright-agent: 0 of 3 agents are ready',
+    `DaemonSet archwright-agent: FailedCreate: ${message}`,
+  ]);
+});
+
+t.test(
+  'no agent answers: containers that are not created, nodes that are not selected, a network',
+  async (t) => {
+    const { wait, put, states, refresh, store } = await setup(t);
+    for (const state of states.values()) Object.assign(state, { readyAgents: 0, silentAgents: 1 });
+    await refresh();
+    const first = (await wait(0)).problems;
+    t.match(first, [/^no agent answers/, /the agents are ready, but the webhook cannot reach them/]);
+    const message = 'path "/" is mounted on "/" but it is not a shared or slave mount';
+    const waiting = { state: { waiting: { reason: 'CreateContainerError', message } } };
+    const status = { conditions: [], containerStatuses: [waiting] };
+    for (const name of ['archwright-agent-x', 'archwright-agent-y', 'archwright-agent-z'])
+      putPod(store, name, 'agent', { status });
+    put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 3, numberReady: 0 });
+    t.strictSame((await wait(0)).problems.slice(1), [
+      'DaemonSet archwright-agent: 0 of 3 agents are ready',
+      `DaemonSet archwright-agent: archwright-agent-x and 2 more: CreateContainerError: ${message}`,
+    ]);
+    put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 0 });
+    t.match((await wait(0)).problems[1], /no node is selected; see agentNodes/);
+  },
+);
+
+t.test('replicas whose metrics cannot be read are told, and fail nothing', async (t) => {
+  const { wait, store } = await setup(t);
+  store.page(`${core}/pods/archwright-webhook-b:8080/proxy/metrics`, undefined);
+  const { problems, notes, pauses } = await wait(240_000);
+  t.strictSame(problems, []);
+  t.match(notes, [/^archwright-webhook-b: its metrics cannot be read: .*503/]);
+  t.equal(pauses, 20, 'after a minute');
+});
+
+t.test('the program: exit codes and output', async (t) => {
+  const { store, states, refresh } = await installation(t);
+  const { config } = files(t, { config: kubeconfig(store.access.server) });
+  store.fault(/^POST .*\/pods$/, {
+    status: 403,
+    message: 'admission webhook "pods.arch.example" denied the request',
+  });
+  const probe = () =>
+    run(['probe', '--kubeconfig', config, '--namespace', 'archwright', '--installation', '--timeout', '2s']);
+  const good = await probe();
+  t.match(good, {
+    code: 0,
+    out: /^the webhook answers.*\nthe configuration is in force, and agents answer\n$/,
+  });
+  for (const state of states.values()) state.readyAgents = 0;
+  await refresh();
+  const bad = await probe();
+  t.match(bad, { code: 1, err: /not within 2s:\n {2}no agent answers archwright-webhook-a/ });
+});
