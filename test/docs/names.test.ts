@@ -23,7 +23,7 @@ const keys = new Set(
 );
 
 /** Fields of Kubernetes and containerd that only the pages mention. */
-const fieldsOfOthers = new Set(['cacheType', 'runAsNonRoot', 'ignoreDifferences', 'minAvailable', 'unhealthyPodEvictionPolicy']);
+const fieldsOfOthers = new Set(['cacheType', 'runAsNonRoot', 'ignoreDifferences', 'minAvailable', 'unhealthyPodEvictionPolicy', 'imageData', 'manifestList']);
 
 function wrongMetrics({ text }: Page): string[] {
   const wrong: string[] = [];
