@@ -36,28 +36,39 @@ const introduction = `# Metrics
 Served at \`/metrics\` on \`metricsListen\`, in the Prometheus text format. Every label value is listed here and present from the start
 with 0; any other value is counted as \`other\`.
 
-The page has no names of images, registries, pods, nodes or files. Whoever can reach it learns rates, counts, when certificates expire, and
-versions (\`archwright_build_info\`) and whether replicas have the same configuration (\`archwright_configuration_info\`). \`metricsTlsDir\` adds TLS.
+The page has no names of images, registries, pods, nodes or files ([security](../internals/security.md#metrics-and-health)). \`metricsTlsDir\` adds TLS.
 
 The chart uses port 8080 for webhook and controller and 9444 for agents. Agents on the network of the node serve it on 127.0.0.1, and on the
-address of the node if \`monitoring.mode\` or \`monitoring.scrapeAnnotations\` is set; \`agent.metricsAddress\` overrides this. The chart also has
-monitors for the Prometheus operator, alerts with [runbooks](../operate/runbooks/README.md), a Grafana dashboard, and scrape annotations, all
-off by default: see
-[monitoring](../../charts/archwright/README.md#monitoring).
+address of the node if \`monitoring.mode\` or \`monitoring.scrapeAnnotations\` is set; \`agent.metricsAddress\` overrides this. Monitors, alerts with
+[runbooks](../operate/runbooks/README.md), a Grafana dashboard and scrape annotations are [off by default](../../charts/archwright/README.md#monitoring).
 `;
+
+/** Lists of values that several metrics have are long: they are said once. */
+const longList = 6;
+
+/** Long lists that occur more than once, by their text, with the label that they belong to. */
+function sharedLists(): ReadonlyMap<string, string> {
+  const all = metricGroups.flatMap(({ metrics }) => metrics.flatMap(({ labels = {} }) => Object.entries(labels)));
+  const long = all.filter(([, values]) => values.length >= longList).map(([label, values]) => [values.join(', '), label] as const);
+  return new Map(long.filter(([text], index) => long.findIndex(([other]) => other === text) !== index));
+}
 
 /** Makes the page. */
 export function metricsPage(): string {
+  const shared = sharedLists();
+  const valuesText = (label: string, values: readonly string[]): string =>
+    shared.get(values.join(', ')) === label ? '[above](#values-of-labels)' : values.join(', ');
+  const lists = table(['Label', 'Values'], [...shared].map(([text, label]) => [code(label), text]));
   const groups = metricGroups.map(({ title, metrics }) => {
     const rows = metrics.map(({ name, type, help, labels = {} }) => [
       code(name),
       type,
       help,
       Object.entries(labels)
-        .map(([label, values]) => `${code(label)}: ${values.join(', ')}`)
+        .map(([label, values]) => `${code(label)}: ${valuesText(label, values)}`)
         .join('; '),
     ]);
     return `## ${title}\n\n${table(['Name', 'Type', 'Meaning', 'Labels'], rows)}\n`;
   });
-  return [introduction, ...groups].join('\n');
+  return [introduction, `## Values of labels\n\nOf several metrics:\n\n${lists}\n`, ...groups].join('\n');
 }

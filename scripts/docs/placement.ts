@@ -46,35 +46,27 @@ An image may be for \`amd64/v3\`, \`386\` or \`arm/v7\`. What a node pulls from 
 | \`amd64/v1\` or \`x86_64\` alone, on amd64 | pulled | containerd pulls it, CRI-O refuses it |
 | no platforms | the first manifest, if its config fits | the first manifest; containerd only if its config fits |
 
-A single manifest without an index is pulled by every runtime, even for another architecture. \`npm run e2e:node\` compares this with what
-four versions of containerd pull.
+A single manifest without an index is pulled by every runtime, even for another architecture. \`npm run e2e:node\` compares this with
+four versions of containerd.
 
-archwright requires the architectures with nodes that can pull and run all images. What it knows of a node comes from its
-[agent](../reference/agent-api.md), otherwise from \`status.nodeInfo\` and the labels of
-[Node Feature Discovery](https://kubernetes-sigs.github.io/node-feature-discovery/) (\`cpu-cpuid.X86_64_V3\` from v0.19). A node of
-which too little is known counts as able; the rule \`depends-on-node\` says what decides there.
-
-If only some nodes of an architecture can run the images, the others are excluded: by the label for the CPU level if it tells them apart,
-otherwise by \`kubernetes.io/hostname NotIn […]\`, up to 250 names. Such a label comes from NFD, or from the controller with
-\`amd64LevelLabels = true\`: ${code(`${keys.amd64Level}=v3`)}. Templates of DaemonSets are restricted too.
+A node is known by its [agent](../reference/agent-api.md), otherwise by \`status.nodeInfo\` and the labels of
+[Node Feature Discovery](https://kubernetes-sigs.github.io/node-feature-discovery/) (\`cpu-cpuid.X86_64_V3\` from v0.19). If too little is known, it
+counts as able; the rule \`depends-on-node\` says what decides there. If only some nodes of an architecture can run the images, the others are
+excluded: by the label for the CPU level if it tells them apart (from NFD, or ${code(`${keys.amd64Level}=v3`)} under \`amd64LevelLabels = true\`), otherwise by
+\`kubernetes.io/hostname NotIn […]\`, up to 250 names; in templates of DaemonSets too.
 
 ## Nodes that cannot pull
 
-Nodes differ in credentials and network: one node pool may pull an image that another may not. Agents with equal credential
-sources form a *credential group* (\`archwright_fleet_credential_groups\`). With \`requirePullableNodes = true\` the webhook asks one
-agent of each group about each repository. It remembers which groups can pull, which were refused and which did not reach the
-registry, and excludes the nodes of the latter two: \`kubernetes.io/hostname NotIn […]\` in every required term. A node that
-can pull with the pod's own pull secrets stays.
+Agents with equal credential sources form a *credential group* (\`archwright_fleet_credential_groups\`). With \`requirePullableNodes = true\` the
+webhook asks one agent of each group about each repository. It excludes the nodes of the groups that were refused or did not reach the registry:
+\`kubernetes.io/hostname NotIn […]\` in every required term. A node that can pull with the pod's own pull secrets stays.
 
-- Only known failures exclude a node. New nodes, nodes without an agent and groups that have not answered stay. The first pod of a
-  repository waits for the answers within \`inlineBudget\`.
+- Only known failures exclude a node. New nodes, nodes without an agent and groups that have not answered within \`inlineBudget\` stay.
 - No node is excluded if no remaining group can pull all images and has an architecture of the pod, if the pod names its node, while
   the pod is gated, or if more than 250 nodes would be listed. The rule \`pullable-nodes-left-out\` gives the reason.
-- DaemonSets and other templates are not changed.
-- A success is valid for an hour, a refusal for ten minutes, an unreachable registry for two minutes. Each is renewed in the background
-  before that. When a node's credentials change, its agent joins another group within about a minute, and its old results
-  are dropped.
-- \`not-found\` does not exclude a node, although some registries use it for a refusal.
+- DaemonSets and other templates are not changed. \`not-found\` does not exclude a node.
+- A success is valid for an hour, a refusal for ten minutes, an unreachable registry for two minutes; each is renewed before that. When a node's
+  credentials change, its agent joins another group within about a minute.
 
 \`archwright explain --agents …\` shows which group can pull each image, by the first 12 characters of the \`credentialFingerprint\` of
 [its agents](../reference/agent-api.md), and which nodes are excluded.
@@ -108,11 +100,6 @@ for templates and for pods that name their node.
 
 Nothing else is changed, and nothing that a person wrote is changed or removed. The annotation is omitted if the pod's annotations
 would exceed the API server's limit of 256 KiB.
-
-## Variants
-
-Node labels have no variant (\`kubernetes.io/arch\` is \`arm64\`, not \`arm64/v9\`), so variants are ignored: an image for
-\`amd64/v3\` only counts as amd64.
 
 ## Images without a program
 

@@ -1,6 +1,6 @@
 /** The page `docs/reference/settings.md`, made from the descriptions of the settings. */
 import { otherVariables } from '../../src/policy/configuration/layer.ts';
-import { flagName, variableName, written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
+import { variableName, written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
 import { certificateSettings, controllerSettings } from '../../src/policy/settings/controller.ts';
 import { imageSettings } from '../../src/policy/settings/images.ts';
 import { containerdSettings, kubeletSettings } from '../../src/policy/settings/node.ts';
@@ -24,8 +24,8 @@ export const settingGroups: readonly { readonly title: string; readonly settings
 
 const introduction = `# Settings
 
-Set a value in a TOML file, in the environment, or by a flag. A flag wins over the environment, the environment over the file, and the
-file over the default. \`--config\` or \`ARCHWRIGHT_CONFIG\` names the file.
+Set a value in a TOML file (\`--config\` or \`ARCHWRIGHT_CONFIG\` names it), in the environment, or by a flag, which is the key in lower case
+with hyphens: \`--preferred-architecture\`. A flag wins over the environment, the environment over the file, the file over the default.
 
 \`\`\`toml
 schedulableArchitectures = ["amd64", "arm64"]
@@ -46,12 +46,9 @@ ARCHWRIGHT_SCHEDULABLE_ARCHITECTURES=amd64,arm64 archwright webhook --preferred-
 | duration | whole numbers with \`d\`, \`h\`, \`m\`, \`s\` and \`ms\`, largest first: \`7d\`, \`1h30m\`, \`500ms\` |
 | size | a whole number with \`Ki\`, \`Mi\`, \`Gi\`, or bytes without a unit |
 
-All errors are reported at once, with file, line and key; for an unknown key or variable the closest known one is suggested. A starting
-program then ends with exit code 2. \`archwright config check FILE\` checks a file; \`archwright config print\` shows every value and its
-source.
-
-A running program reads a changed file again. If the file is broken, this is logged and the last good configuration stays in force.
-Settings marked *restart* only take effect at the next start; a change is logged.
+All errors are reported at once, with file, line and key; a starting program then ends with exit code 2. \`archwright config check FILE\` checks a
+file; \`archwright config print\` shows every value and its source. A running program reads a changed file again. If it is broken, this is logged and
+the last good configuration stays in force. Settings marked *restart* take effect at the next start.
 `;
 
 /** Makes the page. */
@@ -73,7 +70,7 @@ function group({ title, settings }: (typeof settingGroups)[number]): string {
   const users = Object.values(settings).map(({ parts }) => parts.join(', '));
   const usual = users.toSorted((a, b) => timesIn(users, b) - timesIn(users, a))[0] ?? '';
   const entries = Object.entries(settings).map(([key, setting]) => entry(key, setting, usual));
-  return [`## ${title}\n`, `Used by ${usual}, unless stated otherwise.\n`, ...entries].join('\n');
+  return [`## ${title}\n`, `Used by ${usual}, if nothing else is said.\n`, ...entries].join('\n');
 }
 
 function timesIn(list: readonly string[], text: string): number {
@@ -82,18 +79,18 @@ function timesIn(list: readonly string[], text: string): number {
 
 function entry(key: string, setting: Setting<unknown>, usual: string): string {
   const preset = written(setting, setting.default);
-  const flags = [flagName(key), ...(setting.shortFlag === undefined ? [] : [setting.shortFlag])];
   const users = setting.parts.join(', ');
   const facts = [
     setting.kind.name,
     preset === undefined ? 'no default' : `default ${code(formatToml(preset))}`,
     ...(users === usual ? [] : [`used by ${users}`]),
-    ...(setting.restart ? ['*restart*'] : []),
+    ...(setting.restart ? ['restart'] : []),
+    code(variableName(key)),
+    ...(setting.shortFlag === undefined ? [] : [code(`--${setting.shortFlag}`)]),
   ];
   return [
     `### ${code(key)}\n`,
     `${setting.help}\n`,
-    `- ${facts.join('; ')}`,
-    `- ${code(variableName(key))}, ${flags.map((flag) => code(`--${flag}`)).join(', ')}\n`,
+    `*${facts.join('; ')}*\n`,
   ].join('\n');
 }
