@@ -57,7 +57,7 @@ export interface ClassRestriction {
 const noRestriction: ClassRestriction = Object.freeze({ hostnames: [], warnings: [], reasons: [] });
 
 export function restrictToClasses(
-  { nodes: classes }: PlacementInput,
+  { nodes: classes, pod, waiting }: PlacementInput,
   fields: OwnFields,
   images: readonly ImageVerdict[],
   os: string,
@@ -71,7 +71,13 @@ export function restrictToClasses(
   if (wrong.length === 0) return noRestriction;
   const why = listed([...new Set(wrong.map(([, text]) => text))], (text) => text, maxWhyBytes);
   if (namesNode(fields)) return notExcluded(`the pod names its node itself: ${why}`);
-  const level = outcome === 'own-constraint' ? undefined : levelOf(images);
+  // Terms of a waiting pod cannot be copied (KEP-3838), and a label of amd64 nodes would exclude all others.
+  const isCopied =
+    waiting !== true ||
+    pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined;
+  const takesLabel =
+    outcome !== 'own-constraint' && (isCopied || architectures.every((name) => name === 'amd64'));
+  const level = takesLabel ? levelOf(images) : undefined;
   const amd64Level = level && separating(groupsOf(classes, 'amd64', os), refusing, level);
   const isLeft = ([group]: (typeof wrong)[number]): boolean =>
     amd64Level === undefined || group.class.architecture !== 'amd64' || matches(group.levels, amd64Level);

@@ -246,17 +246,24 @@ test('templates of DaemonSets are restricted, other templates and gated pods are
   const gated = placed('local transfer', 'x86 unknown');
   t.equal(gated.outcome, 'gated 386 amd64');
   t.strictSame(gated.decision.excludedNodes, []);
-  const waiting = { ...gated.pod, metadata: { ...gated.pod.metadata, resourceVersion: '1' } };
-  const facts = (image: string) =>
-    image === 'unknown' ? gated.input.facts('plain') : gated.input.facts(image);
-  const input = { ...gated.input, pod: waiting, waiting: true, facts };
-  const placedLater = applied(waiting, patchGatedPod(waiting, decide(input)));
-  t.strictSame(
-    cluster('local transfer')
-      .nodes.filter((node) => selects(placedLater.spec, node))
-      .map(({ name }) => name),
-    ['local'],
-  );
+});
+
+test('once its images are known, a gated pod is restricted', async (t) => {
+  const cases: readonly (readonly [nodes: string, image: string, lands: string])[] = [
+    ['local transfer', 'x86', 'local'],
+    ['own2 own3', 'only3', 'own3'],
+    // Its terms cannot be copied, so they get no label that only amd64 nodes have.
+    ['own2 own3 arm', 'needs3', 'own3 arm'],
+  ];
+  for (const [nodes, image, lands] of cases) {
+    const gated = placed(nodes, `${image} unknown`);
+    const waiting = { ...gated.pod, metadata: { ...gated.pod.metadata, resourceVersion: '1' } };
+    const facts = (each: string) => gated.input.facts(each === 'unknown' ? 'plain' : each);
+    const input = { ...gated.input, pod: waiting, waiting: true, facts };
+    const later = applied(waiting, patchGatedPod(waiting, decide(input)));
+    const selected = cluster(nodes).nodes.filter((node) => selects(later.spec, node));
+    t.equal(selected.map(({ name }) => name).join(' '), lands, nodes);
+  }
 });
 
 test("a pod's own constraint", async (t) => {
