@@ -9,6 +9,7 @@ import {
   serviceAccountOf,
   type ServiceAccountName,
 } from '../credentials/credential.ts';
+import { describeProblem } from '../credentials/problems.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
 import type { FactsMemory } from '../images/memory/memory.ts';
@@ -175,10 +176,12 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       const pullCredentials = await source.lookup(request.reference.repository);
       if (pullCredentials.length > 0) request = { ...request, pullCredentials };
       const recalled = request === withoutSecrets ? failure : memory.recall(request);
-      return recalled ?? (await memory.lookup(request, { signal }));
+      return withHint(recalled ?? (await memory.lookup(request, { signal })), source);
     } catch (error) {
-      if (error instanceof CredentialError)
-        return failed(request.image, { code: 'unauthorized', message: error.message });
+      if (error instanceof CredentialError) {
+        const { message } = error;
+        return withHint(failed(request.image, { code: 'unauthorized', message }), source);
+      }
       if (!signal.aborted) {
         counters.inquiryFailures.inc();
         log.error({ err: error }, 'an image inspection ended by an unexpected error');
@@ -193,4 +196,14 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   }
 
   return factsOfPod;
+}
+
+/** Errors that a pull secret may prevent; some registries use 404 for a missing right. */
+const preventable: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'not-found']);
+
+function withHint(facts: ImageFacts, source: CredentialSource): ImageFacts {
+  const { error } = facts;
+  const [problem] = source.problems();
+  if (error === undefined || problem === undefined || !preventable.has(error.code)) return facts;
+  return { ...facts, error: { ...error, hint: `pull secret ${describeProblem(problem)}` } };
 }

@@ -1,9 +1,12 @@
 /** The pull secrets of a pod, read from the cluster by name and only when an image is not known without them. */
-import type { CredentialSource } from '../credentials/credential.ts';
+import type { CredentialSource, SourceProblem } from '../credentials/credential.ts';
 import { createPullSecretSource, pullSecretPart } from '../credentials/sources/pull-secrets.ts';
 import type { Clock } from '../async/clock.ts';
 import { LoadingCache, type Loaded } from '../async/loading-cache.ts';
 import { unlessAborted } from '../async/wait.ts';
+import { BoundedMap } from '../async/bounded-map.ts';
+import { didYouMean } from '../names/suggestion.ts';
+import type { Log } from '../telemetry/log.ts';
 import type { Counter, Metrics } from '../telemetry/metrics.ts';
 import type { Cluster } from './cluster.ts';
 import { pullSecretReads } from './metrics.ts';
@@ -19,7 +22,7 @@ export interface PullSecrets {
   mayHave(wanted: PullSecretNames): boolean;
   /**
    * The pod's pull secrets as one source, in the pod's order. Those that do not exist or cannot be read now are left out, as the
-   * kubelet leaves them out. @throws the reason of `signal` when it aborts first
+   * kubelet leaves them out; those that do not exist are problems of the source. @throws the reason of `signal` when it aborts first
    */
   source(namespace: string, wanted: PullSecretNames, signal: AbortSignal): Promise<CredentialSource>;
 }
@@ -28,6 +31,11 @@ export const noPullSecrets: CredentialSource = createPullSecretSource([]);
 
 /** Pods name one or two. The API server lets a pod name thousands, and each is a request to it. */
 const maxSecrets = 20;
+
+const defaultAccount = 'default';
+
+/** Pods name one or two; more that are missing are no typing mistakes, which would be worth a request. */
+const maxMistakes = 3;
 
 /** Of a kept Secret without its data: names, type, a few objects. */
 const entryBytes = 512;
@@ -38,16 +46,25 @@ export function createPullSecrets(options: {
   readonly keepMs: number;
   readonly clock: Clock;
   readonly metrics: Metrics;
+  readonly log?: Log | undefined;
 }): PullSecrets {
-  const { cluster, keepMs, clock, metrics } = options;
+  const { cluster, keepMs, clock, metrics, log } = options;
   if (cluster === undefined) return { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) };
   const count = (outcome: string): Counter => metrics.counter(pullSecretReads, { outcome });
   const counts = { found: count('found'), missing: count('missing'), failed: count('failed') };
   const common = { keepMs, clock, counts };
+  /** Names of existing pull secrets, by namespace and name. */
+  const existing = new BoundedMap<string, { readonly namespace: string; readonly name: string }>(maxEntries);
   const secretOf = objectCache({
     ...common,
     load: async (namespace, name, signal) => {
       const secret = await cluster.secret(namespace, name, signal);
+      const key = `${namespace}/${name}`;
+      if (secret) existing.set(key, { namespace, name });
+      else {
+        existing.delete(key);
+        log?.warn({ namespace, secret: name }, 'a pull secret of a pod does not exist');
+      }
       return secret && pullSecretPart(secret);
     },
     sizeOf: ({ data = {} }) => Object.values(data).reduce((sum, text) => sum + text.length, entryBytes),
@@ -58,6 +75,20 @@ export function createPullSecrets(options: {
       (await cluster.serviceAccountPullSecrets(namespace, name, signal)).slice(0, maxSecrets),
   });
 
+  /** The right to list Secrets would reveal their content, so only names that are known otherwise are suggested. */
+  async function missing(
+    namespace: string,
+    name: string,
+    account: string | undefined,
+    signal: AbortSignal,
+  ): Promise<SourceProblem> {
+    const ofAccount = account && (await secretsOfAccount(namespace, account, signal).catch(() => undefined));
+    const known = [...existing.values()].flatMap((one) => (one.namespace === namespace ? [one.name] : []));
+    const others = [...known, ...(ofAccount ?? [])].filter((other) => other !== name);
+    const message = `there is no such Secret${didYouMean(name, others)}`;
+    return { source: 'pull-secret', origin: `${namespace}/${name}`, message };
+  }
+
   return {
     mayHave: ({ names, serviceAccount }) => names.length > 0 || serviceAccount !== undefined,
     source: async (namespace, { names, serviceAccount }, signal) => {
@@ -65,13 +96,16 @@ export function createPullSecrets(options: {
       if (wanted.length === 0 && serviceAccount !== undefined)
         wanted = (await secretsOfAccount(namespace, serviceAccount, signal)) ?? [];
       if (wanted.length === 0) return noPullSecrets;
-      const read = await Promise.allSettled(
-        wanted.slice(0, maxSecrets).map((name) => secretOf(namespace, name, signal)),
-      );
+      const asked = wanted.slice(0, maxSecrets);
+      const read = await Promise.allSettled(asked.map((name) => secretOf(namespace, name, signal)));
       signal.throwIfAborted();
-      return createPullSecretSource(
-        read.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : [])),
-      );
+      const found = read.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+      const present = found.filter((secret) => secret !== undefined);
+      if (present.length === found.length) return createPullSecretSource(present);
+      const absent = asked.filter((_, at) => read[at]?.status === 'fulfilled' && !read[at].value);
+      const account = absent.length <= maxMistakes ? (serviceAccount ?? defaultAccount) : undefined;
+      const problems = await Promise.all(absent.map((name) => missing(namespace, name, account, signal)));
+      return createPullSecretSource(present, problems);
     },
   };
 }

@@ -106,7 +106,7 @@ function openShared({ client, namespace, memory, configuration, clock, log, metr
     ...settings
   } = configuration();
   const cluster = clusterObjects({ client, log });
-  const pullSecrets = createPullSecrets({ cluster, keepMs, clock, metrics });
+  const pullSecrets = createPullSecrets({ cluster, keepMs, clock, metrics, log });
   const broken = watchBrokenImages({ client, namespace, name, clock, log });
   const recordKey =
     webhookPathSecret === undefined

@@ -76,7 +76,7 @@ export async function startWebhook(options: WebhookOptions) {
   };
 
   const { policies, broken } = options;
-  const pullSecrets = createPullSecrets({ cluster, keepMs: options.pullSecretCacheMs, clock, metrics });
+  const pullSecrets = createPullSecrets({ cluster, keepMs: options.pullSecretCacheMs, clock, metrics, log });
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log });
   const nodeHostnames: NodeHostnames = (node) => cluster?.nodeHostnames(node) ?? [node];
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });

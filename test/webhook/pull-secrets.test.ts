@@ -1,4 +1,7 @@
 import { test } from 'tap';
+import { systemClock } from '../../src/async/clock.ts';
+import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
@@ -101,6 +104,52 @@ test('secrets that are missing, of another type or unreadable are left out', asy
   t.strictSame(inspector.asked[0]?.pullCredentials, []);
   t.equal(await metric('archwright_pull_secret_reads_total{outcome="missing"}'), 1);
   t.equal(await metric('archwright_pull_secret_reads_total{outcome="failed"}'), 1);
+});
+
+test('what is wrong with the pull secrets is told to the person who creates the pod', async (t) => {
+  const opaque: Secret = { ...regcred, metadata: { namespace: 'shop', name: 'opaque' }, type: 'Opaque' };
+  const secrets = {
+    'shop/regcred': regcred,
+    'shop/opaque': opaque,
+    'shop/broken': dockerConfig('{', 'broken'),
+  };
+  const { cluster, read } = counting(secrets);
+  const { admitPod, lines } = await serve(t, { inspector: privateRegistry(), cluster });
+  const warningsOf = async (...names: string[]) =>
+    (await admitPod(['private.example/app:1'], { imagePullSecrets: names.map((name) => ({ name })) }))
+      .warnings;
+  const prefix = 'archwright: image private.example/app:1: unauthorized: pull secret';
+  const first = async (...names: string[]) => (await warningsOf(...names))?.[0] ?? '';
+  t.ok(
+    (await first('my-regcred')).startsWith(
+      `${prefix} shop/my-regcred: there is no such Secret (the registry`,
+    ),
+  );
+  await warningsOf('regcred');
+  const typo = await first('regcerd');
+  t.ok(
+    typo.startsWith(`${prefix} shop/regcerd: there is no such Secret; did you mean regcred? (the registry`),
+    typo,
+  );
+  t.ok((await first('opaque')).startsWith(`${prefix} shop/opaque: it is ignored: the type must be`));
+  t.ok((await first('broken')).startsWith(`${prefix} shop/broken: is not valid JSON (the registry`));
+  t.equal(await first('regcerd', 'regcred'), '', 'the other one suffices');
+  t.equal(read.filter((name) => name === 'shop/regcerd').length, 1, 'read once');
+  t.equal(JSON.stringify(lines).split('a pull secret of a pod does not exist').length - 1, 2);
+});
+
+test('a name is suggested of the pull secrets of the service account, and none of another namespace', async (t) => {
+  const other = { ...regcred, metadata: { namespace: 'bank', name: 'regcred' } };
+  const { cluster } = counting({ 'bank/regcred': other });
+  const metrics = createMetrics();
+  const pullSecrets = createPullSecrets({ cluster, keepMs: 60_000, clock: systemClock, metrics });
+  const problemsOf = async (namespace: string, name: string, serviceAccount?: string) => {
+    const wanted = { names: [name], ...(serviceAccount !== undefined && { serviceAccount }) };
+    return (await pullSecrets.source(namespace, wanted, AbortSignal.timeout(5000))).problems();
+  };
+  await problemsOf('bank', 'regcred');
+  t.match(await problemsOf('shop', 'regcerd'), [{ message: /^there is no such Secret$/ }]);
+  t.match(await problemsOf('shop', 'regcerd', 'builder'), [{ message: /; did you mean regcred\?$/ }]);
 });
 
 test('a malformed secret makes its image unauthorized: the kubelet would refuse too', async (t) => {

@@ -22,11 +22,15 @@ const kinds: readonly { type: string; dataKey: string; format: DockerConfigForma
 
 /**
  * @param secrets the existing ones of those that the pod names, in its order
+ * @param missing problems of the others
  * @returns a source with a fingerprint for this process only
  */
-export function createPullSecretSource(secrets: readonly Secret[]): CredentialSource {
+export function createPullSecretSource(
+  secrets: readonly Secret[],
+  missing: readonly SourceProblem[] = [],
+): CredentialSource {
   const held: HeldCredential[] = [];
-  const problems: SourceProblem[] = [];
+  const problems: SourceProblem[] = [...missing];
   let malformed: CredentialError | undefined;
   for (const secret of secrets) {
     const { namespace = '', name = '' } = secret.metadata ?? {};
@@ -35,6 +39,7 @@ export function createPullSecretSource(secrets: readonly Secret[]): CredentialSo
     try {
       const read = readSecret(secret, origin);
       held.push(...read.held);
+      if (read.isIgnored) problem(ignored);
       if (read.skipped > 0) problem(`entries skipped because their keys are not registries: ${read.skipped}`);
     } catch (error) {
       if (!(error instanceof DockerConfigError || error instanceof Base64Error)) throw error;
@@ -80,12 +85,18 @@ export function pullSecretNames(
   return list.flatMap(({ name }) => (name === undefined || name === '' ? [] : [name]));
 }
 
-function readSecret(secret: Secret, origin: string): ReturnType<typeof holdEntries> {
+const ignored =
+  'it is ignored: the type must be kubernetes.io/dockerconfigjson, with the key .dockerconfigjson (kubectl create secret docker-registry)';
+
+function readSecret(
+  secret: Secret,
+  origin: string,
+): ReturnType<typeof holdEntries> & { readonly isIgnored?: true } {
   for (const { type, dataKey, format } of kinds) {
     const data = secret.type === type ? secret.data?.[dataKey] : undefined;
     if (data === undefined || data === '') continue;
     const content = decodeBase64(data, 'padded');
     return holdEntries(parseDockerConfig(content, format), origin);
   }
-  return { held: [], skipped: 0 };
+  return { held: [], skipped: 0, isIgnored: true };
 }

@@ -19,6 +19,8 @@ export interface FactsError {
   readonly code: FactsErrorCode;
   readonly message: string;
   readonly retryAfterMs?: number;
+  /** What is wrong with the pull secrets of the pod that asked, for the people who create it. Never kept or sent. */
+  readonly hint?: string;
 }
 
 /** Where facts come from: a registry just now, memory, or `[[imageOverrides]]`. */

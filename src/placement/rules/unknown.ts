@@ -50,7 +50,10 @@ export function publicCode(code: string): string {
 function publicText({ unknown, facts }: ImageVerdict): string {
   const { code, message } = facts?.error ?? { code: unknown ?? 'unknown', message: '' };
   const isHarmless = facts?.source === 'override' || code === 'invalid-reference';
-  return isHarmless ? message : (publicTexts.get(publicCode(code)) ?? 'its manifest cannot be used');
+  if (isHarmless) return message;
+  const text = publicTexts.get(publicCode(code)) ?? 'its manifest cannot be used';
+  const hint = facts?.error?.hint;
+  return hint === undefined ? text : `${hint} (${text})`;
 }
 
 function isUnknown({ unknown }: ImageVerdict): boolean {
@@ -62,7 +65,8 @@ function describe(image: ImageVerdict): string {
 }
 
 function describeDetail(image: ImageVerdict): string {
-  return describeBy(image, image.facts?.error?.message ?? '');
+  const { message = '', hint } = image.facts?.error ?? {};
+  return describeBy(image, hint === undefined ? message : `${hint}; ${message}`);
 }
 
 function describeBy({ image, unknown, facts }: ImageVerdict, text: string): string {

@@ -40,8 +40,14 @@ void t.test('which image, why and until when, on the pod and on its Deployment',
       about: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'shop', name: 'web', uid: 'd' },
     },
   ]);
-  await gates.pass(4 * minute);
+  await gates.pass(2 * minute);
   t.equal(gates.events.length, 2, 'once');
+  const hint = 'pull secret shop/regcerd: there is no such Secret; did you mean regcred?';
+  const hinted = failed('unauthorized', 'the registry said 401');
+  gates.known = { ...known, private: { ...hinted, error: { code: 'unauthorized', message: '', hint } } };
+  await gates.pass(2 * minute);
+  t.ok(gates.events[2]?.message.includes(`: private: unauthorized: ${hint} (the registry requires`));
+  t.equal(gates.events.splice(2).length, 2, 'once more, when the reason changes');
   gates.known = { both: 'amd64 arm64', private: failed('not-found') };
   await gates.pass(0.5 * minute);
   t.match(gates.events.slice(2), [

@@ -69,7 +69,10 @@ for (const [name, one] of ignored) {
   t.test(`${name} is ignored`, async (t) => {
     const source = createPullSecretSource([one, json('good', { 'gcr.io': entry })]);
     t.equal((await source.lookup('gcr.io/a')).length, 1);
-    t.same(source.problems(), []);
+    t.match(source.problems(), [
+      { message: /^it is ignored: the type must be kubernetes\.io\/dockerconfigjson/ },
+    ]);
+    t.equal(source.problems().length, 1);
   });
 }
 
