@@ -82,7 +82,8 @@ export function createPullSecrets(options: {
     account: string | undefined,
     signal: AbortSignal,
   ): Promise<SourceProblem> {
-    const ofAccount = account && (await secretsOfAccount(namespace, account, signal).catch(() => undefined));
+    const load = account === undefined ? undefined : secretsOfAccount(namespace, account, signal);
+    const ofAccount = await load?.catch(() => undefined);
     const known = [...existing.values()].flatMap((one) => (one.namespace === namespace ? [one.name] : []));
     const others = [...known, ...(ofAccount ?? [])].filter((other) => other !== name);
     const message = `there is no such Secret${didYouMean(name, others)}`;
