@@ -68,6 +68,14 @@ t.test('the README has every value, or the table that it is below', async (t) =>
   }
 });
 
+t.test('templates take the namespace that namespaceOverride can replace', async (t) => {
+  const rest = templates
+    .replace('default .Release.Namespace .Values.namespaceOverride', '')
+    // Helm itself runs in the namespace of the release.
+    .replace('helm test {{ .Release.Name }} --namespace {{ .Release.Namespace }}', '');
+  t.notMatch(rest, 'Release.Namespace');
+});
+
 t.test('templates use no value that is not described', async (t) => {
   const known = new Set(
     values.flatMap(({ key }) => key.split('.').map((_, index, steps) => steps.slice(0, index + 1).join('.'))),

@@ -1,24 +1,18 @@
 /** The prose of the chart's README. */
 export const chartIntroduction = `# Chart archwright
 
-For Helm 3 and 4, Kubernetes 1.30 and later. No other dependencies. Every object is tested with the API servers of 1.30 and 1.36; those
-of cert-manager, the Prometheus operator and the vertical pod autoscaler with the definitions of their versions 1.21, 0.85 and 1.8.
+For Helm 3 and 4, Kubernetes 1.30 and later. No other dependencies. Every object is tested with the API servers of 1.30 and 1.36, cert-manager
+1.21, the Prometheus operator 0.85 and the vertical pod autoscaler 1.8.
 
 \`\`\`sh
-helm install archwright charts/archwright --namespace archwright --create-namespace
-\`\`\`
-
-Nodes pull \`ghcr.io/archwright/archwright\`, unless \`image.registry\` and \`image.repository\` name a mirror or your own image
-([README](../../README.md#five-minutes-with-a-cluster)).
-
-The agent reads files of its node. If your cluster enforces Pod Security levels, allow that:
-
-\`\`\`sh
-kubectl label namespace archwright pod-security.kubernetes.io/enforce=privileged
+kubectl create namespace archwright
+kubectl label namespace archwright pod-security.kubernetes.io/enforce=privileged      # the agent reads files of its node
+helm install archwright charts/archwright --namespace archwright --values values.yaml
 \`\`\`
 
 \`\`\`yaml
-# values.yaml: the kubelet's credential provider plugins, a preference, and a registry login
+# values.yaml: your image, the kubelet's credential provider plugins, a preference, and a registry login
+image: { registry: registry.example.com, repository: archwright } # instead of ghcr.io/archwright/archwright
 kubeletConfig:
   config: /etc/eks/image-credential-provider/config.json
   binDir: /etc/eks/image-credential-provider
@@ -31,10 +25,9 @@ registryCredentials:
 
 ## What is installed
 
-Everything is applied at once, in any order. The controller issues the certificates; webhook and agents start when their Secrets exist. The
-MutatingWebhookConfiguration has no webhooks at first. The controller adds them when the webhook answers, so a missing webhook is never
-called, and Helm, Argo CD and Flux never change them. Rendering is deterministic: nothing is looked up, generated or random. A second release in the
-same cluster is [refused](../../docs/operate/upgrade.md#once-per-cluster).
+Everything is applied at once, in any order; nothing is looked up, generated or random. The controller issues the certificates; webhook and agents start
+when their Secrets exist. The controller adds the webhooks to the MutatingWebhookConfiguration when the webhook answers, so Helm, Argo CD and Flux never
+change them. A second release in the same cluster is [refused](../../docs/operate/upgrade.md#once-per-cluster).
 
 | part | runs as | Pod Security |
 | --- | --- | --- |
@@ -54,30 +47,26 @@ What the agent needs beyond \`restricted\`:
 
 ### Nodes
 
-All pods of the chart run on Linux nodes of \`image.architectures\`; this is ANDed with any affinity in the values. Other nodes have no agent:
-agents elsewhere answer for the images of their pods. The pods tolerate taints with the key \`kubernetes.io/arch\` and \`taintKey\`; agents tolerate
-every taint.
-
-\`npm run image\` builds the image for amd64 and arm64. The Dockerfile builds it for every architecture of its base image, such as ppc64le,
-without emulation: \`docker buildx build --platform linux/amd64,linux/ppc64le …\`, and \`image.architectures: [amd64, ppc64le]\`.
+All pods of the chart run on Linux nodes of \`image.architectures\`, ANDed with any affinity in the values. Agents elsewhere answer for the images of other
+nodes. Pods tolerate taints with the key \`kubernetes.io/arch\` and \`taintKey\`; agents tolerate every taint. The Dockerfile builds the image for every
+architecture of its base image, such as ppc64le, without emulation: then add it to \`image.architectures\`.
 
 ### OpenShift and SELinux
 
-[\`examples/helm/openshift.yaml\`](../../examples/helm/openshift.yaml) lets OpenShift choose users and gives agents the SCC \`privileged\`. It follows
-OpenShift's documentation and was not tested there. On nodes that enforce SELinux, agents need
-\`agent.securityContext: {seLinuxOptions: {type: spc_t}}\` to read files of their node.
+[\`examples/helm/openshift.yaml\`](../../examples/helm/openshift.yaml) lets OpenShift choose users and gives agents the SCC \`privileged\` (not tested there).
+On nodes that enforce SELinux, agents need \`agent.securityContext: {seLinuxOptions: {type: spc_t}}\`.
 
 ### Host paths
 
 Default of \`agent.hostPaths\`:
 
-- with \`kubeletConfig.config\` or \`configDir\`: all of \`/\`, because plugins run in the root of the node with its programs and libraries;
+- with \`kubeletConfig.config\` or \`configDir\`: all of \`/\`, because plugins run in the root of the node;
 - otherwise the directories of \`containerdConfigPathCandidates\` (\`/etc/containerd\` if it is not set, none if it is empty), those of
   \`dockerConfigPathCandidates\` if it is set, \`/etc/ssl/certs\`, and \`/etc/systemd/system\` for the proxy of the container runtime
   (\`agent.readRuntimeProxy\`).
 
-The container runtime creates a missing directory, empty, on the node, so name those of your [distribution](../../docs/install/distributions.md).
-\`/var/lib/kubelet\` is not a default, because it holds the Secrets of pods. If certificates are elsewhere, such as in \`/etc/pki\`, add
+The container runtime creates a missing directory on the node, so name those of your [distribution](../../docs/install/distributions.md).
+\`/var/lib/kubelet\` is not a default, because it holds the Secrets of pods. For certificates elsewhere, such as in \`/etc/pki\`, add
 \`agent.extraHostPaths\`.
 
 ## Rights
@@ -89,16 +78,14 @@ The container runtime creates a missing directory, empty, on the node, so name t
 | agent | creates and reads CertificateSigningRequests with built-in certificates; tokens of service accounts under \`serviceAccountTokens\` | nothing |
 | clean | pods, nodes, the MutatingWebhookConfiguration; only while the release is uninstalled | Secrets, Lease, ConfigMap |
 
-\`rbac.pullSecrets: namespaces\` with \`rbac.pullSecretNamespaces\` limits which Secrets can be read; \`none\` removes the right. The purpose of each right
-is in [security](../../docs/internals/security.md#rights-of-the-webhook).
-
-With \`certificates: certManager\` or \`external\`, all agents share one key: [a compromised node can pose as every agent](../../docs/internals/security.md#one-key-for-all-agents).
+[Purpose of each right](../../docs/internals/security.md#rights-of-the-webhook). \`rbac.pullSecrets\` limits which Secrets can be read. With
+\`certificates: certManager\` or \`external\`, [all agents share one key](../../docs/internals/security.md#one-key-for-all-agents).
 
 ## Network
 
-The NetworkPolicies allow all traffic to the webhook's port, because they cannot select an API server; if you know the addresses of the API
-servers, name them in \`networkPolicy.webhookFrom\`. \`networkPolicy.metricsFrom\` limits the metrics ports. NetworkPolicies do not apply to agents in the network of their node. If your cluster denies egress by default, allow
-what webhook and controller need in \`networkPolicy.egress\`, and the same for the pods of Jobs:
+NetworkPolicies cannot select an API server, so all may reach the webhook's port, unless you name its addresses in \`networkPolicy.webhookFrom\`.
+\`networkPolicy.metricsFrom\` limits the metrics ports. Agents in the network of their node are not limited. If your cluster denies egress, allow
+this in \`networkPolicy.egress\`, and for the pods of Jobs:
 
 | from | to |
 | --- | --- |
@@ -111,7 +98,7 @@ Firewalls of hosted control planes must allow the API server to reach the webhoo
 
 ## Upgrade
 
-\`helm upgrade\` and \`helm rollback\` need no order: see [upgrade](../../docs/operate/upgrade.md).
+\`helm upgrade\` and \`helm rollback\` need no order: [upgrade](../../docs/operate/upgrade.md).
 
 ## Removal
 
@@ -121,7 +108,7 @@ definitions stay, unless \`crds.keep\` is \`false\`: \`kubectl delete crd cluste
 
 ## Argo CD and Flux
 
-Both can use the chart as it is. Argo CD runs Helm's hooks: the check after a sync, and since version 3.3 \`archwright clean\` before the application is
+Both can use the chart as it is. Argo CD runs Helm's hooks: the check after a sync, and since 3.3 \`archwright clean\` before the application is
 deleted. With an older version, run it yourself first.
 
 ## Validation
