@@ -7,6 +7,7 @@ import { FileError, decodeUtf8, readBounded } from '../../src/files/read.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import { UsageError } from '../program/subcommand.ts';
+import { jsonOffsets, yamlOffsets, type Steps } from './places.ts';
 
 /** Seven times what an API server takes as one object. */
 export const maxDocumentBytes = 10 * 1024 * 1024;
@@ -24,6 +25,14 @@ export interface FoundObject {
   readonly line: number;
   /** Node of a pod of the cluster that runs already, while `value` has none. */
   readonly node?: string;
+}
+
+export interface FoundDocument {
+  readonly value: unknown;
+  /** From 1. */
+  readonly line: number;
+  /** The lines of values in the document, each by its steps from the top; of its nearest parent if it is nowhere. */
+  linesOf(paths: readonly Steps[]): readonly number[];
 }
 
 export interface NamedText {
@@ -49,21 +58,28 @@ export async function readText(path: string, stdin: NodeJS.ReadableStream): Prom
  * @throws UsageError with file, line and column
  */
 export function parseObjects({ file, text }: NamedText): readonly FoundObject[] {
-  return documentsOf(text, file).flatMap(({ value, line }) =>
+  return parseDocuments({ file, text }).flatMap(({ value, line }) =>
     itemsOf(value).map((item) => ({ value: item, file, line })),
   );
 }
 
-function documentsOf(text: string, file: string): readonly Omit<FoundObject, 'file'>[] {
+/**
+ * The documents of a text, lists as they are. Empty documents are left out.
+ * @throws UsageError with file, line and column
+ */
+export function parseDocuments({ file, text }: NamedText): readonly FoundDocument[] {
+  const lineCounter = new LineCounter();
+  const lineOf = (offset: number): number => lineCounter.linePos(offset).line;
   // Every JSON text is YAML as well, but reading it as such takes far longer.
   if (/^\s*[{[]/.test(text)) {
     try {
-      return [{ value: JSON.parse(text) as unknown, line: 1 }];
+      const value = JSON.parse(text) as unknown;
+      const linesOf = (paths: readonly Steps[]): readonly number[] => linesAt(text, jsonOffsets(text, paths));
+      return [{ value, line: 1, linesOf }];
     } catch {
       // YAML in flow style, or broken; the YAML parser tells where.
     }
   }
-  const lineCounter = new LineCounter();
   const placeOf = (offset: number): string => {
     const { line, col } = lineCounter.linePos(offset);
     return `${file}:${line}:${col}`;
@@ -76,19 +92,48 @@ function documentsOf(text: string, file: string): readonly Omit<FoundObject, 'fi
     if (error) throw malformed(placeOf(error.pos[0]), withoutQuotes(error.message));
     const offset = document.contents?.range?.[0] ?? document.range[0];
     const value = valueOf(document, placeOf(offset));
-    return value === null || value === undefined ? [] : [{ value, line: lineCounter.linePos(offset).line }];
+    if (value === null || value === undefined) return [];
+    const linesOf = (paths: readonly Steps[]): readonly number[] =>
+      yamlOffsets(document, paths).map((found) => lineOf(found ?? offset));
+    return [{ value, line: lineOf(offset), linesOf }];
   });
+}
+
+/** Offsets are counted in one pass, in their order. */
+function linesAt(text: string, offsets: readonly number[]): readonly number[] {
+  const lines = new Map<number, number>();
+  let line = 1;
+  let at = 0;
+  for (const offset of [...new Set(offsets)].sort((a, b) => a - b)) {
+    for (; at < offset; at += 1) if (text[at] === '\n') line += 1;
+    lines.set(offset, line);
+  }
+  return offsets.map((offset) => lines.get(offset) ?? 1);
 }
 
 function valueOf(document: YamlDocument, where: string): unknown {
   return nestable(where, () => {
+    let value: unknown;
     try {
-      return document.toJS({ maxAliasCount }) as unknown;
+      value = document.toJS({ maxAliasCount }) as unknown;
     } catch (error) {
       if (error instanceof RangeError || !(error instanceof Error)) throw error;
       throw malformed(where, withoutQuotes(error.message));
     }
+    if (containsItself(value)) throw malformed(where, 'an anchor is inside the value that it names');
+    return value;
   });
+}
+
+/** `&a [*a]` is valid YAML, but no JSON. */
+function containsItself(value: unknown, above = new Set<object>(), done = new Set<object>()): boolean {
+  if (typeof value !== 'object' || value === null || done.has(value)) return false;
+  if (above.has(value)) return true;
+  above.add(value);
+  const found = Object.values(value).some((each) => containsItself(each, above, done));
+  above.delete(value);
+  done.add(value);
+  return found;
 }
 
 /** The parser calls itself for each level of nesting. */

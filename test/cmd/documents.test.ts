@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
-import { maxDocumentBytes, parseObjects, readText } from '../../cmd/objects/documents.ts';
+import { maxDocumentBytes, parseDocuments, parseObjects, readText } from '../../cmd/objects/documents.ts';
+import type { Steps } from '../../cmd/objects/places.ts';
 import { files } from './world.ts';
 
 const parse = (text: string) =>
@@ -57,6 +58,41 @@ t.test('objects and the lines on which they begin', (t) => {
   t.end();
 });
 
+t.test('the lines of values', (t) => {
+  const linesIn = (text: string, paths: readonly Steps[]) =>
+    parseDocuments({ file: 'f.yaml', text }).map((document) => document.linesOf(paths));
+  const anchors =
+    'a: &x\n  image: one\nb:\n  <<: [*x]\n  c: 1\nd: [*x, {image: two}]\n---\n1: {image:\n    three}\n';
+  t.strictSame(
+    linesIn(anchors, [
+      ['a', 'image'],
+      ['b', 'image'],
+      ['b', 'c'],
+      ['d', 0, 'image'],
+      ['d', 1, 'image'],
+      ['1', 'image'],
+    ]),
+    [
+      [2, 2, 5, 2, 6, 1],
+      [8, 8, 8, 8, 8, 9],
+    ],
+    'of anchors and merges, or of the document',
+  );
+  const json =
+    '{"a":\n[1,\n{"image":"x"}\n,{"b":[[{"}":"]"}]],\n"image":"no","image":\n"y"}],"\\u0062":{"k":\n1}}';
+  t.strictSame(
+    linesIn(json, [
+      ['a', 1, 'image'],
+      ['a', 2, 'image'],
+      ['b', 'k'],
+      ['b', 'gone'],
+      ['a', 1, 'image'],
+    ]),
+    [[3, 6, 7, 6, 3]],
+  );
+  t.end();
+});
+
 t.test('broken texts name the place and quote nothing', (t) => {
   const laughs = Array.from(
     { length: 12 },
@@ -71,6 +107,12 @@ t.test('broken texts name the place and quote nothing', (t) => {
     ['an open quote', 'kind: "secret', /^f\.yaml:1:\d+: /],
     ['broken JSON', '{"kind": "Pod", "a": secret"', /^f\.yaml:1:\d+: /],
     ['too many aliases', laughs.join('\n'), /^f\.yaml:1:1: Excessive alias count/],
+    ['a list in itself', 'secret: &a [*a]', /^f\.yaml:1:1: an anchor is inside/],
+    [
+      'an object in itself',
+      'kind: A\n---\na: &a {b: &c {d: *a}}\nc: *c',
+      /^f\.yaml:3:1: an anchor is inside/,
+    ],
     ['deep YAML', `a: ${'['.repeat(20_000)}`, /^f\.yaml/],
   ];
   for (const [what, text, message] of cases) {
