@@ -32,6 +32,7 @@ import type { EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
 import { combineFingerprints } from '../../src/credentials/identity.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
+import { openCredentialHelpers } from './credential-helpers.ts';
 import { derived } from './derived.ts';
 import { openKubernetes } from './kubernetes.ts';
 import { messageOf } from '../../src/names/printable.ts';
@@ -149,6 +150,13 @@ async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
     const candidates = [dockerConfigFile];
     add(dockerConfigFile, createDockerConfigSource({ candidates, isRequired: true, log, metrics }));
   }
+  const isLoginUsed = dockerConfigs === 'user' && named === undefined;
+  const logins = dockerLoginCandidates(env, homedir());
+  // Before the files: for a login in a helper they have an empty entry, which is an anonymous attempt.
+  for (const file of isLoginUsed ? logins : []) {
+    const helpers = await openCredentialHelpers({ file, env, log });
+    if (helpers) add(`credential helpers in ${file}`, Promise.resolve(helpers));
+  }
   if (dockerConfigs !== 'none') {
     // A user's relative path is relative to the working directory, the kubelet's to the host root.
     const candidates = dockerConfigs === 'user' ? named?.map((path) => resolve(path)) : named;
@@ -157,10 +165,7 @@ async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
     const isRequired = dockerConfigs === 'user' && named !== undefined;
     add(places.join(', '), createDockerConfigSource({ candidates, isRequired, root, log, metrics }));
   }
-  if (dockerConfigs === 'user' && named === undefined) {
-    const candidates = dockerLoginCandidates(env, homedir());
-    add(candidates.join(', '), createDockerConfigSource({ candidates, log, metrics }));
-  }
+  if (isLoginUsed) add(logins.join(', '), createDockerConfigSource({ candidates: logins, log, metrics }));
   const paths = pluginPathsOf(options);
   if (paths) add(join(root, paths.config), openPlugins(options, paths));
   return await Promise.all(opening);

@@ -10,6 +10,8 @@ import type { Secret } from '../telemetry/secret.ts';
 export interface Credential {
   readonly username: string;
   readonly password: Secret;
+  /** The password is an identity token, and there is no user name. */
+  readonly isIdentityToken?: true;
 }
 
 /**

@@ -20,10 +20,13 @@ export class PluginError extends Error {
   readonly code: PluginErrorCode;
   readonly temporary: boolean;
   readonly where: string;
-  constructor(code: PluginErrorCode, where: string, message: string) {
+  /** What a program that failed had printed. It may hold secrets. */
+  readonly stdout: Buffer | undefined;
+  constructor(code: PluginErrorCode, where: string, message: string, stdout?: Buffer) {
     super(message);
     this.code = code;
     this.where = where;
+    this.stdout = stdout;
     this.temporary = codes[code].temporary;
   }
 }

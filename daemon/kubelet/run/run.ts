@@ -142,7 +142,9 @@ class RunningProgram {
   }
 
   #settle(): void {
-    const error = this.#killed ?? exitError(this.#run, this.#child, Buffer.concat(this.#stderr));
+    const error =
+      this.#killed ??
+      exitError(this.#run, this.#child, Buffer.concat(this.#stderr), Buffer.concat(this.#stdout));
     if (error === undefined) this.#result.resolve(Buffer.concat(this.#stdout));
     else this.#result.reject(error);
   }
@@ -152,6 +154,7 @@ function exitError(
   { plugin, command: { inRoot } }: ProgramRun,
   { exitCode, signalCode }: { exitCode: number | null; signalCode: NodeJS.Signals | null },
   stderr: Buffer,
+  stdout: Buffer,
 ): PluginError | undefined {
   if (exitCode === 0) return undefined;
   const status = signalCode === null ? `exit status ${exitCode ?? 'unknown'}` : `signal: ${signalCode}`;
@@ -161,7 +164,7 @@ function exitError(
     inRoot !== undefined && exitCode === 125
       ? ` (running programs of the node in ${inRoot} takes the capability SYS_CHROOT)`
       : '';
-  return new PluginError('failed', plugin, `${status}${output === '' ? '' : `: ${output}`}${hint}`);
+  return new PluginError('failed', plugin, `${status}${output === '' ? '' : `: ${output}`}${hint}`, stdout);
 }
 
 function notStarted({ plugin, command }: ProgramRun, error: Error): PluginError {

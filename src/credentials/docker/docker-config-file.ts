@@ -119,7 +119,7 @@ async function search(
 
 /**
  * The file of `docker login`, read by the kubelet's rules: logins in a credential helper are empty entries and give no
- * password.
+ * password (`credential-helpers.ts` has those).
  */
 export function dockerLoginCandidates(
   environment: Readonly<Record<string, string | undefined>>,

@@ -42,9 +42,10 @@ export function holdEntries(
   entries: ReadonlyMap<string, Credential>,
   origin: string,
 ): { held: readonly HeldCredential[]; skipped: number } {
-  const held = [...entries].flatMap(([mapKey, { username, password }]) => {
+  const held = [...entries].flatMap(([mapKey, { username, password, isIdentityToken }]) => {
     const key = indexKey(mapKey);
-    return key === undefined ? [] : [{ key, credential: { username, password }, origin }];
+    const credential = { username, password, ...(isIdentityToken && { isIdentityToken }) };
+    return key === undefined ? [] : [{ key, credential, origin }];
   });
   return { held, skipped: entries.size - held.length };
 }

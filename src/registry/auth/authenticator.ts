@@ -135,11 +135,13 @@ function mayHelp(scheme: AuthScheme, { header, granted }: Authorization): boolea
 
 /**
  * The credential, if it can be presented. The kubelet hands a password without user name to containerd, which then sends an
- * anonymous request. Only in containerd's own configuration and in our own files is such a password an identity token.
+ * anonymous request. Only in containerd's own configuration, in our own files and by `isIdentityToken` is such a password an identity
+ * token.
  */
 function usableCredential(credential: MatchedCredential | undefined): MatchedCredential | undefined {
   if (!credential || reveal(credential.credential.password) === '') return undefined;
-  const hasName = credential.credential.username !== '';
-  const isToken = credential.source === 'containerd' || credential.source === 'registry-toml';
-  return hasName || isToken ? credential : undefined;
+  const { username, isIdentityToken = false } = credential.credential;
+  const isToken =
+    isIdentityToken || credential.source === 'containerd' || credential.source === 'registry-toml';
+  return username !== '' || isToken ? credential : undefined;
 }

@@ -1,0 +1,149 @@
+/**
+ * A person's docker credential helpers as a source of credentials: `docker-credential-NAME get`, as `docker pull` runs it. Each
+ * helper runs once for each registry, without a shell, with limits on time and output.
+ */
+import { defaultRunLimits, runProgram, type RunLimits } from '../../daemon/kubelet/run/run.ts';
+import { PluginError } from '../../daemon/kubelet/run/plugin-error.ts';
+import {
+  HelperConfigError,
+  helperOf,
+  parseHelperAnswer,
+  parseHelperConfig,
+  saysNotFound,
+  type ChosenHelper,
+  type HelperConfig,
+} from '../../src/credentials/docker/credential-helpers.ts';
+import type { Credential, MatchedCredential, SourceProblem } from '../../src/credentials/credential.ts';
+import { combineFingerprints, credentialId } from '../../src/credentials/identity.ts';
+import { createKeyring, holdEntries, type Keyring } from '../../src/credentials/keyring/keyring.ts';
+import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
+import { FileError, readBounded } from '../../src/files/read.ts';
+import type { Log } from '../../src/telemetry/log.ts';
+
+/** As for the same file in `docker-config-file.ts`. */
+const maxConfigBytes = 4 * 1024 * 1024;
+
+/** Less than the time limit of a lookup, so that an anonymous attempt is still possible. An answer has about 4 KiB. */
+export const helperLimits: RunLimits = {
+  ...defaultRunLimits,
+  timeoutMs: 10_000,
+  maxStdoutBytes: 256 * 1024,
+};
+
+export interface CredentialHelpersOptions {
+  /** A docker `config.json`; missing counts as empty. A malformed one is reported by the source of its `auths`. */
+  readonly file: string;
+  /** Variables of the helpers; they are searched in its PATH. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+  readonly limits?: RunLimits;
+}
+
+const name = 'docker-config';
+
+export async function openCredentialHelpers(
+  options: CredentialHelpersOptions,
+): Promise<LiveCredentialSource> {
+  return new CredentialHelpers(options, await readConfig(options.file));
+}
+
+async function readConfig(file: string): Promise<HelperConfig> {
+  try {
+    return parseHelperConfig(await readBounded(file, { maxBytes: maxConfigBytes }));
+  } catch (error) {
+    if (!(error instanceof FileError || error instanceof HelperConfigError)) throw error;
+    return { helpers: new Map(), store: undefined, tokens: new Map(), problems: [] };
+  }
+}
+
+class CredentialHelpers implements LiveCredentialSource {
+  readonly name = name;
+  readonly #options: CredentialHelpersOptions;
+  readonly #config: HelperConfig;
+  readonly #tokens: Keyring;
+  readonly #answers = new Map<string, Promise<Credential | undefined>>();
+  readonly #problems: SourceProblem[] = [];
+  readonly #stop = new AbortController();
+
+  constructor(options: CredentialHelpersOptions, config: HelperConfig) {
+    this.#options = options;
+    this.#config = config;
+    this.#tokens = createKeyring(name, holdEntries(config.tokens, options.file).held);
+    for (const problem of config.problems) this.#report(options.file, problem);
+  }
+
+  async lookup(repository: string): Promise<readonly MatchedCredential[]> {
+    const tokens = this.#tokens.lookup(repository);
+    const helper = helperOf(this.#config, repository);
+    if (!helper) return tokens;
+    const credential = await this.#once(helper);
+    if (!credential) return tokens;
+    const origin = `docker-credential-${helper.name}`;
+    const found = {
+      credential,
+      source: name,
+      key: helper.server,
+      origin,
+      id: credentialId(credential),
+    } as const;
+    return [found, ...tokens];
+  }
+
+  problems(): readonly SourceProblem[] {
+    return this.#problems;
+  }
+
+  fingerprint(): string {
+    return combineFingerprints([name]);
+  }
+
+  async describe(): Promise<[]> {
+    return [];
+  }
+
+  async refresh(): Promise<void> {
+    // It lives for one run of a command.
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#answers.values());
+  }
+
+  #once(helper: ChosenHelper): Promise<Credential | undefined> {
+    const key = `${helper.name} ${helper.server}`;
+    const answer = this.#answers.get(key) ?? this.#run(helper);
+    this.#answers.set(key, answer);
+    return answer;
+  }
+
+  async #run({ name: helper, server }: ChosenHelper): Promise<Credential | undefined> {
+    const plugin = `docker-credential-${helper}`;
+    const { env, limits = helperLimits } = this.#options;
+    const variables = Object.entries(env).flatMap(([key, value]) =>
+      value === undefined ? [] : [[key, value]],
+    );
+    const command = { file: plugin, args: ['get'] };
+    try {
+      const run = {
+        plugin,
+        command,
+        env: Object.fromEntries(variables) as Record<string, string>,
+        stdin: server,
+        limits,
+      };
+      return parseHelperAnswer(await runProgram(run, this.#stop.signal));
+    } catch (error) {
+      if (!(error instanceof PluginError || error instanceof HelperConfigError)) throw error;
+      if (error instanceof PluginError && saysNotFound(error.stdout?.toString('utf8') ?? ''))
+        return undefined;
+      if (!this.#stop.signal.aborted) this.#report(plugin, `no credential for ${server}: ${error.message}`);
+      return undefined;
+    }
+  }
+
+  #report(origin: string, message: string): void {
+    this.#problems.push({ source: name, origin, message });
+    this.#options.log.warn({ origin, problem: message }, 'some credentials are not used');
+  }
+}
