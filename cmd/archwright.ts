@@ -22,6 +22,7 @@ const code = await main(args, {
     stdin: process.stdin,
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
+    isErrTerminal: process.stderr.isTTY,
   },
   stop: onStopSignal(),
 });

@@ -91,7 +91,7 @@ function isOurs({ apiVersion, kind }: JsonObject, wanted: string): boolean {
   return apiVersion === resourceVersion && kind === wanted;
 }
 
-function creationOf(object: JsonObject, kind: string, namespace: string): AdmissionRequest {
+export function creationOf(object: JsonObject, kind: string, namespace: string): AdmissionRequest {
   const apiVersion = typeof object['apiVersion'] === 'string' ? object['apiVersion'] : '';
   const slash = apiVersion.indexOf('/');
   const [group, version] = [apiVersion.slice(0, Math.max(slash, 0)), apiVersion.slice(slash + 1)];

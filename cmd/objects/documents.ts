@@ -74,7 +74,8 @@ export function parseDocuments({ file, text }: NamedText): readonly FoundDocumen
   if (/^\s*[{[]/.test(text)) {
     try {
       const value = JSON.parse(text) as unknown;
-      const linesOf = (paths: readonly Steps[]): readonly number[] => linesAt(text, jsonOffsets(text, paths));
+      const linesOf = (paths: readonly Steps[]): readonly number[] =>
+        nestable(file, () => linesAt(text, jsonOffsets(text, paths)));
       return [{ value, line: 1, linesOf }];
     } catch {
       // YAML in flow style, or broken; the YAML parser tells where.

@@ -28,6 +28,8 @@ export interface Streams {
   /** Writes to standard output: the result and nothing else. */
   out(text: string): void;
   err(text: string): void;
+  /** Whether standard error is a terminal. Default: it is not. */
+  readonly isErrTerminal?: boolean;
 }
 
 export interface Subcommand {

@@ -11,6 +11,10 @@ export const subcommands: Readonly<Record<string, Entry>> = {
     summary: 'shows which pods of a cluster could run on an architecture, and what blocks the rest',
     load: () => import('../report.ts'),
   },
+  check: {
+    summary: 'checks whether the images in manifests have an architecture',
+    load: () => import('../check.ts'),
+  },
   clean: {
     summary: 'removes everything that archwright added to a cluster',
     load: () => import('../clean.ts'),

@@ -125,7 +125,7 @@ function joined(images: readonly JudgedImage[]): string {
  * Architectures that a pod chooses itself, without what archwright added. The record of that is trusted, because nothing is
  * decided here, and the settings at that time may differ from the user's.
  */
-function chosenBy({ metadata, spec }: MadePod['pod']): readonly string[] | undefined {
+export function chosenBy({ metadata, spec }: MadePod['pod']): readonly string[] | undefined {
   const pod = { ...(metadata && { metadata }), spec };
   return ownArchitecturesOf(ownFieldsOf(spec, recordedIn({ pod, policy: believing, waiting: true })))
     ?.architectures;

@@ -28,6 +28,7 @@ const guides: Readonly<Record<string, string>> = {
   inspect: '[inspect](../use/inspect.md)',
   explain: '[explain](../use/explain.md)',
   report: '[report](../use/report.md)',
+  check: '[check](../use/check.md)',
   clean: '[leaving](../operate/leaving.md)',
 };
 

@@ -172,7 +172,8 @@ function readLine(path: string, line: string): ImageFacts {
 
 /** @returns the number of bytes that were written */
 async function writeFile(path: string, shared: Iterable<ImageFacts>, maxBytes: number): Promise<number> {
-  const temporary = `${path}.new`;
+  // Several commands of a person can run at the same time.
+  const temporary = `${path}.${process.pid}.new`;
   let total = 0;
   await rm(temporary, { force: true });
   const file = await open(temporary, 'wx', fileMode);

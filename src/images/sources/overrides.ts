@@ -60,9 +60,7 @@ export class OverridePatternError extends Error {
 }
 
 interface Compiled {
-  readonly repository: RegExp;
-  readonly tag: RegExp | undefined;
-  readonly digest: string | undefined;
+  readonly matches: (reference: Reference) => boolean;
   /** `undefined`: the registry says them. */
   readonly platforms: readonly Platform[] | undefined;
   readonly level: Amd64Level | undefined;
@@ -71,7 +69,7 @@ interface Compiled {
 /** @throws OverridePatternError */
 export function compileOverrides(overrides: readonly ImageOverride[], clock: Clock): Overrides {
   const compiled = overrides.map(compile);
-  const first = (reference: Reference) => compiled.find((override) => matches(override, reference));
+  const first = (reference: Reference) => compiled.find((override) => override.matches(reference));
   return {
     version: compiled,
     ...(compiled.some(({ level }) => level) && { levelOf: (reference) => first(reference)?.level }),
@@ -92,15 +90,21 @@ export function compileOverrides(overrides: readonly ImageOverride[], clock: Clo
   };
 }
 
-function matches({ repository, tag, digest }: Compiled, reference: Reference): boolean {
-  if (!repository.test(reference.repository)) return false;
-  if (digest !== undefined) return reference.digest === digest;
-  if (tag === undefined) return true;
-  const named = reference.tag ?? (reference.digest === undefined ? defaultTag : undefined);
-  return named !== undefined && tag.test(named);
+function compile({ match, architectures, level }: ImageOverride): Compiled {
+  return {
+    matches: imagePattern(match),
+    platforms:
+      architectures &&
+      podSystems.flatMap((os) => architectures.map((architecture) => ({ os, architecture }))),
+    level: amd64Levels.find((each) => level === `v${each}`),
+  };
 }
 
-function compile({ match, architectures, level }: ImageOverride): Compiled {
+/**
+ * Whether an image matches, as above.
+ * @throws OverridePatternError
+ */
+export function imagePattern(match: string): (reference: Reference) => boolean {
   if (match.length > maxPatternLength) {
     throw new OverridePatternError(match.slice(0, 64), `longer than ${maxPatternLength} characters`);
   }
@@ -115,14 +119,14 @@ function compile({ match, architectures, level }: ImageOverride): Compiled {
   if (tag === '' || digest === '' || more.length > 0) {
     throw new OverridePatternError(match, 'has an empty tag or digest, or more than one');
   }
-  return {
-    repository: glob(withDomain(repository)),
-    tag: tag === undefined ? undefined : glob(tag),
-    digest,
-    platforms:
-      architectures &&
-      podSystems.flatMap((os) => architectures.map((architecture) => ({ os, architecture }))),
-    level: amd64Levels.find((each) => level === `v${each}`),
+  const repositories = glob(withDomain(repository));
+  const tags = tag === undefined ? undefined : glob(tag);
+  return (reference) => {
+    if (!repositories.test(reference.repository)) return false;
+    if (digest !== undefined) return reference.digest === digest;
+    if (tags === undefined) return true;
+    const named = reference.tag ?? (reference.digest === undefined ? defaultTag : undefined);
+    return named !== undefined && tags.test(named);
   };
 }
 

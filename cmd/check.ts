@@ -1,0 +1,182 @@
+/**
+ * `archwright check`: whether the images in manifests have an architecture, before they ship. It is made for pipelines: it needs no
+ * cluster, asks each registry once for each image, and has an exit code for each kind of result.
+ */
+import { mkdir } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
+import { systemClock } from '../src/async/clock.ts';
+import { fileError } from '../src/files/read.ts';
+import { byName, unknownArchitecture } from '../src/names/architecture.ts';
+import type { Configuration } from '../src/policy/configuration/configuration.ts';
+import { AllowList, parseAllowList } from './check/allow-list.ts';
+import { readInputs } from './check/inputs.ts';
+import { asJunit } from './check/junit.ts';
+import { lookUpImages } from './check/lookups.ts';
+import { podsIn, type CheckedPod } from './check/pods.ts';
+import { asSarif } from './check/sarif.ts';
+import { classes, judge } from './check/verdict.ts';
+import { asJson, asTable, type Checked } from './check/write.ts';
+import { parseDocuments, readText } from './objects/documents.ts';
+import { openCliContext, untilStopped } from './program/context.ts';
+import { createProgress } from './program/progress.ts';
+import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { openMemory } from './wiring/image-facts.ts';
+import { openInspection } from './wiring/inspection.ts';
+
+/** No image lacks an architecture for certain, but not every registry gave an answer. */
+const couldNotAsk = 3;
+
+export const subcommand: Subcommand = {
+  usage: '[FLAGS] FILE|DIRECTORY|-…',
+  description:
+    'Checks whether the images in manifests have an architecture: `helm template … | archwright check --require arm64 -`. Reads YAML ' +
+    'and JSON, also lists, files and directories; needs no cluster. Credentials are those of `inspect`. Answers are cached between runs. Exit ' +
+    'code: 0 if all images have it, 1 if one lacks it or does not exist, 2 for wrong usage or input, 3 if a registry gave no ' +
+    'answer.',
+  settings: 'inspect',
+  flags: {
+    require: {
+      value: 'ARCHITECTURE,…',
+      short: 'r',
+      help: 'Architectures that every image must have. Can be repeated. Default: arm64.',
+    },
+    'allow-list': { value: 'FILE', help: 'Images that may lack an architecture, in TOML. Can be repeated.' },
+    output: { value: 'table|json|junit|sarif', short: 'o', help: 'Output format. Default: table.' },
+    'no-cache': { help: 'Neither reads nor writes the cache in `$XDG_CACHE_HOME/archwright`.' },
+  },
+  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+};
+
+/** After this time, a registry is asked whether a tag is still the same, by a request that it does not count. Digests are kept. */
+const tagCacheMs = 3_600_000;
+/** Facts of 20,000 images. */
+const maxCacheBytes = 16 * 1_048_576;
+
+async function run(invocation: Invocation): Promise<number> {
+  const { io, flags, positionals } = invocation;
+  const output = choiceOf(invocation, 'output', ['table', 'json', 'junit', 'sarif']);
+  const architectures = architecturesIn(flags.get('require') ?? ['arm64']);
+  if (positionals.length === 0) throw new UsageError('name files or directories, or - for standard input');
+  const note = (message: string): void => io.err(`archwright: note: ${message}\n`);
+  const allowList = new AllowList(await allowEntries(invocation), systemClock.now());
+  const pods = await readPods(invocation, note);
+  const facts = await lookUp(invocation, pods, architectures, note);
+  const now = systemClock.now();
+  const results = pods.flatMap((pod) =>
+    judge(pod, architectures, (image) => facts.get(image), allowList, now),
+  );
+  const checked: Checked = { architectures, results, allowList: allowList.states() };
+  noteOfAllowList(checked, note);
+  if (results.length === 0) note('the input contains no image');
+  if (output === 'table') io.out(asTable(checked));
+  else if (output === 'json') io.out(asJson(checked));
+  else io.out(output === 'junit' ? asJunit(checked) : asSarif(checked, process.cwd()));
+  const found = new Set(results.map(({ verdict }) => classes[verdict]));
+  if (found.has('finding')) return exitCodes.failure;
+  return found.has('unknown') ? couldNotAsk : exitCodes.success;
+}
+
+function architecturesIn(values: readonly string[]): readonly string[] {
+  const names = values.flatMap((value) => value.split(',')).map((name) => name.trim());
+  for (const name of names) {
+    const mistake = unknownArchitecture(name);
+    if (mistake !== undefined) throw new UsageError(`--require: ${mistake}`);
+  }
+  return [...new Set(names)].sort(byName);
+}
+
+async function allowEntries({ flags, io }: Invocation): Promise<ReturnType<typeof parseAllowList>> {
+  const entries: ReturnType<typeof parseAllowList>[number][] = [];
+  for (const path of flags.get('allow-list') ?? []) {
+    const { text, file } = await readText(path, io.stdin);
+    entries.push(...parseAllowList(text, file));
+  }
+  return entries;
+}
+
+/** Reads one file after the other, and keeps only what is needed of each. */
+async function readPods(
+  { positionals, io }: Invocation,
+  note: (message: string) => void,
+): Promise<readonly CheckedPod[]> {
+  const found: CheckedPod[] = [];
+  let objects = 0;
+  for await (const input of readInputs(positionals, io.stdin, note)) {
+    for (const document of parseDocuments(input)) {
+      const inDocument = podsIn(document, input.file);
+      objects += inDocument.objects;
+      found.push(...inDocument.pods);
+      const isObject = typeof document.value === 'object';
+      if (!isObject && !input.isFromDirectory)
+        throw new UsageError(`${input.file}:${document.line}: is not a Kubernetes object`);
+    }
+  }
+  // The program before the pipe may have failed.
+  if (objects === 0) throw new UsageError('the input contains no Kubernetes object');
+  return found;
+}
+
+async function lookUp(
+  invocation: Invocation,
+  pods: readonly CheckedPod[],
+  architectures: readonly string[],
+  note: (message: string) => void,
+) {
+  const { io, stop, flags } = invocation;
+  const { configuration, dockerConfigs, log, metrics } = await openCliContext(invocation);
+  const settings: Configuration = {
+    ...configuration,
+    ifNotPresentCacheTime: Math.min(configuration.ifNotPresentCacheTime, tagCacheMs),
+    revalidateInterval: Math.min(configuration.ifNotPresentCacheTime, tagCacheMs),
+    cacheSize: Math.min(configuration.cacheSize, maxCacheBytes),
+  };
+  const current = (): Configuration => settings;
+  await using opened = new AsyncDisposableStack();
+  const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log });
+  opened.defer(() => inspection.close());
+  const stateDir = flags.has('no-cache') ? undefined : await cacheDirectory(io.env, note);
+  const { inspector } = inspection;
+  const memory = await openMemory({ configuration: current, inspector, stateDir, log, metrics });
+  opened.defer(() => memory.close());
+  const progress = createProgress(io);
+  const images = new Set(pods.flatMap(({ places }) => places.map(({ image }) => image)));
+  const onProgress = (done: number, of: number): void => progress.show(`${done} of ${of} images`);
+  try {
+    return await lookUpImages(images, {
+      memory,
+      architectures,
+      signal: stop,
+      clock: systemClock,
+      onProgress,
+    });
+  } finally {
+    progress.end();
+  }
+}
+
+/** XDG Base Directory Specification: a relative path is ignored. @returns undefined if it cannot be made */
+async function cacheDirectory(
+  env: Readonly<Record<string, string | undefined>>,
+  note: (message: string) => void,
+): Promise<string | undefined> {
+  const { XDG_CACHE_HOME: home = '' } = env;
+  const directory = join(isAbsolute(home) ? home : join(homedir(), '.cache'), 'archwright');
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    return directory;
+  } catch (error) {
+    note(`answers are not cached: ${fileError(directory, error).message}`);
+    return undefined;
+  }
+}
+
+function noteOfAllowList({ allowList, architectures }: Checked, note: (message: string) => void): void {
+  const names = architectures.join(', ');
+  for (const [{ image, line, expires = '' }, state] of allowList) {
+    const entry = `allow-list, line ${line}, ${JSON.stringify(image)}`;
+    if (state === 'unused') note(`${entry}: matches no image`);
+    if (state === 'not-needed') note(`${entry}: is not needed, because its images have ${names}`);
+    if (state === 'expired') note(`${entry}: expired after ${expires}`);
+  }
+}

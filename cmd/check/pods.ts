@@ -1,0 +1,183 @@
+/**
+ * The pods in documents: of workloads, and of any other object that holds a pod spec, such as a Rollout of Argo or a Service of
+ * Knative. Lists and arrays, as of Jsonnet, are searched too.
+ */
+import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
+import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
+import type { PodSpec, PodTemplate } from '../../src/kube/api/objects.ts';
+import { InvalidObject, isObject, templateOf, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { kindOf, placingOf } from '../../src/webhook/workloads.ts';
+import { creationOf } from '../explain/input.ts';
+import type { FoundDocument } from '../objects/documents.ts';
+import type { Steps } from '../objects/places.ts';
+import { UsageError } from '../program/subcommand.ts';
+import { chosenBy } from '../report/verdict.ts';
+
+export interface Owner {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface ImagePlace {
+  readonly image: string;
+  /** Name of the container or volume. */
+  readonly usedBy: string;
+  readonly file: string;
+  readonly line: number;
+}
+
+export interface CheckedPod {
+  readonly owner: Owner;
+  readonly os: string;
+  /** Architectures that the pod chooses itself; `undefined`: any. */
+  readonly chosen: readonly string[] | undefined;
+  readonly uses: readonly ImageUse[];
+  readonly places: readonly ImagePlace[];
+}
+
+export interface FoundPods {
+  readonly pods: readonly CheckedPod[];
+  /** Number of Kubernetes objects, with and without pods. */
+  readonly objects: number;
+}
+
+/** Real pod specs are 12 levels deep in a list of lists. */
+const maxDepth = 40;
+
+/** @throws UsageError for a workload that no API server would take */
+export function podsIn(document: FoundDocument, file: string): FoundPods {
+  const search = new Search(file, document.line);
+  search.walk(document.value, [], { kind: '', namespace: '', name: '' });
+  const all = search.found.map(({ owner, pod, path }) => ({ owner, pod, images: imagesIn(pod.spec, path) }));
+  const lines = document.linesOf(all.flatMap(({ images }) => images.map(({ path }) => path))).values();
+  const pods = all.map(({ owner, pod, images }) => ({
+    owner,
+    os: operatingSystemOf(pod.spec),
+    chosen: chosenBy(pod),
+    uses: imagesOf(pod.spec),
+    places: images.map(({ image, usedBy }) => ({ image, usedBy, file, line: lines.next().value ?? 1 })),
+  }));
+  return { pods, objects: search.objects };
+}
+
+interface FoundPod {
+  readonly owner: Owner;
+  readonly pod: PodTemplate;
+  /** Of the spec. */
+  readonly path: Steps;
+}
+
+class Search {
+  readonly #file: string;
+  readonly #line: number;
+  readonly found: FoundPod[] = [];
+  objects = 0;
+
+  constructor(file: string, line: number) {
+    this.#file = file;
+    this.#line = line;
+  }
+
+  walk(value: unknown, path: Steps, owner: Owner): void {
+    if (path.length > maxDepth) return;
+    if (Array.isArray(value)) {
+      for (const [index, each] of value.entries()) this.walk(each, [...path, index], owner);
+      return;
+    }
+    if (!isObject(value)) return;
+    const itemKind = itemKindOf(value);
+    if (itemKind !== undefined) {
+      const { apiVersion, items } = value;
+      for (const [index, each] of (Array.isArray(items) ? items : []).entries()) {
+        const item: unknown =
+          isObject(each) && itemKind !== '' ? { apiVersion, kind: itemKind, ...each } : each;
+        this.walk(item, [...path, 'items', index], owner);
+      }
+      return;
+    }
+    const own = ownerOf(value) ?? owner;
+    if (own !== owner) {
+      this.objects += 1;
+      if (this.#addWorkload(value, path, own)) return;
+    }
+    if (isPodSpec(value) && this.#addSpec(value, path, own)) return;
+    for (const [key, each] of Object.entries(value)) this.walk(each, [...path, key], own);
+  }
+
+  /** @returns false for another kind of object */
+  #addWorkload(object: JsonObject, path: Steps, owner: Owner): boolean {
+    const request = creationOf(object, owner.kind, owner.namespace);
+    const kind = kindOf(request);
+    if (kind === 'other') return false;
+    try {
+      const { pod, basePath } = placingOf(request, kind);
+      this.found.push({ owner, pod, path: [...path, ...basePath.split('/').filter(Boolean), 'spec'] });
+    } catch (error) {
+      if (!(error instanceof InvalidObject)) throw error;
+      throw new UsageError(`${this.#file}:${this.#line}: ${owner.kind}/${owner.name}: ${error.message}`);
+    }
+    return true;
+  }
+
+  /** @returns false for an object that only looks like a pod spec */
+  #addSpec(spec: JsonObject, path: Steps, owner: Owner): boolean {
+    try {
+      this.found.push({ owner, pod: templateOf({ spec }, ''), path });
+      return true;
+    } catch (error) {
+      if (error instanceof InvalidObject) return false;
+      throw error;
+    }
+  }
+}
+
+/** Of a `List`: empty, its items have kinds; of a `PodList`: `Pod`. */
+function itemKindOf({ kind, items }: JsonObject): string | undefined {
+  if (typeof kind !== 'string' || !kind.endsWith('List')) return undefined;
+  return items === undefined || items === null || Array.isArray(items)
+    ? kind.slice(0, -'List'.length)
+    : undefined;
+}
+
+/** References such as `scaleTargetRef` have a kind too, but no metadata. */
+function ownerOf({ apiVersion, kind, metadata }: JsonObject): Owner | undefined {
+  if (typeof kind !== 'string' || kind === '' || typeof apiVersion !== 'string') return undefined;
+  if (!isObject(metadata)) return undefined;
+  const text = (field: string): string => {
+    const value = metadata[field];
+    return typeof value === 'string' ? value : '';
+  };
+  return { kind, namespace: text('namespace'), name: text('name') || text('generateName') };
+}
+
+function isPodSpec({ containers }: JsonObject): boolean {
+  if (!Array.isArray(containers)) return false;
+  return containers.some((each: unknown) => isObject(each) && typeof each['image'] === 'string');
+}
+
+interface FoundImage {
+  readonly image: string;
+  readonly usedBy: string;
+  readonly path: Steps;
+}
+
+/** The images that `imagesOf` finds, each where it is written. */
+function imagesIn(spec: PodSpec, path: Steps): readonly FoundImage[] {
+  const { initContainers = [], containers = [], volumes = [] } = spec;
+  const found: FoundImage[] = [];
+  for (const [list, all] of Object.entries({
+    initContainers: initContainers ?? [],
+    containers: containers ?? [],
+  }))
+    for (const [index, { image, name }] of all.entries())
+      if (image) found.push({ image, usedBy: name, path: [...path, list, index, 'image'] });
+  for (const [index, { image, name }] of (volumes ?? []).entries())
+    if (image?.reference)
+      found.push({
+        image: image.reference,
+        usedBy: name,
+        path: [...path, 'volumes', index, 'image', 'reference'],
+      });
+  return found;
+}

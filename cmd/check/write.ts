@@ -1,0 +1,80 @@
+/** The results of `check` as a table for people and as JSON for programs. */
+import { cell, nothing, table } from '../program/table.ts';
+import type { AllowEntry, EntryState } from './allow-list.ts';
+import { classes, type Result } from './verdict.ts';
+
+export interface Checked {
+  readonly architectures: readonly string[];
+  /** In the order of the input. */
+  readonly results: readonly Result[];
+  readonly allowList: readonly (readonly [AllowEntry, EntryState])[];
+}
+
+const ranks = ['finding', 'unknown', 'fine'] as const;
+
+/** One row for each image and place, those that fail first. Below it, the numbers of images. */
+export function asTable({ architectures, results }: Checked): string {
+  const rows = [
+    ...Map.groupBy(results, (each) => `${placeOf(each)} ${each.usedBy} ${each.image}`).values(),
+  ].sort((a, b) => rankOf(a) - rankOf(b));
+  const head = ['PLACE', 'WORKLOAD', 'IMAGE', ...architectures.map((name) => name.toUpperCase()), 'WHY'];
+  const lines = rows.map((row) => [
+    ...row.slice(0, 1).flatMap((first) => [cell(placeOf(first)), cell(workloadOf(first)), cell(first.image)]),
+    ...architectures.map((name) => row.find(({ architecture }) => architecture === name)?.verdict ?? nothing),
+    [...new Set(row.map(({ why }) => why).filter((why) => why !== ''))].join('; ') || nothing,
+  ]);
+  return `${table([head, ...lines])}\n${summaryOf(results)}\n`;
+}
+
+export function placeOf({ file, line }: Result): string {
+  return `${file}:${line}`;
+}
+
+export function workloadOf({ namespace, kind, name }: Result): string {
+  return [namespace, kind, name].filter((part) => part !== '').join('/');
+}
+
+function rankOf(row: readonly Result[]): number {
+  return Math.min(...row.map(({ verdict }) => ranks.indexOf(classes[verdict])));
+}
+
+/** `4 images: 2 ok, 1 missing, 1 rate-limited`. An image with several verdicts counts by the first that fails. */
+function summaryOf(results: readonly Result[]): string {
+  const images = [...Map.groupBy(results, ({ image }) => image).values()];
+  const worst = images.flatMap((all) => all.toSorted((a, b) => rankOf([a]) - rankOf([b])).slice(0, 1));
+  const counts = [...Map.groupBy(worst, ({ verdict }) => verdict)].map(
+    ([verdict, all]) => `${all.length} ${verdict}`,
+  );
+  return `${images.length} image${images.length === 1 ? '' : 's'}${counts.length === 0 ? '' : `: ${counts.join(', ')}`}`;
+}
+
+/** Documented in `docs/use/check.md`. */
+export function asJson({ architectures, results, allowList }: Checked): string {
+  const document = {
+    architectures,
+    results: results.map(
+      ({ file, line, namespace, kind, name, usedBy, image, architecture, verdict, why }) => ({
+        file,
+        line,
+        namespace,
+        kind,
+        name,
+        usedBy,
+        image,
+        architecture,
+        class: classes[verdict],
+        verdict,
+        why,
+      }),
+    ),
+    allowList: allowList.map(([{ image, architectures: names, reason, expires, line }, state]) => ({
+      image,
+      ...(names && { architectures: names }),
+      ...(reason !== undefined && { reason }),
+      ...(expires !== undefined && { expires }),
+      line,
+      state,
+    })),
+  };
+  return `${JSON.stringify(document, undefined, 2)}\n`;
+}

@@ -1,0 +1,29 @@
+/** A line on a terminal that says how far long work is. It is written again in place, and other lines overwrite it. */
+import type { Streams } from './subcommand.ts';
+
+export interface Progress {
+  show(text: string): void;
+  /** Removes the line. */
+  end(): void;
+}
+
+const eraseLine = '\u001b[2K';
+
+/** Shows nothing if standard error is not a terminal. */
+export function createProgress({
+  err,
+  isErrTerminal = false,
+}: Pick<Streams, 'err' | 'isErrTerminal'>): Progress {
+  let isShown = false;
+  return {
+    show: (text) => {
+      if (!isErrTerminal) return;
+      isShown = true;
+      err(`${eraseLine}${text}\r`);
+    },
+    end: () => {
+      if (isShown) err(eraseLine);
+      isShown = false;
+    },
+  };
+}

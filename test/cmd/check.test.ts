@@ -1,0 +1,549 @@
+/** `archwright check` against real registries. */
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { main } from '../../cmd/program/main.ts';
+import { helmChart, image, index, multiArch } from '../support/registry/content.ts';
+import { Readable } from 'node:stream';
+import { run, type Result } from './run.ts';
+import { child, directory, dockerConfig, files, registry } from './world.ts';
+
+const multi = multiArch(['linux/amd64', 'linux/arm64']);
+const single = image('linux/amd64');
+
+interface CheckResult {
+  readonly file: string;
+  readonly line: number;
+  readonly kind: string;
+  readonly name: string;
+  readonly usedBy: string;
+  readonly image: string;
+  readonly architecture: string;
+  readonly class: string;
+  readonly verdict: string;
+  readonly why: string;
+}
+
+/** Runs it with a cache of its own. */
+function checker(t: Test, more: Readonly<Record<string, string>> = {}) {
+  const cache = directory(t);
+  const env = { XDG_CACHE_HOME: cache, ...more };
+  return {
+    cache,
+    check: (stdin: string, ...args: string[]): Promise<Result> =>
+      run(['check', ...args, '-'], { stdin, env }),
+    json: async (stdin: string, ...args: string[]) => {
+      const { code, out, err } = await run(['check', '-o', 'json', ...args, '-'], { stdin, env });
+      const parsed = (out === '' ? { results: [], allowList: [] } : JSON.parse(out)) as {
+        results: CheckResult[];
+        allowList: { state: string }[];
+      };
+      return { code, err, ...parsed };
+    },
+  };
+}
+
+const pod = (image: string, more = ''): string =>
+  `apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n${more}  containers:\n  - name: app\n    image: ${image}\n`;
+
+t.test('every kind of pod is found, with the line of each image', async (t) => {
+  const server = await registry(t);
+  for (const name of ['a', 'b', 'c']) server.push('team/app', name, multi);
+  const at = (tag: string): string => `${server.host}/team/app:${tag}`;
+  const template = `template: {spec: {containers: [{name: c, image: "${at('a')}"}]}}`;
+  const kinds = [
+    ['apps/v1', 'Deployment', `spec: {${template}}`],
+    ['apps/v1', 'StatefulSet', `spec: {${template}}`],
+    ['apps/v1', 'DaemonSet', `spec: {${template}}`],
+    ['apps/v1', 'ReplicaSet', `spec: {${template}}`],
+    ['batch/v1', 'Job', `spec: {${template}}`],
+    ['batch/v1', 'CronJob', `spec: {jobTemplate: {spec: {${template}}}}`],
+    ['v1', 'ReplicationController', `spec: {${template}}`],
+    ['v1', 'PodTemplate', template],
+    ['argoproj.io/v1alpha1', 'Rollout', `spec: {${template}}`],
+    ['serving.knative.dev/v1', 'Service', `spec: {${template}}`],
+  ];
+  const documents = kinds.map(
+    ([apiVersion, kind, rest]) => `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n${rest}\n`,
+  );
+  const { json } = checker(t);
+  const { code, results } = await json(documents.join('---\n'));
+  t.equal(code, 0);
+  t.strictSame(
+    results.map(({ kind, line, verdict, class: of }) => [kind, line, verdict, of]),
+    kinds.map(([, kind], index) => [kind, 4 + 5 * index, 'ok', 'fine']),
+  );
+  const parts = `# Source: chart/templates/web.yaml
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec:
+  volumes:
+  - name: data
+    image:
+      reference: ${at('c')}
+  initContainers:
+  - name: first
+    image: ${at('b')}
+  containers:
+  - image: &same ${at('a')}
+    name: app
+  - name: side
+    image: *same
+`;
+  const found = await json(parts);
+  t.strictSame(
+    found.results.map(({ file, line, usedBy, image }) => [file, line, usedBy, image]),
+    [
+      ['standard input', 12, 'first', at('b')],
+      ['standard input', 14, 'app', at('a')],
+      ['standard input', 14, 'side', at('a')],
+      ['standard input', 9, 'data', at('c')],
+    ],
+  );
+});
+
+t.test('lists, arrays and JSON', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  const name = `${server.host}/team/app:v1`;
+  const object = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'a' },
+    spec: { containers: [{ name: 'c', image: name }] },
+  };
+  const { kind: _, apiVersion: __, ...bare } = object;
+  const text = (value: unknown): string => JSON.stringify(value, undefined, 1);
+  const cases: [what: string, input: string, images: number][] = [
+    ['a v1 List', text({ apiVersion: 'v1', kind: 'List', items: [object, object] }), 2],
+    ['an array', text([object, [object]]), 2],
+    ['a typed list', text({ apiVersion: 'v1', kind: 'PodList', metadata: {}, items: [bare] }), 1],
+    ['an object of objects', text({ a: object, b: { c: object } }), 2],
+    [
+      'a list in YAML',
+      `- {apiVersion: v1, kind: Pod, metadata: {},\n spec: {containers: [{name: c, image: "${name}"}]}}`,
+      1,
+    ],
+    [
+      'a reference to a workload',
+      `${pod(name)}---\napiVersion: v1\nkind: X\nmetadata: {}\nspec: {ref: {apiVersion: apps/v1, kind: Deployment, name: web}}\n`,
+      1,
+    ],
+    [
+      'an object that looks like a pod',
+      `${pod(name)}---\napiVersion: x/v1\nkind: X\nmetadata: {}\nspec: {containers: [{image: i, name: 3}]}\n`,
+      1,
+    ],
+  ];
+  const { json } = checker(t);
+  for (const [what, input, images] of cases) {
+    const { results, code, err } = await json(input);
+    t.equal(code, 0, `${what}: ${err}`);
+    const lines = input.split('\n');
+    const written = results.filter(({ line }) => lines[line - 1]?.includes(name)).map(({ line }) => line);
+    t.strictSame([results.length, new Set(written).size], [images, images], what);
+  }
+});
+
+t.test('each image is asked for once, and cached for the next run', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  server.push('team/app', 'latest', multi);
+  server.push('team/old', 'v1', single);
+  const app = `${server.host}/team/app`;
+  const input = [`${app}:v1`, app, `${app}:latest`, `${app}:v1`, `${app}@${multi.digest}`]
+    .map((name) => pod(name))
+    .join('---\n');
+  const { check, cache } = checker(t);
+  t.equal((await check(input)).code, 0);
+  const asked = server.requests.map(({ method, path }) => `${method} ${path}`);
+  t.strictSame(new Set(asked).size, asked.length, 'no request is sent twice');
+  t.ok(asked.length <= 3, asked.join('\n'));
+  server.clearRequests();
+  const again = await check(input);
+  t.strictSame([again.code, server.requests.length], [0, 0], 'the second run asks nothing');
+  t.equal((await check(input, '--no-cache')).code, 0);
+  t.ok(server.requests.length > 0, 'without the cache it asks');
+
+  const file = `${cache}/archwright/image-facts.ndjson`;
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  t.equal(statSync(`${cache}/archwright`).mode & 0o777, 0o700);
+  t.strictSame(readdirSync(`${cache}/archwright`), ['image-facts.ndjson'], 'nothing else is left');
+
+  const old = pod(`${server.host}/team/old:v1`);
+  t.equal((await check(old)).code, 1);
+  server.clearRequests();
+  t.equal((await check(old)).code, 1);
+  t.strictSame(
+    server.requests.map(({ method }) => method),
+    ['HEAD'],
+    'what lacks it is compared with the registry',
+  );
+  server.push('team/old', 'v1', multi);
+  t.equal((await check(old)).code, 0, 'and a new push is seen at once');
+});
+
+t.test('a broken cache is ignored, and replaced', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  const { check, cache } = checker(t);
+  const input = pod(`${server.host}/team/app:v1`);
+  await check(input);
+  const file = `${cache}/archwright/image-facts.ndjson`;
+  const good = readFileSync(file, 'utf8');
+  for (const broken of [
+    '',
+    'garbage',
+    good.slice(0, -20),
+    good.replace('arm64', 'riscv'),
+    '\u0000'.repeat(1000),
+  ]) {
+    writeFileSync(file, broken);
+    server.clearRequests();
+    const { code, err } = await check(input);
+    t.equal(code, 0);
+    t.match(err, /warn: the state file is ignored/);
+    t.equal(server.requests.length > 0, true, 'it asks again');
+    t.match(readFileSync(file, 'utf8'), 'arm64', 'and writes a good one');
+  }
+});
+
+t.test('without a place for the cache it goes on', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  const { 'a-file': file } = files(t, { 'a-file': '' });
+  const { check } = checker(t, { XDG_CACHE_HOME: file });
+  const { code, err } = await check(pod(`${server.host}/team/app:v1`));
+  t.equal(code, 0);
+  t.match(err, /note: answers are not cached/);
+});
+
+/** A port on which nothing listens. */
+async function closedPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+t.test('each kind of answer has its word and its exit code', async (t) => {
+  const open = await registry(t);
+  open.push('team/app', 'v1', multi);
+  open.push('team/old', 'v1', single);
+  open.push('team/chart', 'v1', helmChart());
+  const secret = await registry(t, { auth: { kind: 'basic', users: { ann: 'pass' } } });
+  const limited = await registry(t);
+  limited.faults.add({
+    path: /manifests/,
+    fault: { kind: 'status', status: 429, headers: { 'retry-after': '600' } },
+  });
+  const broken = await registry(t);
+  broken.faults.add({ path: /manifests/, fault: { kind: 'status', status: 500 } });
+  const at = `${open.host}/team`;
+  const cases: [input: string, verdict: string, code: number, why: RegExp][] = [
+    [pod(`${at}/app:v1`), 'ok', 0, /^$/],
+    [pod(`${at}/old:v1`), 'missing', 1, /^has amd64$/],
+    [pod(`${at}/gone:v1`), 'not-found', 1, /404/],
+    [pod(`${at}/chart:v1`), 'not-an-image', 1, /artifact/],
+    [pod('Not:An:Image'), 'invalid', 1, /reference/],
+    [
+      pod(`${at}/app:v1`, '  nodeSelector: {kubernetes.io/arch: amd64}\n'),
+      'pinned',
+      1,
+      /^the pod asks for amd64$/,
+    ],
+    [pod(`${secret.host}/team/app:v1`), 'unauthorized', 3, /401/],
+    [
+      pod(`${limited.host}/team/app:v1`),
+      'rate-limited',
+      3,
+      /429.*; try again after 20\d\d-[\d:T-]+Z \(in 10 min\)/,
+    ],
+    [pod(`${broken.host}/team/app:v1`), 'unreachable', 3, /500/],
+    [pod(`127.0.0.1:${await closedPort()}/team/app:v1`), 'unreachable', 3, /connect|refused/i],
+    [
+      pod(`${at}/app:v1`).replace('- name: app', '- imagePullPolicy: Never\n    name: app'),
+      'never-pulled',
+      3,
+      /never pulled/,
+    ],
+  ];
+  for (const [input, verdict, code, why] of cases) {
+    const { json } = checker(t);
+    const found = await json(input);
+    t.strictSame(
+      found.results.map((each) => each.verdict),
+      [verdict],
+      verdict,
+    );
+    t.match(found.results[0]?.why, why, verdict);
+    t.equal(found.code, code, verdict);
+  }
+  const { check } = checker(t);
+  const all = await check(cases.map(([input]) => input).join('---\n'));
+  t.equal(all.code, 1, 'a finding counts more than an image without an answer');
+  const [head, ...rows] = all.out.split('\n').map((line) => line.split(/ {2,}/));
+  t.strictSame(head, ['PLACE', 'WORKLOAD', 'IMAGE', 'ARM64', 'WHY']);
+  t.match(rows[0], [/^standard input:\d+$/, 'Pod/web', /team/, 'missing'], 'findings come first');
+  t.match(all.out, /\n\n10 images: 5 missing|\n\n\d+ images: .*1 missing/);
+});
+
+t.test('a registry that limits requests gets no more of them', async (t) => {
+  const server = await registry(t);
+  server.faults.add({ path: /manifests/, fault: { kind: 'status', status: 429 } });
+  const input = Array.from({ length: 200 }, (_, index) => pod(`${server.host}/team/app${index}:v1`)).join(
+    '---\n',
+  );
+  const { json } = checker(t);
+  const { code, results } = await json(input);
+  t.equal(code, 3);
+  t.ok(results.every(({ verdict, why }) => verdict === 'rate-limited' && why.includes('does not say when')));
+  t.ok(server.requests.length <= 16, `${server.requests.length} requests, those that were under way`);
+  const paths = server.requests.map(({ path }) => path);
+  t.equal(new Set(paths).size, paths.length, 'none is tried again');
+});
+
+t.test('an older answer is better than none', async (t) => {
+  const server = await registry(t);
+  server.push('team/old', 'v1', single);
+  const { json } = checker(t);
+  const input = pod(`${server.host}/team/old:v1`);
+  t.equal((await json(input)).code, 1);
+  server.faults.add({ path: /manifests/, fault: { kind: 'status', status: 429 } });
+  const { code, results } = await json(input);
+  t.equal(code, 1);
+  t.match(results, [{ verdict: 'missing', why: /has amd64; from the cache/ }]);
+});
+
+t.test('credentials of the machine, which are nowhere to be seen', async (t) => {
+  const server = await registry(t, { auth: { kind: 'basic', users: { ann: 'pass-of-ann' } } });
+  server.push('team/app', 'v1', multi);
+  const { directory: home } = files(t, { 'config.json': dockerConfig(server.host, 'ann', 'pass-of-ann') });
+  const { check, cache } = checker(t, { DOCKER_CONFIG: home });
+  const { code, out, err } = await check(pod(`${server.host}/team/app:v1`));
+  t.equal(code, 0, out);
+  const stored = readFileSync(`${cache}/archwright/image-facts.ndjson`, 'utf8');
+  for (const text of [out, err, stored]) t.notMatch(text, /pass-of-ann|ann:|YW5u/);
+});
+
+t.test('several architectures, and levels of x86-64', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multiArch(['linux/amd64', 'linux/arm64', 'linux/s390x']));
+  server.push(
+    'team/level',
+    'v3',
+    index([{ content: image('linux/amd64/v3'), platform: 'linux/amd64/v3' }] as never),
+  );
+  const { json, check } = checker(t);
+  const input = pod(`${server.host}/team/app:v1`);
+  t.equal((await json(input, '--require', 'arm64,amd64', '--require=s390x')).code, 0);
+  const two = await check(input, '-r', 'arm64,riscv64');
+  t.equal(two.code, 1);
+  t.match(two.out, /PLACE +WORKLOAD +IMAGE +ARM64 +RISCV64 +WHY\n.* ok +missing +has amd64, arm64, s390x\n/);
+  for (const wrong of ['amd46', '', 'arm64,x86_64']) {
+    const { code, err } = await check(input, '--require', wrong);
+    t.strictSame([code, /--require: unknown architecture/.test(err)], [2, true], wrong);
+  }
+  const level = await json(pod(`${server.host}/team/level:v3`), '-r', 'amd64');
+  t.match(level.results, [{ why: /amd64|x86-64/ }], JSON.stringify(level.results));
+});
+
+t.test('the allow-list', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  server.push('team/old', 'v1', single);
+  server.push('legacy/x', 'v1', single);
+  const input = ['team/app:v1', 'team/old:v1', 'legacy/x:v1']
+    .map((name) => pod(`${server.host}/${name}`))
+    .join('---\n');
+  const list = (text: string): string => files(t, { 'allow.toml': text })['allow.toml'];
+  const { json, check } = checker(t);
+  const entries = `[[allow]]
+image = "${server.host}/legacy/**"
+reason = "moves in March"
+expires = "2999-03-31"
+
+[[allow]]
+image = "${server.host}/team/old"
+architectures = ["arm64"]
+expires = 2999-01-01
+
+[[allow]]
+image = "nginx"
+
+[[allow]]
+image = "${server.host}/team/app:v*"
+
+[[allow]]
+image = "${server.host}/team/old"
+expires = "2020-02-29"
+`;
+  const file = list(entries);
+  const found = await json(input, '--allow-list', file);
+  t.equal(found.code, 0);
+  t.strictSame(
+    found.results.map(({ verdict }) => verdict),
+    ['ok', 'allowed', 'allowed'],
+  );
+  t.match(found.results[2]?.why, /^allowed by .*legacy\/\*\* until 2999-03-31: moves in March; has amd64$/);
+  t.strictSame(
+    found.allowList.map(({ state }) => state),
+    ['used', 'used', 'unused', 'not-needed', 'expired'],
+  );
+  t.match(found.err, /note: allow-list, line 11, "nginx": matches no image\n/);
+  t.match(found.err, /note: allow-list, line 14, .*: is not needed, because its images have arm64\n/);
+  t.match(found.err, /note: allow-list, line 17, .*: expired after 2020-02-29\n/);
+  t.equal(
+    (await json(input, '--allow-list', file, '-r', 's390x')).code,
+    1,
+    'for the other architecture it is not allowed',
+  );
+  const expired = list(`[[allow]]\nimage = "${server.host}/**"\nexpires = "2020-02-29"\n`);
+  t.equal((await json(input, '--allow-list', expired)).code, 1);
+  const gone = await json(
+    pod(`127.0.0.1:${await closedPort()}/x:1`),
+    '--allow-list',
+    list('[[allow]]\nimage = "**"\n'),
+  );
+  t.match(
+    gone,
+    { code: 0, results: [{ verdict: 'allowed' }] },
+    'a registry need not be reached for an allowed image',
+  );
+
+  const wrong: [text: string, message: RegExp][] = [
+    ['allow = 3', /allow\.toml: allow must be a list/],
+    ['[[allows]]\nimage = "a"', /unknown key "allows"/],
+    ['[[allow]]\n[[allow]]\nimage = 3', /allow\.toml:1: image must be a text/],
+    ['[[allow]]\nimage = "a"\nuntil = "x"', /allow\.toml:1: unknown key "until"/],
+    ['[[allow]]\nimage = "a"\nexpires = "2026-02-30"', /allow\.toml:1: expires must be a day/],
+    ['[[allow]]\nimage = "a"\nexpires = "soon"', /expires must be a day/],
+    ['[[allow]]\nimage = "a"\narchitectures = "arm64"', /architectures must be a list/],
+    ['[[allow]]\nimage = "a"\nreason = 3', /reason must be/],
+    ['[[allow]]\nimage = "*a*a*a*a*a*a*a*a*a*"', /more than 8 stars/],
+    ['[[allow]]\nimage = ', /allow\.toml:\d+: /],
+  ];
+  for (const [text, message] of wrong) {
+    const { code, err } = await check(input, '--allow-list', list(text));
+    t.equal(code, 2, text);
+    t.match(err, message, text);
+  }
+});
+
+t.test('directories', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  const name = `${server.host}/team/app:v1`;
+  const { directory: root } = files(t, {
+    'b/web.yml': pod(name),
+    'a.yaml': pod(name),
+    'c.json': JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {},
+      spec: { containers: [{ name: 'c', image: name }] },
+    }),
+    'values.yaml': 'replicas: 3\n',
+    'note.yaml': 'just a text\n',
+    'README.md': '# not: [yaml',
+    '.hidden/x.yaml': 'broken: [',
+    'node_modules/x.yaml': 'broken: [',
+    'chart/Chart.yaml': 'name: x\n',
+    'chart/templates/x.yaml': '{{ if }}\n',
+    'base/kustomization.yaml': 'resources: [x.yaml]\n',
+    'base/x.yaml': pod(name),
+  });
+  const env = { XDG_CACHE_HOME: directory(t) };
+  const { code, out, err } = await run(['check', '-o', 'json', root], { env });
+  t.equal(code, 0, err);
+  const { results } = JSON.parse(out) as { results: CheckResult[] };
+  t.strictSame(
+    results.map(({ file, line }) => [file, line]),
+    [
+      [`${root}/a.yaml`, 8],
+      [`${root}/b/web.yml`, 8],
+      [`${root}/base/x.yaml`, 8],
+      [`${root}/c.json`, 1],
+    ],
+  );
+  t.match(err, /chart is not read: it is a chart; helm template .*chart \| archwright check -/);
+  t.match(err, /base has a kustomization/);
+  writeFileSync(`${root}/b/broken.yaml`, 'kind: Pod\nspec: [\n');
+  t.match(await run(['check', root], { env }), { code: 2, err: /b\/broken\.yaml:\d+:\d+: /, out: '' });
+  t.match(await run(['check', `${root}/gone`], { env }), { code: 2, err: /there is no such file/ });
+  t.match(await run(['check'], { env }), { code: 2, err: /name files or directories/ });
+});
+
+t.test('bad input ends with its place, never with success', async (t) => {
+  const { check } = checker(t);
+  const cases: [what: string, input: string, err: RegExp][] = [
+    ['nothing', '', /contains no Kubernetes object/],
+    ['comments', '# nothing\n---\n', /contains no Kubernetes object/],
+    [
+      'an error of the program before',
+      'Error: chart not found\n',
+      /contains no Kubernetes object|is not a Kubernetes object/,
+    ],
+    ['a text', 'hello\n', /standard input:1: is not a Kubernetes object/],
+    ['broken YAML', `${pod('nginx')}---\nkind: [\n`, /standard input:\d+:\d+: /],
+    ['an anchor in itself', 'a: &a [*a]\n', /standard input:1:1: an anchor is inside/],
+    ['binary', '\u0000\u0001\u0002{{', /standard input/],
+    [
+      'a broken workload',
+      'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {}\n',
+      /standard input:1: Deployment\/web: spec\.template is not an object/,
+    ],
+    ['too large', `# ${'x'.repeat(11 * 1024 * 1024)}`, /larger than 10485760 bytes/],
+    ['deep', `a: ${'['.repeat(20_000)}`, /nested too deeply|standard input/],
+    [
+      'deep JSON',
+      `{"apiVersion":"v1","kind":"X","metadata":{},"a":${'['.repeat(9000)}${']'.repeat(9000)}}`,
+      /no image/,
+    ],
+  ];
+  for (const [what, input, err] of cases) {
+    const result = await check(input);
+    t.match(result.err, err, what);
+    if (what !== 'deep JSON') t.strictSame([result.code, result.out], [2, ''], what);
+  }
+});
+
+t.test('thousands of documents, and objects without images', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  const { json } = checker(t);
+  const { code, results } = await json(
+    Array.from({ length: 3000 }, () => pod(`${server.host}/team/app:v1`)).join('---\n'),
+  );
+  t.strictSame([code, results.length, results.at(-1)?.line], [0, 3000, 2999 * 9 + 8]);
+  t.equal(server.requests.length, 1);
+  const none = await json('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n');
+  t.match(none, { code: 0, err: /note: the input contains no image/ });
+});
+
+t.test('progress on a terminal only', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  const shown = async (isErrTerminal: boolean): Promise<string> => {
+    let err = '';
+    const stdin = Readable.from([pod(`${server.host}/team/app:v1`)]);
+    const env = { XDG_CACHE_HOME: directory(t) };
+    const io = { env, stdin, out: () => undefined, err: (text: string) => (err += text), isErrTerminal };
+    t.equal(await main(['check', '-'], { io, stop: new AbortController().signal }), 0);
+    return err;
+  };
+  t.equal(await shown(false), '');
+  t.equal(await shown(true), '\u001b[2K1 of 1 images\r\u001b[2K');
+});
+
+t.test('as a process in a pipe', async (t) => {
+  const server = await registry(t);
+  server.push('team/old', 'v1', single);
+  const { ended } = child(t, ['check', '--require', 'arm64', '-'], pod(`${server.host}/team/old:v1`));
+  const { code, out, err } = await ended;
+  t.strictSame([code, err], [1, '']);
+  t.match(out, /standard input:8 +Pod\/web +127.* +missing +has amd64\n\n1 image: 1 missing\n$/);
+  t.ok(existsSync(`${process.env['HOME']}/.cache/archwright/image-facts.ndjson`), 'the cache is below HOME');
+});
