@@ -6,8 +6,10 @@ import {
   multiarchTuningOperator,
   tolerable,
 } from '../../../cmd/config/other-programs.ts';
+import { parseAllowList } from '../../../cmd/check/allow-list.ts';
+import { podsIn } from '../../../cmd/check/pods.ts';
 import { sortObjects } from '../../../cmd/explain/input.ts';
-import { parseObjects } from '../../../cmd/objects/documents.ts';
+import { parseDocuments, parseObjects } from '../../../cmd/objects/documents.ts';
 import { UsageError } from '../../../cmd/program/subcommand.ts';
 import { isObject } from '../../../src/webhook/validate-pod.ts';
 import {
@@ -45,6 +47,39 @@ export const manifestFiles: FuzzTarget = {
     const { subjects, skipped } = sortObjects(objects, 'default');
     return [converted, subjects.length, skipped];
   },
+  expected: [UsageError],
+};
+
+export const checkedManifests: FuzzTarget = {
+  name: 'checked manifests',
+  share: 1,
+  examples: [
+    ...manifestFiles.examples,
+    '[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"initContainers":[{"name":"i","image":"b"}],"containers":[{"name":"a","image":"nginx"}],"volumes":[{"name":"v","image":{"reference":"r"}}]}}]',
+    'base: &b {name: a, image: x}\nspec:\n  containers:\n  - <<: *b\n    image: y\n  - *b\n',
+  ],
+  words: [...(manifestFiles.words ?? []), 'containers', 'image', 'apiVersion: v1', 'metadata: {}'],
+  feed: (input) => {
+    const text = input.toString('utf8');
+    const lines = text.split(/\r\n?|\n/).length;
+    const places = parseDocuments({ file: 'a.yaml', text })
+      .flatMap((document) => podsIn(document, 'a.yaml').pods)
+      .flatMap((pod) => pod.places);
+    for (const { line } of places) must(line >= 1 && line <= lines, `line ${line} of ${lines}`);
+    return places;
+  },
+  expected: [UsageError],
+};
+
+export const allowLists: FuzzTarget = {
+  name: 'allow-lists',
+  share: 1,
+  examples: [
+    '[[allow]]\nimage = "registry.example/legacy/**"\narchitectures = ["arm64"]\nreason = "x"\nexpires = "2027-03-31"\n\n[[allow]]\nimage = "nginx:1.*"\nexpires = 2027-03-31\n',
+  ],
+  words: words('[[allow]] image expires reason = " * ** @sha256: 2027-02-29 [ ] { }', '\n'),
+  feed: (input) =>
+    parseAllowList(input.toString('utf8'), 'allow.toml').map(({ line, expires }) => [line, expires]),
   expected: [UsageError],
 };
 
@@ -114,6 +149,8 @@ export const variables: FuzzTarget = {
 
 export const documentTargets: readonly FuzzTarget[] = [
   manifestFiles,
+  checkedManifests,
+  allowLists,
   webhooksFiles,
   configuration,
   variables,

@@ -22,6 +22,12 @@ import {
   parseDockerConfig,
   type DockerConfigFormat,
 } from '../../../src/credentials/docker/docker-config.ts';
+import {
+  HelperConfigError,
+  helperOf,
+  parseHelperAnswer,
+  parseHelperConfig,
+} from '../../../src/credentials/docker/credential-helpers.ts';
 import { createKeyring, holdEntries } from '../../../src/credentials/keyring/keyring.ts';
 import {
   parseRegistryToml,
@@ -105,6 +111,30 @@ export const dockercfg = dockerConfigIn('dockercfg', [
   '{"quay.io":{"auth":"dTpw\\n","email":""},"gcr.io":null}',
 ]);
 
+export const helperConfig: FuzzTarget = {
+  name: 'credential helpers',
+  examples: [
+    '{"auths":{"a.example":{"identitytoken":"t"}},"credsStore":"desktop","credHelpers":{"https://index.docker.io/v1/":"hub","r.example:5000":"ecr-login"}}',
+  ],
+  words: words('{ } "credHelpers": "credsStore": "../sh" "x" null , [ ] " \\ 1 docker.io'),
+  feed: (input) => {
+    const config = parseHelperConfig(input);
+    for (const repository of ['docker.io/library/nginx', 'r.example:5000/a']) {
+      const name = helperOf(config, repository)?.name ?? 'none';
+      if (/[^A-Za-z0-9._-]/.test(name)) throw new TypeError(`a helper ${name}`);
+    }
+  },
+  expected: [HelperConfigError],
+};
+
+export const helperAnswers: FuzzTarget = {
+  name: 'answers of credential helpers',
+  examples: ['{"ServerURL":"https://index.docker.io/v1/","Username":"<token>","Secret":"s"}\n'],
+  words: words('{ } "Username": "Secret": "" null , [ ] " \\ 1 <token>'),
+  feed: (input) => parseHelperAnswer(input),
+  expected: [HelperConfigError],
+};
+
 export const registryToml: FuzzTarget = {
   name: 'registry TOML',
   examples: [
@@ -158,6 +188,8 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
   configToml,
   dockerConfig,
   dockercfg,
+  helperConfig,
+  helperAnswers,
   registryToml,
   registryTomlNames,
   pluginOutput,
