@@ -68,7 +68,7 @@ function entryOf(entry: unknown, file: string, line: number): AllowEntry {
   return {
     image,
     matches: patternOf(image, wrong),
-    architectures: architectures as AllowEntry['architectures'],
+    architectures,
     reason,
     expires: day,
     line,

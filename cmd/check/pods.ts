@@ -164,15 +164,12 @@ interface FoundImage {
 
 /** The images that `imagesOf` finds, each where it is written. */
 function imagesIn(spec: PodSpec, path: Steps): readonly FoundImage[] {
-  const { initContainers = [], containers = [], volumes = [] } = spec;
   const found: FoundImage[] = [];
-  for (const [list, all] of Object.entries({
-    initContainers: initContainers ?? [],
-    containers: containers ?? [],
-  }))
+  const lists = { initContainers: spec.initContainers ?? [], containers: spec.containers };
+  for (const [list, all] of Object.entries(lists))
     for (const [index, { image, name }] of all.entries())
       if (image) found.push({ image, usedBy: name, path: [...path, list, index, 'image'] });
-  for (const [index, { image, name }] of (volumes ?? []).entries())
+  for (const [index, { image, name }] of (spec.volumes ?? []).entries())
     if (image?.reference)
       found.push({
         image: image.reference,

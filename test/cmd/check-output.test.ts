@@ -117,12 +117,12 @@ t.test('JUnit', (t) => {
   t.match(document.attributes, { tests: '12', failures: '5', errors: '5' });
   const cases = document.children.flatMap(({ children }) => children);
   t.equal(cases.length, 12);
-  const outcomes = Object.fromEntries(
+  const outcomes = new Map<string | undefined, Element | undefined>(
     cases.map(({ attributes, children }) => [/:(\d+) for/.exec(attributes['name'] ?? '')?.[1], children[0]]),
   );
   const word = { fine: 'skipped', finding: 'failure', unknown: 'error' };
   for (const [index, [verdict, of]] of Object.entries(classes).entries()) {
-    const outcome = outcomes[index];
+    const outcome = outcomes.get(String(index));
     t.equal(outcome?.name, verdict === 'ok' ? undefined : word[of], verdict);
     const { file, line } = checked.results[index] ?? {};
     if (outcome)
@@ -204,7 +204,7 @@ function sarifProblems(value: unknown, schema: Schema, where = '$'): string[] {
     return (schema.oneOf as readonly unknown[]).includes(value) ? [] : [`${where}: ${String(value)}`];
   if ('listOf' in schema) {
     if (!Array.isArray(value)) return [`${where}: no list`];
-    return value.flatMap((each, index) => sarifProblems(each, schema.listOf as Schema, `${where}[${index}]`));
+    return value.flatMap((each, index) => sarifProblems(each, schema.listOf, `${where}[${index}]`));
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${where}: no object`];
   const fields = Object.entries(value);

@@ -125,6 +125,7 @@ t.test('lists, arrays and JSON', async (t) => {
       `- {apiVersion: v1, kind: Pod, metadata: {},\n spec: {containers: [{name: c, image: "${name}"}]}}`,
       1,
     ],
+    ['fields without a value', pod(name, '  initContainers:\n  volumes:\n'), 1],
     [
       'a reference to a workload',
       `${pod(name)}---\napiVersion: v1\nkind: X\nmetadata: {}\nspec: {ref: {apiVersion: apps/v1, kind: Deployment, name: web}}\n`,
