@@ -20,6 +20,7 @@ const code = await main(args, {
   io: {
     env: process.env,
     stdin: process.stdin,
+    isTerminal: process.stdout.isTTY,
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     isErrTerminal: process.stderr.isTTY,

@@ -1,13 +1,12 @@
 /** `archwright clean`: removes everything that archwright added to a cluster. */
 import { clean, cleanOtherProgram, otherPrograms } from '../src/controller/clean/clean.ts';
-import { namespacesOfLease } from '../src/controller/clean/lease.ts';
 import type { CleanReport } from '../src/controller/clean/report.ts';
 import { createRateLimiter } from '../src/async/rate-limiter.ts';
-import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
-import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
+import { requireCluster } from './wiring/kubernetes.ts';
+import { findNamespace } from './wiring/own-namespace.ts';
 import { openCliContext } from './program/context.ts';
 import { stoppedCode } from './program/signals.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
@@ -85,19 +84,6 @@ function otherProgramOf({ flags }: Invocation): (typeof otherPrograms)[string] |
     throw new UsageError(`--program must be ${known.join(' or ')}${didYouMean(name, known)}`);
   if (flags.has('restart-pods')) throw new UsageError('--restart-pods cannot be combined with --program');
   return program;
-}
-
-/** archwright's namespace: in a pod the pod's own, otherwise the namespace of the Lease. */
-async function findNamespace(
-  { client, access, podNamespace }: Kubernetes,
-  { leaseName }: Configuration,
-  signal: AbortSignal,
-): Promise<string> {
-  if (podNamespace !== undefined) return podNamespace;
-  const [found, ...more] = (await namespacesOfLease(client, leaseName, signal)) ?? [];
-  if (more.length === 0) return found ?? access.namespace;
-  const list = [found, ...more].join(', ');
-  throw new UsageError(`archwright runs in several namespaces (${list}): select one with --namespace`);
 }
 
 function describe({ steps, dryRun, complete }: CleanReport): string {

@@ -42,8 +42,6 @@ export interface InstallationReader {
   readonly client: KubeClient;
   readonly namespace: string;
   readonly scrape: Scrape;
-  /** Agents whose metrics are read. */
-  readonly maxAgents: number;
   readonly signal: AbortSignal;
 }
 
@@ -62,8 +60,7 @@ export async function readInstallation(reader: InstallationReader): Promise<Inst
     may('DaemonSets', listWorkloads(client, namespace, 'DaemonSet', signal)),
     may('events', listWarnings(client, namespace, signal)),
   ]);
-  const compared = (pods ?? []).filter(({ part }) => part !== 'agent' || reader.maxAgents > 0);
-  const names = new Set(compared.flatMap(({ configMap }) => configMap ?? []));
+  const names = new Set((pods ?? []).filter(isAsked).flatMap(({ configMap }) => configMap ?? []));
   const [replicas, found] = await Promise.all([
     scrapeAll(pods ?? [], reader),
     Promise.all([...names].map((name) => may(`ConfigMap ${name}`, readConfiguration(reader, name)))),
@@ -95,18 +92,20 @@ export function mayRead(unread: string[]) {
   };
 }
 
+/** Metrics of agents are usually on the loopback address of their nodes, and there may be thousands. */
+function isAsked({ part }: Replica): boolean {
+  return part !== 'agent';
+}
+
 async function scrapeAll(
   pods: readonly Replica[],
-  { scrape, maxAgents, signal }: InstallationReader,
+  { scrape, signal }: InstallationReader,
 ): Promise<readonly ReadReplica[]> {
-  let agents = 0;
-  const wanted = pods.map((pod) => ({ pod, isWanted: pod.part !== 'agent' || ++agents <= maxAgents }));
-  return await concurrently(wanted, concurrentScrapes, async ({ pod, isWanted }) => {
-    if (!isWanted) return { ...pod, samples: undefined, unread: undefined };
+  return await concurrently(pods, concurrentScrapes, async (pod) => {
+    const none = { ...pod, samples: undefined, unread: undefined };
+    if (!isAsked(pod)) return none;
     const found = await scrape(pod, signal);
-    return found instanceof Samples
-      ? { ...pod, samples: found, unread: undefined }
-      : { ...pod, samples: undefined, unread: found.why };
+    return found instanceof Samples ? { ...none, samples: found } : { ...none, unread: found.why };
   });
 }
 

@@ -74,7 +74,9 @@ export function daemonSetProblems(
   if (desired === 0)
     return [`${label}: no node is selected; see agentNodes, agent.nodeSelector and agent.affinity`];
   if (ready >= desired) return [];
-  const refused = warnings.find((event) => event.kind === 'DaemonSet' && event.name === name);
+  const refused = warnings.find(
+    (event) => event.kind === 'DaemonSet' && event.name === name && event.reason !== 'CredentialProblem',
+  );
   const pods = replicas.filter(
     ({ part, pool, trouble }) => part === 'agent' && trouble !== undefined && pool === poolOf(daemonSet),
   );

@@ -22,7 +22,7 @@ interface PartPod extends KubeObject {
       readonly image?: string;
       readonly args?: readonly string[];
       readonly ports?: readonly { readonly name?: string; readonly containerPort?: number }[];
-      readonly readinessProbe?: { readonly httpGet?: { readonly scheme?: string; readonly host?: string } };
+      readonly readinessProbe?: { readonly httpGet?: { readonly scheme?: string } };
     }[];
     readonly volumes?: readonly { readonly name?: string; readonly configMap?: { readonly name?: string } }[];
   };
@@ -64,8 +64,7 @@ export interface Replica {
   readonly isRunning: boolean;
   /** The ConfigMap that it reads its configuration from. */
   readonly configMap: string | undefined;
-  readonly metrics:
-    { readonly port: number; readonly isTls: boolean; readonly isLoopback: boolean } | undefined;
+  readonly metrics: { readonly port: number; readonly isTls: boolean } | undefined;
   /** Why it is not ready, as the kubelet or the scheduler says. */
   readonly trouble: string | undefined;
 }
@@ -117,7 +116,7 @@ function replicaOf({ metadata, spec, status }: PartPod, namespace: string): Repl
     return undefined;
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return undefined;
   const port = container.ports?.find(({ name }) => name === 'metrics')?.containerPort;
-  const { scheme, host } = container.readinessProbe?.httpGet ?? {};
+  const { scheme } = container.readinessProbe?.httpGet ?? {};
   const isReady =
     status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
   return {
@@ -131,8 +130,7 @@ function replicaOf({ metadata, spec, status }: PartPod, namespace: string): Repl
     isReady,
     isRunning: status?.phase === 'Running',
     configMap: spec?.volumes?.find(({ name }) => name === 'config')?.configMap?.name,
-    metrics:
-      port === undefined ? undefined : { port, isTls: scheme === 'HTTPS', isLoopback: host === '127.0.0.1' },
+    metrics: port === undefined ? undefined : { port, isTls: scheme === 'HTTPS' },
     trouble: isReady ? undefined : troubleOf(status),
   };
 }

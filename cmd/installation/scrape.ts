@@ -29,7 +29,6 @@ export function createScrape(client: KubeClient, how: 'proxy' | 'direct'): Scrap
   const read = how === 'direct' ? readDirectly : readThrough(client);
   return async (replica, caller) => {
     if (replica.metrics === undefined) return { why: 'it has no port named metrics' };
-    if (replica.metrics.isLoopback) return { why: 'its metrics are on the loopback address of its node' };
     if (!replica.isRunning || replica.address === undefined) return { why: 'it does not run' };
     try {
       const signal = AbortSignal.any([caller, AbortSignal.timeout(timeoutMs)]);

@@ -4,7 +4,7 @@ import { KubeError } from '../../src/kube/api/errors.ts';
 import { readInstallation, type InstallationReader } from '../installation/installation.ts';
 import { agentProblems, configurationProblems, unreadReplicas } from '../installation/problems.ts';
 
-export interface SettledOptions extends Omit<InstallationReader, 'maxAgents'> {
+export interface SettledOptions extends InstallationReader {
   /** Monotonic time at which it gives up. */
   readonly deadline: number;
   readonly clock: Clock;
@@ -43,7 +43,7 @@ export async function settled(options: SettledOptions): Promise<Outcome> {
 
 async function look(options: SettledOptions): Promise<Outcome> {
   try {
-    const installation = await readInstallation({ ...options, maxAgents: 0 });
+    const installation = await readInstallation(options);
     const problems = [...configurationProblems(installation), ...agentProblems(installation)];
     return { problems, notes: [...installation.unread, ...unreadReplicas(installation)] };
   } catch (error) {

@@ -25,6 +25,8 @@ export interface Invocation {
 export interface Streams {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: NodeJS.ReadableStream;
+  /** Whether a person looks at standard output. */
+  readonly isTerminal?: boolean;
   /** Writes to standard output: the result and nothing else. */
   out(text: string): void;
   err(text: string): void;
@@ -54,7 +56,7 @@ export interface Entry {
 }
 
 /** Exit codes. A subcommand may define 1 more exactly, such as "some images were not found". */
-export const exitCodes = { success: 0, failure: 1, usage: 2 } as const;
+export const exitCodes = { success: 0, failure: 1, usage: 2, unanswered: 3 } as const;
 
 /** Wrong usage. The message says what to change. */
 export class UsageError extends Error {

@@ -15,6 +15,10 @@ export const subcommands: Readonly<Record<string, Entry>> = {
     summary: 'checks whether the images in manifests have an architecture',
     load: () => import('../check.ts'),
   },
+  status: {
+    summary: 'shows whether archwright works, and what does not',
+    load: () => import('../status.ts'),
+  },
   clean: {
     summary: 'removes everything that archwright added to a cluster',
     load: () => import('../clean.ts'),

@@ -29,6 +29,7 @@ const guides: Readonly<Record<string, string>> = {
   explain: '[explain](../use/explain.md)',
   report: '[report](../use/report.md)',
   check: '[check](../use/check.md)',
+  status: '[status](../operate/status.md)',
   clean: '[leaving](../operate/leaving.md)',
 };
 

@@ -92,7 +92,6 @@ export function putPod(
     image: 'registry.example/archwright:0.1.0',
     args: [part],
     ports: [{ name: 'metrics', containerPort: part === 'agent' ? 9444 : 8080 }],
-    ...(part === 'agent' && { readinessProbe: { httpGet: { host: '127.0.0.1' } } }),
   };
   store.put(`${core}/pods/${name}`, {
     metadata: { labels: labelsOf(part) },

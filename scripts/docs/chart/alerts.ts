@@ -65,7 +65,7 @@ export const alerts: readonly Alert[] = [
     summary: 'No archwright agent answers a webhook or controller.',
     meaning: 'Images that are not in memory stay unknown. Their pods are not gated: they get `fallbackArchitecture`, or may run anywhere. Pods that were gated before wait until `maxGateDuration`.',
     steps: [
-      '`helm test archwright -n archwright` names the cause. By hand: `kubectl -n archwright describe daemonset archwright-agent` shows refused pods (*violates PodSecurity*), `kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide` those that do not start. With [`agentNodes`](../agent-nodes.md), only nodes with the label `arch.example/agent=true` run one.',
+      '`archwright status` names the cause. By hand: `kubectl -n archwright describe daemonset archwright-agent` shows refused pods (*violates PodSecurity*), `kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide` those that do not start. With [`agentNodes`](../agent-nodes.md), only nodes with the label `arch.example/agent=true` run one.',
       'Ready but unreachable: can the nodes of the webhook reach the agents’ port (`agent.port`, 9443) on every node? Often a cloud security group blocks it.',
       `${logs('webhook')}: it says why each agent is not used, for example an untrusted certificate.`,
     ],

@@ -29,7 +29,7 @@ const architectureOrAll = {
 };
 
 export const controllerSettings = {
-  leaseName: shared.atStart(objectName, {
+  leaseName: settingsOf('controller', 'webhook', 'explain', 'clean', 'status').atStart(objectName, {
     default: 'archwright-controller',
     help:
       "Lease in archwright's own namespace for leader election. The webhook gates pods only while the " +

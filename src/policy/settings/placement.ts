@@ -14,7 +14,7 @@ import { oneOrMore, recordsByName } from '../value-kinds/records.ts';
 import { settingsOf } from './setting.ts';
 
 const placement = settingsOf('webhook', 'controller', 'explain');
-const whereItRuns = settingsOf('webhook', 'controller', 'explain', 'clean', 'probe');
+const whereItRuns = settingsOf('webhook', 'controller', 'explain', 'clean', 'probe', 'status');
 const images = settingsOf('webhook', 'agent', 'controller', 'inspect', 'explain');
 
 export const placementSettings = {

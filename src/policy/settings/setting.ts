@@ -71,7 +71,16 @@ export interface Kind<T> {
   write(value: T): TomlValue;
 }
 
-export const parts = ['webhook', 'agent', 'controller', 'inspect', 'explain', 'clean', 'probe'] as const;
+export const parts = [
+  'webhook',
+  'agent',
+  'controller',
+  'inspect',
+  'explain',
+  'clean',
+  'probe',
+  'status',
+] as const;
 export type Part = (typeof parts)[number];
 
 export interface Setting<T> {

@@ -1,0 +1,71 @@
+/** `archwright status`: whether archwright works as configured, and what does not. */
+import { KubeError } from '../src/kube/api/errors.ts';
+import { messageOf } from '../src/names/printable.ts';
+import { systemClock } from '../src/async/clock.ts';
+import { createScrape } from './installation/scrape.ts';
+import { collectStatus } from './status/collect.ts';
+import { describeStatus } from './status/describe.ts';
+import { requireCluster } from './wiring/kubernetes.ts';
+import { findNamespace } from './wiring/own-namespace.ts';
+import { openCliContext, untilStopped } from './program/context.ts';
+import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { scrub } from '../src/telemetry/scrub.ts';
+
+export const subcommand: Subcommand = {
+  usage: '[FLAGS]',
+  description:
+    'Shows whether archwright works as configured: replicas, leader, versions and configuration; webhooks and certificates; ' +
+    'agents; gated and misplaced pods; taints that are held back; broken images; credentials of nodes that are not used. It ' +
+    'reads objects of the cluster, and the metrics of replicas through the API server, as far as you may, and names what it ' +
+    'could not read. Exit code: 0 if there is nothing to look at, 1 if there is, 2 for wrong usage, 3 if the cluster does not answer.',
+  settings: 'status',
+  flags: {
+    watch: { short: 'w', help: 'Shows it again every two seconds, until it is stopped.' },
+    output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
+  },
+  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+};
+
+const watchMs = 2000;
+const clearScreen = '\u001B[H\u001B[2J';
+
+async function run(invocation: Invocation): Promise<number> {
+  const { io, flags, positionals, stop: signal } = invocation;
+  if (positionals.length > 0) throw new UsageError(`takes no arguments, not ${positionals.join(', ')}`);
+  const output = choiceOf(invocation, 'output', ['table', 'json']);
+  const { configuration } = await openCliContext(invocation);
+  const kubernetes = await requireCluster(configuration, invocation);
+  const { client, podNamespace } = kubernetes;
+  const scrape = createScrape(client, podNamespace === undefined ? 'proxy' : 'direct');
+
+  async function look(): Promise<{ readonly text: string; readonly code: number }> {
+    try {
+      const namespace = configuration.namespace ?? (await findNamespace(kubernetes, configuration, signal));
+      const status = await collectStatus({ client, namespace, scrape, signal });
+      const text =
+        output === 'json'
+          ? `${JSON.stringify(status, undefined, 2)}\n`
+          : describeStatus(status, client.serverNow());
+      return {
+        text: scrub(text),
+        code: status.findings.length === 0 ? exitCodes.success : exitCodes.failure,
+      };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof KubeError)) throw error;
+      io.err(`archwright status: the cluster does not answer: ${messageOf(error)}\n`);
+      return { text: '', code: exitCodes.unanswered };
+    }
+  }
+
+  try {
+    for (;;) {
+      const { text, code } = await look();
+      io.out(flags.has('watch') && io.isTerminal === true ? `${clearScreen}${text}` : text);
+      if (!flags.has('watch')) return code;
+      await systemClock.sleep(watchMs, signal);
+    }
+  } finally {
+    client.close();
+  }
+}

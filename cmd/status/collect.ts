@@ -1,0 +1,221 @@
+/** What `archwright status` shows, from the API server and the metrics of replicas. */
+import {
+  mayRead,
+  readInstallation,
+  type Installation,
+  type InstallationReader,
+  type ReadReplica,
+} from '../installation/installation.ts';
+import { configurationHashOf, leads } from '../installation/problems.ts';
+import { poolOf, type Part } from '../installation/replicas.ts';
+import type { KubeObject, Pod } from '../../src/kube/api/objects.ts';
+import { objectsOf, type Page } from '../../src/kube/api/pages.ts';
+import { paths } from '../../src/kube/api/paths.ts';
+import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
+import { parseBroken } from '../../src/images/sources/broken-images.ts';
+import { keys } from '../../src/names/keys.ts';
+import { findingsOf } from './findings.ts';
+
+/** Also the output of `--output json`. Times are ISO 8601. */
+export interface Status {
+  readonly namespace: string;
+  readonly replicas: readonly {
+    readonly part: Part;
+    readonly name: string;
+    readonly node: string | undefined;
+    readonly version: string | undefined;
+    readonly ready: boolean;
+    readonly leads: boolean;
+    readonly configuration: string | undefined;
+    /** Whether this is the configuration of the ConfigMap; `undefined`: one of them is not known. */
+    readonly inForce: boolean | undefined;
+  }[];
+  readonly webhooks: {
+    /** As the leader sees it: `in-force`, `waiting`, …; `undefined`: no leader could be asked. */
+    readonly state: string | undefined;
+    /** Of the MutatingWebhookConfiguration. */
+    readonly registered: number | undefined;
+    readonly failurePolicies: readonly string[];
+  };
+  readonly certificates: readonly {
+    readonly replica: string;
+    readonly use: string;
+    readonly expires: string;
+  }[];
+  readonly nodes: number | undefined;
+  readonly agents: readonly {
+    readonly daemonSet: string;
+    readonly pool: string | undefined;
+    readonly wanted: number;
+    readonly ready: number;
+  }[];
+  readonly gated: {
+    readonly byReason: readonly { readonly reason: string; readonly age: string; readonly pods: number }[];
+    readonly oldest: readonly { readonly pod: string; readonly since: string }[];
+  };
+  readonly taints: {
+    readonly nodesWaiting: number | undefined;
+    readonly heldBackBy: Readonly<Record<string, number>>;
+  };
+  readonly misplacedPods: number | undefined;
+  readonly brokenImages: readonly {
+    readonly image: string;
+    readonly architecture: string;
+    readonly until: string;
+  }[];
+  /** Credentials of nodes that are not used, and why. */
+  readonly credentialProblems: readonly string[];
+  /** What someone has to look at. */
+  readonly findings: readonly string[];
+  /** What could not be read, and why. */
+  readonly unread: readonly string[];
+}
+
+/** Gated pods that are named. */
+const maxOldest = 5;
+/** The controller repeats events of problems that last every 30 minutes. */
+const currentEventMs = 35 * 60_000;
+
+/** @throws KubeError if the API server cannot be asked */
+export async function collectStatus(reader: InstallationReader): Promise<Status> {
+  const { client, namespace, signal } = reader;
+  const installation = await readInstallation(reader);
+  const unread = [...installation.unread, ...unreadMetrics(installation)];
+  const may = mayRead(unread);
+  const configuration = await configurationOf(installation);
+  const { webhookConfiguration: webhooksName, brokenImagesName } = configuration ?? {};
+  const [webhooks, broken, nodes, gated] = await Promise.all([
+    webhooksName === undefined
+      ? undefined
+      : may('webhooks', client.get<Webhooks>(paths.mutatingWebhookConfigurations(webhooksName), { signal })),
+    brokenImagesName === undefined ? undefined : may('broken images', readBroken(reader, brokenImagesName)),
+    may('nodes', countNodes(reader)),
+    may('gated pods', listGated(reader)),
+  ]);
+  const leader = installation.replicas.find(leads)?.samples;
+  const now = client.serverNow();
+  const status: Omit<Status, 'findings'> = {
+    namespace,
+    replicas: installation.replicas.filter(({ part }) => part !== 'agent').map(replicaOf(installation)),
+    webhooks: {
+      state: leader?.all('archwright_webhook_configuration').find(({ value }) => value === 1)?.labels[
+        'state'
+      ],
+      registered: webhooks && (webhooks.webhooks ?? []).length,
+      failurePolicies: [
+        ...new Set((webhooks?.webhooks ?? []).map(({ failurePolicy = 'Fail' }) => failurePolicy)),
+      ],
+    },
+    certificates: installation.replicas.flatMap(certificatesOf),
+    nodes,
+    agents: installation.daemonSets.map((each) => ({
+      daemonSet: each.metadata?.name ?? '',
+      pool: poolOf(each),
+      wanted: each.status?.desiredNumberScheduled ?? 0,
+      ready: each.status?.numberReady ?? 0,
+    })),
+    gated: {
+      byReason: (leader?.all('archwright_gated_pods') ?? [])
+        .filter(({ value }) => value > 0)
+        .map(({ labels, value }) => ({
+          reason: labels['reason'] ?? '',
+          age: labels['age'] ?? '',
+          pods: value,
+        })),
+      oldest: (gated ?? []).toSorted((a, b) => (a.since < b.since ? -1 : 1)).slice(0, maxOldest),
+    },
+    taints: {
+      nodesWaiting: leader?.value('archwright_taint_nodes', { state: 'waiting' }),
+      heldBackBy: leader?.counts('archwright_taint_blockers', 'reason') ?? {},
+    },
+    misplacedPods: leader?.value('archwright_misplaced_pods'),
+    brokenImages: (broken ?? [])
+      .filter(({ until }) => until > now)
+      .map(({ image, architecture, until }) => ({
+        image,
+        architecture,
+        until: new Date(until).toISOString(),
+      })),
+    credentialProblems: credentialProblemsOf(installation, now),
+    unread,
+  };
+  return { ...status, findings: findingsOf(status, installation, now) };
+}
+
+interface Webhooks extends KubeObject {
+  readonly webhooks?: readonly { readonly failurePolicy?: string }[];
+}
+
+function unreadMetrics({ replicas }: Installation): readonly string[] {
+  return replicas
+    .filter(({ part, unread, isRunning }) => part !== 'agent' && isRunning && unread !== undefined)
+    .map(({ name, unread }) => `metrics of ${name}: ${unread ?? ''}`);
+}
+
+/** The configuration that the controller or webhook has. */
+async function configurationOf(installation: Installation): Promise<Configuration | undefined> {
+  const first = installation.replicas.find(({ part }) => part !== 'agent');
+  const text = installation.configurations.get(first?.configMap ?? '')?.text;
+  if (text === undefined) return undefined;
+  const read = (): Promise<Uint8Array> => Promise.resolve(Buffer.from(text));
+  return (await loadConfiguration({ file: 'archwright.toml', read, env: {}, flags: {} })).configuration;
+}
+
+function replicaOf({ configurations }: Installation) {
+  return (replica: ReadReplica): Status['replicas'][number] => {
+    const { part, name, node, isReady: ready, samples, image } = replica;
+    const wanted = configurations.get(replica.configMap ?? '')?.hash;
+    const configuration = configurationHashOf(replica);
+    const isComparable = wanted !== undefined && configuration !== undefined;
+    const version = samples?.label('archwright_build_info', 'version') ?? tagOf(image);
+    const inForce = isComparable ? wanted === configuration : undefined;
+    return { part, name, node, version, ready, leads: leads(replica), configuration, inForce };
+  };
+}
+
+function tagOf(image: string): string | undefined {
+  return /:([^:/@]+)(?:@|$)/.exec(image)?.[1];
+}
+
+function certificatesOf({ name, samples }: ReadReplica): Status['certificates'] {
+  const found = samples?.counts('archwright_tls_certificate_expiry_timestamp_seconds', 'use') ?? {};
+  return Object.entries(found).map(([use, seconds]) => {
+    return { replica: name, use, expires: new Date(seconds * 1000).toISOString() };
+  });
+}
+
+async function readBroken({ client, namespace, signal }: InstallationReader, name: string) {
+  interface ConfigMap extends KubeObject {
+    readonly data?: Readonly<Record<string, string>>;
+  }
+  const query = { fieldSelector: `metadata.name=${name}` };
+  const page = await client.get<Page<ConfigMap>>(paths.configMaps(namespace), { signal, query });
+  return parseBroken(page.items?.[0]?.data);
+}
+
+/** The API server counts the rest of a list. */
+async function countNodes({ client, signal }: InstallationReader): Promise<number> {
+  interface Counted extends Page<KubeObject> {
+    readonly metadata?: Page<KubeObject>['metadata'] & { readonly remainingItemCount?: number };
+  }
+  const { items, metadata } = await client.get<Counted>(paths.nodes(), { signal, query: { limit: 1 } });
+  return (items ?? []).length + (metadata?.remainingItemCount ?? 0);
+}
+
+async function listGated({ client, signal }: InstallationReader): Promise<Status['gated']['oldest']> {
+  const found: { pod: string; since: string }[] = [];
+  const query = { fieldSelector: 'status.phase=Pending' };
+  for await (const { metadata = {}, spec } of objectsOf<Pod>(client, paths.pods(), { signal, query })) {
+    if (spec.schedulingGates?.some(({ name }) => name === keys.gate) !== true) continue;
+    const { namespace = '', name = '', creationTimestamp = '' } = metadata;
+    found.push({ pod: `${namespace}/${name}`, since: creationTimestamp });
+  }
+  return found;
+}
+
+function credentialProblemsOf({ warnings }: Installation, now: number): readonly string[] {
+  const current = warnings.filter(
+    ({ reason, at }) => reason === 'CredentialProblem' && now - at < currentEventMs,
+  );
+  return [...new Set(current.map(({ message }) => message))];
+}

@@ -1,0 +1,99 @@
+/** The status as text: replicas, then one line for each subject, then what to look at. */
+import { formatDuration } from '../../src/names/duration.ts';
+import { cell, nothing, table } from '../program/table.ts';
+import type { Status } from './collect.ts';
+
+const unknown = 'not known';
+
+/** @param now wall clock, milliseconds */
+export function describeStatus(status: Status, now: number): string {
+  const lines = subjects(status, now).map(([name, text]) => [name, text] as const);
+  return [
+    replicaTable(status),
+    table(lines),
+    section('Look at', status.findings),
+    section('Could not be read', status.unread),
+  ]
+    .filter((part) => part !== '')
+    .join('\n');
+}
+
+function section(title: string, lines: readonly string[]): string {
+  return lines.length === 0 ? '' : `${title}:\n${lines.map((line) => `  ${line}\n`).join('')}`;
+}
+
+function replicaTable({ replicas }: Status): string {
+  const head = ['REPLICA', 'NODE', 'VERSION', 'READY', 'LEADS', 'CONFIGURATION'];
+  const rows = replicas.map(({ name, node, version, ready, leads, configuration, inForce }) => [
+    cell(name),
+    cell(node ?? ''),
+    cell(version ?? ''),
+    ready ? 'yes' : 'no',
+    leads ? 'yes' : nothing,
+    configuration === undefined ? unknown : `${configuration}${inForce === false ? ' (old)' : ''}`,
+  ]);
+  return table([head, ...rows]);
+}
+
+function subjects(status: Status, now: number): readonly (readonly [name: string, text: string])[] {
+  const { webhooks, agents, nodes, gated, taints, misplacedPods, brokenImages, credentialProblems } = status;
+  const { state = unknown, registered, failurePolicies } = webhooks;
+  const policies = failurePolicies.length === 0 ? '' : `, failurePolicy ${failurePolicies.join(' and ')}`;
+  const count = registered === undefined ? '' : `, ${registered} registered`;
+  const held = Object.entries(taints.heldBackBy).map(([reason, pods]) => `${reason} (${pods})`);
+  return [
+    ['webhooks', `${state}${count}${policies}`],
+    ['certificates', certificates(status, now)],
+    ['nodes', nodes === undefined ? unknown : String(nodes)],
+    ...agents.map(({ daemonSet, pool, wanted, ready }) => {
+      const where = pool === undefined ? '' : `, pool ${cell(pool)}`;
+      return ['agents', `${ready} of ${wanted} ready (${cell(daemonSet)}${where})`] as const;
+    }),
+    ...lines(
+      'gated pods',
+      gated.byReason.map(({ reason, age, pods }) => `${pods} ${reason}, ${ageText(age)}`),
+    ),
+    ...gated.oldest.map(({ pod, since }) => ['', `${cell(pod)} since ${durationSince(since, now)}`] as const),
+    ['taints', held.length === 0 ? 'none held back' : `held back: ${held.join(', ')}`],
+    ['misplaced pods', misplacedPods === undefined ? unknown : String(misplacedPods)],
+    ...lines(
+      'broken images',
+      brokenImages.map(
+        ({ image, architecture, until }) => `${cell(image)} on ${architecture}, until ${until}`,
+      ),
+    ),
+    [
+      'credentials',
+      credentialProblems.length === 0 ? 'no problem known' : `${credentialProblems.length} problems`,
+    ],
+  ];
+}
+
+function lines(name: string, texts: readonly string[]): readonly (readonly [string, string])[] {
+  if (texts.length === 0) return [[name, 'none']];
+  return texts.map((text, index) => [index === 0 ? name : '', text]);
+}
+
+function certificates({ certificates: all }: Status, now: number): string {
+  const [first] = all.toSorted((a, b) => (a.expires < b.expires ? -1 : 1));
+  if (first === undefined) return unknown;
+  const left = Date.parse(first.expires) - now;
+  const when = left > 0 ? `in ${rounded(left)}` : 'now';
+  return `the first expires ${when} (${first.replica}, ${first.use})`;
+}
+
+function ageText(age: string): string {
+  return age === 'older' ? 'for more than 5m' : `for less than ${age}`;
+}
+
+function durationSince(since: string, now: number): string {
+  return rounded(Math.max(0, now - (Date.parse(since) || now)));
+}
+
+const units = [86_400_000, 3_600_000, 60_000, 1000];
+
+/** In its largest unit. */
+function rounded(ms: number): string {
+  const unit = units.find((each) => ms >= each) ?? 1000;
+  return formatDuration(Math.floor(ms / unit) * unit);
+}
