@@ -46,6 +46,17 @@ export class FairQueue<Item> {
     return undefined;
   }
 
+  /** Removes the next items, at most so many. */
+  takeMost(count: number): readonly Item[] {
+    const taken: Item[] = [];
+    while (taken.length < count) {
+      const next = this.take();
+      if (next === undefined) break;
+      taken.push(next);
+    }
+    return taken;
+  }
+
   clear(): void {
     this.#byKey.clear();
     this.#size = 0;

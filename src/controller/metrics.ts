@@ -2,7 +2,7 @@
 import { counter, gauge, type MetricSpec } from '../telemetry/metrics.ts';
 import { agentCertificatesTotal } from './agent-certificates/metrics.ts';
 import { agentNodeMetrics } from './agent-nodes/metrics.ts';
-import { cachedObjects } from './caches/caches.ts';
+import { cachedObjects, largeObjects } from './caches/caches.ts';
 import { driftMetrics } from './drift/metrics.ts';
 import { gateMetrics } from './gates/metrics.ts';
 import { certificateMetrics } from './certificates/metrics.ts';
@@ -51,4 +51,5 @@ export const controllerMetrics: readonly MetricSpec[] = [
   ...runningImagesMetrics,
   ...driftMetrics,
   cachedObjects,
+  largeObjects,
 ];

@@ -2,85 +2,23 @@
  * Memory of the real webhook and agent under attack, one attack on top of the other: resident memory stays below the chart's limits, and a
  * good pod is still answered. The processes run the bundle that the image ships.
  */
-import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
-import { parse } from 'yaml';
-import { parseQuantity } from '../../src/names/quantity.ts';
 import { maxReviewBytes } from '../../src/webhook/app.ts';
 import { clientTls } from '../daemon/support.ts';
 import { createPki } from '../fleet/support.ts';
 import { send, tlsDirectory, until } from '../serving/support.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { ca as webhookCa, podOf, readAnswer, review, serverPair } from '../webhook/support.ts';
-import { childEnv, directory, registry } from './world.ts';
+import { measured, MiB, patienceMs, type Measured } from './measured.ts';
+import { directory, registry } from './world.ts';
 
-const MiB = 1024 * 1024;
-/**
- * The heap that Node chooses in a container with less than 512 MiB (`v8.getHeapStatistics().heap_size_limit` is 259 MiB in a cgroup with 256 and
- * with 384). Without a limit, it takes 64 MiB for each of the three young spaces.
- */
-const nodeOptions = '--max-old-space-size=256 --max-semi-space-size=1';
 const token = 'T'.repeat(43);
-/** A start takes a second, and a minute was measured on two cores with many other tests. */
-const patienceMs = 120_000;
-
-const values = parse(readFileSync('charts/archwright/values.yaml', 'utf8')) as Readonly<
-  Record<'webhook' | 'agent', { readonly resources: { readonly limits: { readonly memory: string } } }>
->;
-const limitOf = (part: 'webhook' | 'agent'): number =>
-  parseQuantity(values[part].resources.limits.memory) ?? 0;
-
-const bundle = mkdtempSync(join(tmpdir(), 'archwright-bundle-'));
-process.on('exit', () => rmSync(bundle, { recursive: true, force: true }));
-
-/** The program of the image, made by the first test. */
-function bundled(): string {
-  const entry = join(bundle, 'archwright.mjs');
-  if (!existsSync(entry)) execFileSync(process.execPath, ['scripts/bundle.ts', bundle], { stdio: 'pipe' });
-  return entry;
-}
-
-interface Program {
-  readonly address: string;
-  readonly limit: number;
-  /** The most resident memory so far, in bytes. */
-  readonly mostBytes: () => number;
-}
-
-/** Starts a part as the chart does. */
-async function start(
-  t: Test,
-  part: 'webhook' | 'agent',
-  entry: string,
-  flags: readonly string[],
-): Promise<Program> {
-  const limit = limitOf(part);
-  const listen = ['--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
-  const child = spawn(process.execPath, [entry, part, ...listen, ...flags], {
-    env: { ...childEnv, NODE_OPTIONS: nodeOptions },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  t.teardown(() => child.kill('SIGKILL'));
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (log = (log + text).slice(0, MiB)));
-  const address = (): string | undefined => /"(?:url|api)":"https:\/\/([^"]+)"/.exec(log)?.[1];
-  await until(`${part} listens`, () => address() !== undefined || child.exitCode !== null, patienceMs);
-  return {
-    address: address() ?? log,
-    limit,
-    mostBytes: () => {
-      const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
-      return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
-    },
-  };
-}
 
 /** Opens TLS connections and leaves them idle. */
-async function idle(t: Test, count: number, { address }: Program, options: ConnectionOptions) {
+async function idle(t: Test, count: number, { address }: Measured, options: ConnectionOptions) {
   const [host = '', port = ''] = address.split(':');
   const one = (): Promise<TLSSocket> =>
     new Promise((resolve, reject) => {
@@ -96,7 +34,6 @@ async function idle(t: Test, count: number, { address }: Program, options: Conne
 /** A webhook, its agent and a registry. */
 async function world(t: Test) {
   const dir = directory(t);
-  const entry = bundled();
   const host = await registry(t);
   const pki = await createPki(t);
   writeFileSync(join(dir, 'registry.pem'), host.ca);
@@ -113,10 +50,10 @@ async function world(t: Test) {
     '--ca-files',
     join(dir, 'registry.pem'),
   ];
-  const agent = await start(t, 'agent', entry, agentFlags);
+  const agent = await measured(t, 'agent', agentFlags);
   const webhookFlags = ['--tls-dir', tlsDir, '--webhook-path-dir', pathDir, '--inline-budget', '1s'];
   const agents = ['--agents', `https://${agent.address}`, '--agent-tls-dir', pki.clientDir];
-  const webhook = await start(t, 'webhook', entry, [...webhookFlags, ...agents]);
+  const webhook = await measured(t, 'webhook', [...webhookFlags, ...agents]);
   const post = (body: string) =>
     send(`https://${webhook.address}/mutate/${token}?timeout=10s`, {
       method: 'POST',

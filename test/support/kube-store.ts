@@ -111,7 +111,8 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
   function send({ status, body, headers }: Answer, response: ServerResponse): void {
     const isText = typeof body === 'string';
     response.writeHead(status, { 'content-type': isText ? 'text/plain' : 'application/json', ...headers });
-    response.end(isText ? body : JSON.stringify(body));
+    if (isList(body)) void sendList(body, response);
+    else response.end(isText ? body : JSON.stringify(body));
   }
 
   const listener = await listenAsKube('archwright', (asked, response) => {
@@ -167,6 +168,27 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     until: (condition: () => boolean, name = String(condition)): Promise<void> => until(condition, name),
     close: (): Promise<void> => listener.close(),
   };
+}
+
+interface ListBody {
+  readonly kind: 'List';
+  readonly items: readonly object[];
+}
+
+function isList(body: unknown): body is ListBody {
+  return typeof body === 'object' && body !== null && 'kind' in body && body.kind === 'List';
+}
+
+/** One object after the other: a page of large ones is longer than a string can be, and its reader may leave. */
+async function sendList({ items, ...list }: ListBody, response: ServerResponse): Promise<void> {
+  const start = JSON.stringify(list).slice(0, -1);
+  response.write(`${start},"items":[`);
+  for (const [index, item] of items.entries()) {
+    if (response.destroyed) return;
+    const comma = index === 0 ? '' : ',';
+    if (!response.write(comma + JSON.stringify(item))) await setImmediate();
+  }
+  response.end(']}');
 }
 
 /** Looks again after each turn of the event loop, because what is waited for may happen on the side of the client. */

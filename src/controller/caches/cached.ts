@@ -29,9 +29,14 @@ export const taintAnnotation = 'arch.example/taint';
 /** Our annotations, and the one that the kubelet sets on the API's copy of a static pod. Others hold whole manifests. */
 const kept = /^arch\.example\/|^kubernetes\.io\/config\.mirror$/u;
 
+/** A longer record counts as absent. */
+const maxAnnotationLength = 32_768;
+
 /** The annotations that decisions look at; `undefined` if there are none. */
 export function keptAnnotations(annotations: ObjectMeta['annotations']): ObjectMeta['annotations'] {
-  const entries = Object.entries(annotations ?? {}).filter(([key]) => kept.test(key));
+  const entries = Object.entries(annotations ?? {}).filter(
+    ([key, value]) => kept.test(key) && value.length <= maxAnnotationLength,
+  );
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
@@ -84,6 +89,20 @@ export function trimNode(object: KubeObject, share: Share) {
 export function trimNamespace({ metadata = {} }: KubeObject) {
   const { name = '', labels = {}, deletionTimestamp } = metadata;
   return { name, labels, deleting: deletionTimestamp !== undefined };
+}
+
+/** A custom resource. */
+export function trimConfig(object: KubeObject & { readonly spec?: unknown; readonly status?: unknown }) {
+  const { name, namespace, uid, generation, ...metadata } = object.metadata ?? {};
+  const { resourceVersion, creationTimestamp, deletionTimestamp, finalizers } = metadata;
+  return {
+    metadata: {
+      ...{ name, namespace, uid, generation, resourceVersion },
+      ...{ creationTimestamp, deletionTimestamp, finalizers },
+    },
+    spec: object.spec,
+    status: object.status,
+  } as KubeObject;
 }
 
 /** Kept of a termination message: an exec format error is in its first line. */

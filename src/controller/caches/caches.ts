@@ -13,6 +13,7 @@ import { clusterConfigsPath, podConfigsPath } from '../../policy/resources/place
 import type { Log } from '../../telemetry/log.ts';
 import { gauge, type Metrics } from '../../telemetry/metrics.ts';
 import {
+  trimConfig,
   trimNamespace,
   trimNode,
   trimRunningPod,
@@ -21,14 +22,14 @@ import {
   type RunningPod,
 } from './cached.ts';
 import { createSharing } from './sharing.ts';
-import { mayBeWaiting, trimWaitingPod, type WaitingPod } from './waiting-pods.ts';
+import { incomplete, mayBeWaiting, trimWaitingPod, type WaitingPod } from './waiting-pods.ts';
 
 export interface Caches {
   readonly waitingPods: Reflector<WaitingPod>;
   readonly runningPods: Reflector<RunningPod>;
   readonly nodes: Reflector<CachedNode>;
   readonly namespaces: Reflector<CachedNamespace>;
-  /** Custom resources, untrimmed; empty if their definitions are not installed. */
+  /** Custom resources; empty if their definitions are not installed. */
   readonly clusterConfigs: Reflector<KubeObject>;
   readonly podConfigs: Reflector<KubeObject>;
   ready(signal: AbortSignal): Promise<void>;
@@ -44,11 +45,22 @@ export const watchNames = [
   'podConfigs',
 ] as const;
 
+const limitedWatches = ['waitingPods', 'runningPods', 'podConfigs'] as const;
+
 export const cachedObjects = gauge(
   'archwright_controller_cached_objects',
   'Objects in the caches of the leader, by watch.',
   { watch: watchNames },
 );
+
+export const largeObjects = gauge(
+  'archwright_controller_large_objects',
+  'Objects of namespaces with too many large ones, by watch: waiting pods are read again for each decision, running pods and custom resources are ignored.',
+  { watch: limitedWatches },
+);
+
+/** Memory of a watch for large objects. A list has old and new ones in memory, and the chart's limit leaves a heap of 256 MiB. */
+const largeBytes = { waitingPods: 16 * 1024 * 1024, runningPods: 32 * 1024 * 1024, custom: 8 * 1024 * 1024 };
 
 export interface CachesOptions {
   /** Only read from. */
@@ -65,7 +77,8 @@ export function startCaches(common: CachesOptions): Caches {
   const optional = forOptionalKind({ client, clock, log });
   const custom = (path: string): Reflector<KubeObject> => {
     const isAbsent = (): boolean => optional.isAbsent(path);
-    return startReflector({ ...common, client: optional, path, isAbsent, trim: (object) => object });
+    const large = { maxBytes: largeBytes.custom };
+    return startReflector({ ...common, client: optional, path, isAbsent, trim: trimConfig, large });
   };
   const reflectors = {
     waitingPods: startReflector({
@@ -74,12 +87,14 @@ export function startCaches(common: CachesOptions): Caches {
       fieldSelector: 'spec.nodeName=',
       mayKeep: mayBeWaiting,
       trim: (object) => trimWaitingPod(object, share),
+      large: { maxBytes: largeBytes.waitingPods, instead: incomplete },
     }),
     runningPods: startReflector({
       ...common,
       path: paths.pods(),
       fieldSelector: 'spec.nodeName!=',
       trim: (object) => trimRunningPod(object, share),
+      large: { maxBytes: largeBytes.runningPods },
     }),
     nodes: startReflector({ ...common, path: paths.nodes(), trim: (object) => trimNode(object, share) }),
     namespaces: startReflector({ ...common, path: paths.namespaces(), trim: trimNamespace }),
@@ -88,8 +103,10 @@ export function startCaches(common: CachesOptions): Caches {
   };
   const all = watchNames.map((watch) => reflectors[watch]);
   const gauges = watchNames.map((watch) => metrics.gauge(cachedObjects, { watch }));
+  const large = limitedWatches.map((watch) => metrics.gauge(largeObjects, { watch }));
   const stopShowing = metrics.beforeScrape(() => {
     for (const [index, { size }] of all.entries()) gauges[index]?.set(size);
+    for (const [index, watch] of limitedWatches.entries()) large[index]?.set(reflectors[watch].refused);
   });
 
   return {
@@ -100,7 +117,7 @@ export function startCaches(common: CachesOptions): Caches {
     stop: () => {
       for (const reflector of all) reflector.stop();
       stopShowing();
-      for (const objects of gauges) objects.set(0);
+      for (const objects of [...gauges, ...large]) objects.set(0);
     },
   };
 }

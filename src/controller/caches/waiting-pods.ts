@@ -11,6 +11,16 @@ import type { Share } from './sharing.ts';
 export interface WaitingPod {
   /** The fields that decisions need, at their place in the pod. Shared and frozen. */
   readonly pod: Pod;
+  /** There is no room for it (`kube/watch/large-objects.ts`): only its identity and its gate are kept. */
+  readonly isIncomplete?: true;
+}
+
+/** What is kept of a pod without room: enough to find it and to tell its age. */
+export function incomplete({ pod: { metadata = {}, spec } }: WaitingPod): WaitingPod {
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata;
+  const kept = defined({ name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp });
+  const schedulingGates = carriesGate({ spec }) ? [{ name: keys.gate }] : [];
+  return { pod: { metadata: kept, spec: { schedulingGates, containers: [] } } as Pod, isIncomplete: true };
 }
 
 /** @returns `undefined` if the pod is not kept */

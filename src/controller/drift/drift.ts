@@ -4,7 +4,7 @@
  * its name (`tags.ts`). What a tag lost is told to its workloads (`events.ts`); gauges and notes have both. Facts of what the tag
  * named before are forgotten: by the agent that asked, by this controller, and by webhooks, which follow the notes.
  */
-import { concurrently } from '../../async/concurrently.ts';
+import { inTurn } from '../../async/in-turn.ts';
 import type { DriftedTag } from '../../images/sources/drifted-tags.ts';
 import { createReferenceCache } from '../../images/references/reference.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
@@ -17,7 +17,10 @@ import { fairShare, isDue, namespacesOf, runningDigests, runningTags, type Runni
 
 /** One HEAD in two seconds at the default interval. A large cluster runs some thousand tags. */
 const maxTags = 10_000;
+/** One namespace has three of them, so registries that never answer keep no other namespace waiting. */
 const concurrentChecks = 8;
+/** What is not checked within this waits for the next round, in turn with what is due by then. */
+const checksMs = 60_000;
 /** A round looks at every running pod. Shorter intervals have at least so many rounds. */
 const round = { mostMs: 60_000, leastMs: 1000, perInterval: 20 };
 
@@ -52,6 +55,8 @@ export class DriftMonitor {
   /** By tag, as the two below; only tags of running pods. `undefined`: the notes of the last leader were not read. */
   #drifted: Map<string, DriftedTag> | undefined;
   readonly #states = new Map<string, TagState>();
+  /** Due since an earlier round. */
+  #late: ReadonlySet<string> = new Set();
   /** Server time, milliseconds. The last leader did the checks before. */
   #checkedUntil: number;
 
@@ -75,7 +80,7 @@ export class DriftMonitor {
     this.#forget(tags);
     const items = [...tags].map(([key, item]) => ({ key, namespaces: namespacesOf(item), item }));
     const chosen = fairShare(items, maxTags);
-    await concurrently(this.#due(chosen, intervalMs), concurrentChecks, (tag) => this.#check(tag));
+    await this.#checkAll(this.#due(chosen, intervalMs));
     this.#meters.show([...drifted.values()], { checked: chosen.length, leftOut: tags.size - chosen.length });
     const notes = [...drifted].flatMap(([image, each]) => {
       const tag = tags.get(image);
@@ -100,10 +105,20 @@ export class DriftMonitor {
     const [after, until] = [this.#checkedUntil, Math.max(this.#checkedUntil, this.#leading.serverNow())];
     this.#checkedUntil = until;
     return tags.filter(({ image }) => {
+      if (this.#late.has(image)) return true;
       // Another interval moves the times.
       const { checkedAt = Number.NEGATIVE_INFINITY } = this.#states.get(image) ?? {};
       return until - checkedAt > intervalMs / 2 && isDue(image, intervalMs, after, until);
     });
+  }
+
+  async #checkAll(due: readonly RunningTag[]): Promise<void> {
+    const { clock } = this.#leading;
+    const until = clock.monotonic() + checksMs;
+    const mayStart = (): boolean => clock.monotonic() < until;
+    const owned = due.map((item) => ({ item, owners: namespacesOf(item) }));
+    const late = await inTurn(owned, { places: concurrentChecks, mayStart }, (tag) => this.#check(tag));
+    this.#late = new Set(late.map(({ image }) => image));
   }
 
   async #check(tag: RunningTag): Promise<void> {

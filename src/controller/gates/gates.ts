@@ -29,6 +29,7 @@ import {
   type WaitingInput,
 } from './decide-waiting.ts';
 import { describeRecorded, GateEvents, whyGated } from './events.ts';
+import { IncompletePods } from './incomplete-pods.ts';
 import { GateLookups, signatureOf } from './lookups.ts';
 import { bindGateMetrics, type GateMeters, type WaitingReason } from './metrics.ts';
 import { GateRemover, type Removal } from './remove-gate.ts';
@@ -56,6 +57,7 @@ class Gates {
   readonly #remover: GateRemover;
   readonly #events: GateEvents;
   readonly #meters: GateMeters;
+  readonly #incomplete: IncompletePods;
   readonly #withPullability: ReturnType<typeof createPullability>;
 
   constructor(leading: Leading) {
@@ -63,6 +65,7 @@ class Gates {
     this.#pods = new WaitingPods(leading);
     this.#events = new GateEvents(leading);
     this.#meters = bindGateMetrics(leading.metrics, () => this.#pods.groups());
+    this.#incomplete = new IncompletePods(leading);
     this.#withPullability = createPullability(leading);
     this.#reconciler = createReconciler({
       leading,
@@ -100,19 +103,23 @@ class Gates {
 
   async #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const [namespace = '', name = ''] = key.split('/');
-    const pod = this.#leading.caches.waitingPods.get(namespace, name)?.pod;
-    if (pod === undefined) {
+    const cached = this.#leading.caches.waitingPods.get(namespace, name);
+    if (cached === undefined) {
       this.#pods.forget(key);
       return undefined;
     }
-    const waiting = this.#pods.of(key, pod);
-    if (pod.metadata?.deletionTimestamp !== undefined) return undefined;
-    if (!carriesGate(pod)) {
+    const waiting = this.#pods.of(key, cached.pod);
+    const isGated = carriesGate(cached.pod);
+    if (cached.pod.metadata?.deletionTimestamp !== undefined) return undefined;
+    if (isGated ? waiting.reason === undefined : waiting.isReported) return undefined;
+    const pod = cached.isIncomplete ? await this.#incomplete.read(cached.pod, signal) : cached.pod;
+    if (pod === undefined) return undefined;
+    if (typeof pod === 'number') return { requeueAfterMs: pod };
+    if (!isGated) {
       // Pending since its creation; the webhook cannot write events.
       if (waiting.report()) this.#events.noCommonArchitecture(pod, describeRecorded(pod));
       return undefined;
     }
-    if (waiting.reason === undefined) return undefined;
     try {
       return await this.#decide(pod, waiting, signal);
     } catch (error) {

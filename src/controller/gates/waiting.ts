@@ -95,6 +95,10 @@ export class WaitingPod {
     if (this.#state.kind === 'waiting') this.#state = { kind: 'ungated' };
   }
 
+  get isReported(): boolean {
+    return this.#state.kind === 'reported';
+  }
+
   /** Its owner hears now that its images share no architecture. @returns true the first time */
   report(): boolean {
     if (this.#state.kind === 'reported') return false;

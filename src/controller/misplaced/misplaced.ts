@@ -9,7 +9,8 @@
  *    (`confirm.ts`).
  * 4. `evictions.ts`: the eviction. `events.ts`: the events, the only effect under `misplacedPods = "event"` and for DaemonSets.
  */
-import { concurrently } from '../../async/concurrently.ts';
+import { FairQueue } from '../../async/fair-queue.ts';
+import { inTurn } from '../../async/in-turn.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
@@ -25,9 +26,10 @@ import { isSuspect, Suspects } from './suspects.ts';
 import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
 
 const intervalMs = 5_000;
+/** One namespace has three of them. */
 const factsWorkers = 8;
-/** Limits of one run, so that it works on current data. */
-const most = { checked: 200, handled: 20 };
+/** Limits of one run, so that it works on current data. Namespaces take turns; what a run leaves is due in the next one. */
+const most = { checked: 200, checksMs: 30_000, handled: 20, handlingMs: 60_000 };
 /**
  * The evictions begin this much before the first one. Suspects are at least 30 s old, so pods from before the first eviction are older,
  * and successors are younger, even if the clocks of several API servers differ.
@@ -88,30 +90,51 @@ export class MisplacedReconciler {
       return false;
     }
     const due = this.#suspects.due(caches.runningPods.values());
-    const misplaced = await this.#check(due.slice(0, most.checked));
+    const { misplaced, isComplete } = await this.#check(
+      inTurnOf(due, ({ namespace }) => namespace, most.checked),
+    );
     const alive = new Set([...caches.runningPods.values()].filter(isSuspect).map(({ uid }) => uid));
     this.#known = new Set([...this.#known].filter((uid) => alive.has(uid)));
     this.#counts.pods.set(this.#known.size);
-    for (const each of misplaced.slice(0, most.handled)) await this.#handle(each);
+    const handled = await this.#handleInTurn(misplaced);
     this.#counts.pods.set(this.#known.size);
-    return due.length > most.checked || misplaced.length > most.handled;
+    return due.length > most.checked || !isComplete || misplaced.length > handled;
   }
 
-  async #check(due: readonly RunningPod[]): Promise<readonly MisplacedPod[]> {
+  async #check(due: readonly RunningPod[]) {
+    const { signal, clock } = this.#leading;
     const isSkipped = due.length > 0 ? await this.#skippedPods() : () => true;
-    const checked = await concurrently(due, factsWorkers, async (pod) => {
-      this.#leading.signal.throwIfAborted();
+    const misplaced: MisplacedPod[] = [];
+    const until = clock.monotonic() + most.checksMs;
+    const options = { places: factsWorkers, mayStart: () => clock.monotonic() < until };
+    const owned = due.map((item) => ({ item, owners: [item.namespace] }));
+    const left = await inTurn(owned, options, async (pod) => {
+      signal.throwIfAborted();
       // For a pod of a DaemonSet, the template decides.
       const found =
         !isOfPlacedTemplate(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leading, pod);
-      if (found) this.#known.add(pod.uid);
-      else {
+      if (found) {
+        this.#known.add(pod.uid);
+        misplaced.push(found);
+      } else {
         this.#known.delete(pod.uid);
         this.#suspects.later(pod);
       }
-      return found;
     });
-    return checked.filter((each) => each !== undefined);
+    return { misplaced, isComplete: left.length === 0 };
+  }
+
+  /** @returns how many */
+  async #handleInTurn(misplaced: readonly MisplacedPod[]): Promise<number> {
+    const { clock } = this.#leading;
+    const until = clock.monotonic() + most.handlingMs;
+    let handled = 0;
+    for (const each of inTurnOf(misplaced, ({ pod }) => pod.namespace, most.handled)) {
+      await this.#handle(each);
+      handled += 1;
+      if (clock.monotonic() >= until) break;
+    }
+    return handled;
   }
 
   /** An error that is due to one pod, for example to a selector of its own, must not stop the others. */
@@ -194,4 +217,11 @@ export class MisplacedReconciler {
     this.#failed = 0;
     throw new Error(`the API server refuses evictions: ${eviction.why}`);
   }
+}
+
+/** At most so many, in turn from each namespace. */
+function inTurnOf<T>(items: readonly T[], namespaceOf: (item: T) => string, count: number): readonly T[] {
+  const queue = new FairQueue<T>();
+  for (const item of items) queue.add(namespaceOf(item), item);
+  return queue.takeMost(count);
 }

@@ -67,6 +67,9 @@ function cachesUntil(caches: Caches, signal: AbortSignal): Caches {
     get size() {
       return reflector.size;
     },
+    get refused() {
+      return reflector.refused;
+    },
     health: () => reflector.health(),
     stop: () => reflector.stop(),
   });

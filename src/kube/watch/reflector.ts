@@ -9,6 +9,7 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { KubeClient } from '../api/client.ts';
 import type { KubeObject } from '../api/objects.ts';
 import { watchMetrics, type WatchState } from '../metrics.ts';
+import { LargeObjects } from './large-objects.ts';
 import { listAndWatch, type Listing } from './list-watch.ts';
 
 /** One object that is new, changed or gone. */
@@ -30,6 +31,8 @@ export interface Reflector<T> {
   /** Hears of each object that changed, after a list too. */
   onEach(listener: (change: Change<T>) => void): void;
   readonly size: number;
+  /** How many objects are too large for `large`. */
+  readonly refused: number;
   /** Whether the first list is complete, and whether a watch is open now. */
   health(): { readonly synced: boolean; readonly watching: boolean };
   /** Ends it: no listener hears anything after this. */
@@ -45,6 +48,8 @@ export interface ReflectorOptions<T> {
   readonly trim: (object: KubeObject) => T | undefined;
   /** Whether `trim` may keep an object with this JSON. Others are not parsed. Default: all may be kept. */
   readonly mayKeep?: (text: string) => boolean;
+  /** Memory for large objects (`large-objects.ts`), and what is kept in place of one without room. Default: nothing. */
+  readonly large?: { readonly maxBytes: number; readonly instead?: (object: T) => T };
   readonly log: Log;
   readonly metrics?: Metrics;
   /** Whether the kind is not installed. The metrics then show `absent`, not `broken`. */
@@ -89,6 +94,7 @@ class ListReflector<T> implements Reflector<T> {
   readonly #first = Promise.withResolvers<void>();
   /** By `namespace/name`. */
   #objects = new Map<string, T>();
+  #large: LargeObjects;
   #listeners: (() => void)[] = [];
   #eachListeners: ((change: Change<T>) => void)[] = [];
   #synced = false;
@@ -98,6 +104,7 @@ class ListReflector<T> implements Reflector<T> {
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
     const { client, path, labelSelector, fieldSelector, mayKeep, log, clock = systemClock } = options;
+    this.#large = this.#newLarge();
     this.#counters = watchMetrics(options.metrics, path, () => this.#state());
     // It may be stopped while no caller waits.
     this.#first.promise.catch(() => undefined);
@@ -110,7 +117,7 @@ class ListReflector<T> implements Reflector<T> {
       },
       signal: this.#stopping.signal,
       listed: () => this.#listed(),
-      changed: (object, whole) => this.#set(keyOf(object), whole ? this.#trim(object) : undefined),
+      changed: (object, whole) => this.#set(keyOf(object), this.#kept(object, whole, this.#large)),
       mayKeep,
       opened: () => {
         this.#watching = true;
@@ -135,6 +142,10 @@ class ListReflector<T> implements Reflector<T> {
 
   get size(): number {
     return this.#objects.size;
+  }
+
+  get refused(): number {
+    return this.#large.refused;
   }
 
   ready(signal: AbortSignal): Promise<void> {
@@ -171,17 +182,33 @@ class ListReflector<T> implements Reflector<T> {
 
   #listed(): Listing {
     const found = new Map<string, T>();
+    const large = this.#newLarge();
     return {
       add: (object) => {
-        const kept = this.#trim(object);
+        const kept = this.#kept(object, true, large);
         if (kept !== undefined) found.set(keyOf(object), kept);
       },
       done: () => {
+        this.#large = large;
         this.#synced = true;
         this.#first.resolve();
         this.#replaceAll(found);
       },
     };
+  }
+
+  #newLarge(): LargeObjects {
+    return new LargeObjects(this.#options.large?.maxBytes ?? Number.POSITIVE_INFINITY);
+  }
+
+  #kept(object: KubeObject, whole: boolean, room: LargeObjects): T | undefined {
+    const trimmed = whole ? this.#trim(object) : undefined;
+    const { large } = this.#options;
+    if (large === undefined) return trimmed;
+    const key = keyOf(object);
+    if (trimmed !== undefined) return room.add(key, trimmed) ? trimmed : large.instead?.(trimmed);
+    room.delete(key);
+    return undefined;
   }
 
   /** `trim`, which leaves out an object that it throws on. */

@@ -21,6 +21,7 @@ function reflector<T>() {
     onChange: (listener) => void listeners.push(listener),
     onEach: (listener) => void each.push(listener),
     size: 7,
+    refused: 0,
     health: () => ({ synced: true, watching: true }),
     stop: () => undefined,
   };

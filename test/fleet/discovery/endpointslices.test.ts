@@ -55,6 +55,7 @@ function reflector(slices: EndpointSlice[]): Reflector<EndpointSlice> & { change
     onChange: (listener) => void listeners.push(listener),
     onEach: () => undefined,
     size: slices.length,
+    refused: 0,
     health: () => ({ synced: true, watching: true }),
     stop: () => {},
     change: () => {

@@ -1,0 +1,45 @@
+/** Reads waiting pods that the cache has no room for, each time they are decided. */
+import { BoundedMap } from '../../async/bounded-map.ts';
+import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts';
+import { ignoring } from '../../kube/api/errors.ts';
+import type { KubeObject, Pod } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
+import { trimWaitingPod } from '../caches/waiting-pods.ts';
+import type { Leading } from '../leadership/leading.ts';
+
+/** A pod with 60,000 labels takes 150 ms to read. */
+const reads = { perSecond: 2, burst: 10 };
+const readsOfNamespace = { perSecond: 0.5, burst: 5 };
+const maxNamespaces = 5000;
+
+export class IncompletePods {
+  readonly #leading: Pick<Leading, 'client' | 'clock'>;
+  readonly #limiter: RateLimiter;
+  readonly #limiters = new BoundedMap<string, RateLimiter>(maxNamespaces);
+
+  constructor(leading: Pick<Leading, 'client' | 'clock'>) {
+    this.#leading = leading;
+    this.#limiter = createRateLimiter({ ...reads, clock: leading.clock });
+  }
+
+  /**
+   * @returns the pod with the fields that a decision needs; `undefined`: it is gone, or waits no more; milliseconds: its namespace has to
+   *   wait so long for its next read
+   * @throws KubeError
+   */
+  async read({ metadata = {} }: Pod, signal: AbortSignal): Promise<Pod | number | undefined> {
+    const { name = '', namespace = '', uid } = metadata;
+    const waitMs = this.#limiterOf(namespace).tryTake() || this.#limiter.tryTake();
+    if (waitMs > 0) return Math.ceil(waitMs);
+    const { client } = this.#leading;
+    const now = await ignoring('not-found', client.get<KubeObject>(paths.pods(namespace, name), { signal }));
+    return now?.metadata?.uid === uid ? now && trimWaitingPod(now, (value) => value)?.pod : undefined;
+  }
+
+  #limiterOf(namespace: string): RateLimiter {
+    const known = this.#limiters.get(namespace);
+    const limiter = known ?? createRateLimiter({ ...readsOfNamespace, clock: this.#leading.clock });
+    if (known === undefined) this.#limiters.set(namespace, limiter);
+    return limiter;
+  }
+}

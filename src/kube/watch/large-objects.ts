@@ -1,0 +1,73 @@
+/**
+ * A bound on the memory of the large objects of a watch. Anyone who may create pods can fill 1.5 MiB of each with labels, affinity or
+ * tolerations. A namespace may have as much as is still free, so one namespace gets half, and the next one half of the rest.
+ */
+
+/** Objects up to this size do not count: quotas limit their number. A trimmed pod has about 5 KiB. */
+const smallBytes = 8192;
+/** What V8 needs for a small value, beside its text. */
+const bytesPerValue = 48;
+
+export class LargeObjects {
+  readonly #maxBytes: number;
+  /** By key. */
+  readonly #bytes = new Map<string, number>();
+  readonly #byNamespace = new Map<string, number>();
+  readonly #refused = new Set<string>();
+  #used = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** How many objects found no room. */
+  get refused(): number {
+    return this.#refused.size;
+  }
+
+  /** @returns whether there is room for the object, which replaces the one with its key (`namespace/name`) */
+  add(key: string, object: unknown): boolean {
+    this.delete(key);
+    const bytes = bytesOf(object);
+    if (bytes <= smallBytes) return true;
+    const namespace = namespaceOf(key);
+    const held = this.#byNamespace.get(namespace) ?? 0;
+    if (held + bytes > this.#maxBytes - this.#used) {
+      this.#refused.add(key);
+      return false;
+    }
+    this.#bytes.set(key, bytes);
+    this.#byNamespace.set(namespace, held + bytes);
+    this.#used += bytes;
+    return true;
+  }
+
+  delete(key: string): void {
+    this.#refused.delete(key);
+    const bytes = this.#bytes.get(key);
+    if (bytes === undefined) return;
+    this.#bytes.delete(key);
+    this.#used -= bytes;
+    const namespace = namespaceOf(key);
+    const left = (this.#byNamespace.get(namespace) ?? 0) - bytes;
+    if (left > 0) this.#byNamespace.set(namespace, left);
+    else this.#byNamespace.delete(namespace);
+  }
+}
+
+/** About the memory of an object: its text, and each value, which a comma or a bracket begins. */
+function bytesOf(object: unknown): number {
+  const text = JSON.stringify(object);
+  let values = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code === comma || code === brace || code === bracket) values += 1;
+  }
+  return text.length + values * bytesPerValue;
+}
+
+const [comma, brace, bracket] = Buffer.from(',{[');
+
+function namespaceOf(key: string): string {
+  return key.slice(0, key.indexOf('/'));
+}

@@ -1,0 +1,55 @@
+import t from 'tap';
+import { inTurn, type Owned } from '../../src/async/in-turn.ts';
+
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+const of = (owner: string, count: number): Owned<string>[] =>
+  Array.from({ length: count }, (_, index) => ({ item: `${owner}${index}`, owners: [owner] }));
+
+t.test('an owner whose work never ends leaves places for the others', async (t) => {
+  const done: string[] = [];
+  const slow = Promise.withResolvers<void>();
+  const started: string[] = [];
+  const all = inTurn([...of('slow', 50), ...of('a', 10), ...of('b', 10)], { places: 8 }, async (item) => {
+    started.push(item);
+    if (item.startsWith('slow')) await slow.promise;
+    done.push(item);
+  });
+  await settle();
+  await settle();
+  t.equal(done.length, 20);
+  t.ok(started.filter((item) => item.startsWith('slow')).length < 8);
+  slow.resolve();
+  t.same(await all, []);
+  t.equal(done.length, 70);
+});
+
+t.test('an item of several owners is worked on once', async (t) => {
+  const seen: string[] = [];
+  await inTurn([{ item: 'x', owners: ['a', 'b'] }, ...of('a', 2)], { places: 2 }, async (item) => {
+    await settle();
+    seen.push(item);
+  });
+  t.same(seen.sort(), ['a0', 'a1', 'x']);
+});
+
+t.test('nothing is started any more: what is left is returned', async (t) => {
+  let started = 0;
+  const mayStart = () => started < 3;
+  const left = await inTurn([...of('a', 3), ...of('b', 2)], { places: 1, mayStart }, async () => {
+    started += 1;
+    await settle();
+  });
+  t.same(left, ['a2', 'b1']);
+  t.same(await inTurn([], { places: 1 }, () => Promise.resolve()), []);
+});
+
+t.test('the first error ends it', async (t) => {
+  let started = 0;
+  const work = async (): Promise<void> => {
+    started += 1;
+    await settle();
+    throw new Error(`error ${started}`);
+  };
+  await t.rejects(inTurn(of('a', 5), { places: 1 }, work), { message: 'error 1' });
+  t.equal(started, 1);
+});

@@ -1,0 +1,179 @@
+/**
+ * Memory of a real controller under attack by a tenant who creates objects as large and as many as the API server takes: resident memory
+ * stays below the chart's limit, and the gated pod of another tenant is still placed.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { createPki } from '../fleet/support.ts';
+import { until } from '../serving/support.ts';
+import { startKubeStore } from '../support/kube-store.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { measured, MiB, patienceMs } from './measured.ts';
+import { directory, kubeconfig, registry } from './world.ts';
+
+const gate = { name: 'arch.example/scheduling-gate' };
+/** etcd takes requests of 1.5 MiB. */
+const objectBytes = 1.4 * MiB;
+
+interface Shape {
+  readonly count: number;
+  readonly kind?: 'waiting' | 'running' | 'config';
+  readonly metadata?: (index: number) => object;
+  readonly spec?: (index: number) => object;
+  readonly status?: (index: number) => object;
+}
+
+/** Texts of this length, each a different one. */
+const texts = (count: number, length: number, index: number): string[] =>
+  Array.from({ length: count }, (_, each) => `${index}-${each}-`.padEnd(length, 'v'));
+const record = (keys: readonly string[], value = ''): Record<string, string> =>
+  Object.fromEntries(keys.map((key) => [key, value]));
+const affinity = (values: readonly string[]) => ({
+  nodeAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values }] }],
+    },
+  },
+});
+const images = (index: number, count: number) =>
+  Array.from({ length: count }, (_, each) => {
+    return { name: `c${each}`, image: `127.0.0.1:9/tenant-${index}/${'x'.repeat(150)}-${each}:v1` };
+  });
+const crashed = (name: string, message: string) => ({
+  name,
+  image: 'x',
+  imageID: `r.example/x@sha256:${'a'.repeat(64)}`,
+  restartCount: 9,
+  state: { waiting: { reason: 'CrashLoopBackOff', message } },
+  lastState: { terminated: { exitCode: 255, reason: 'Error', message } },
+});
+
+const shapes: Readonly<Record<string, Shape>> = {
+  'gated pods with 1.4 MiB of affinity': {
+    count: 300,
+    spec: (index) => ({ affinity: affinity(texts(objectBytes / 1024, 1020, index)) }),
+  },
+  'gated pods with 60,000 labels': {
+    count: 60,
+    metadata: (index) => ({ labels: record(texts(60_000, 15, index)) }),
+  },
+  'gated pods with 30,000 tolerations': {
+    count: 60,
+    spec: (index) => ({ tolerations: texts(30_000, 12, index).map((key) => ({ key, operator: 'Exists' })) }),
+  },
+  'many gated pods': {
+    count: 5000,
+    spec: (index) => ({ nodeSelector: record(texts(400, 40, index)) }),
+  },
+  'gated pods with many images': {
+    count: 300,
+    spec: (index) => ({ containers: images(index, 1000) }),
+  },
+  'gated pods with large annotations': {
+    count: 1000,
+    metadata: (index) => ({ annotations: record([`arch.example/x-${index}`], 'x'.repeat(256 * 1024 - 100)) }),
+  },
+  'running pods with 1.4 MiB of affinity': {
+    count: 300,
+    kind: 'running',
+    spec: (index) => ({ affinity: affinity(texts(objectBytes / 1024, 1020, index)) }),
+  },
+  'many running pods with hostile statuses': {
+    count: 6000,
+    kind: 'running',
+    metadata: (index) => ({ labels: record(texts(100, 60, index)) }),
+    status: (index) => ({
+      phase: 'Running',
+      containerStatuses: Array.from({ length: 4 }, (_, each) =>
+        crashed(`c${each}`, `exec /${index}-${each}: exec format error ${'m'.repeat(4000)}`),
+      ),
+    }),
+  },
+  'custom resources with 1.4 MiB': {
+    count: 300,
+    kind: 'config',
+    metadata: () => ({ annotations: { x: 'x'.repeat(200 * 1024) } }),
+    spec: (index) => ({ labelSelector: { matchLabels: record(texts(objectBytes / 2048, 1020, index)) } }),
+  },
+};
+
+async function world(t: Test) {
+  const dir = directory(t);
+  const host = await registry(t);
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  const pki = await createPki(t);
+  writeFileSync(join(dir, 'registry.pem'), host.ca);
+  writeFileSync(join(dir, 'config'), kubeconfig(store.access.server));
+  for (const name of ['good', 'tenant']) store.put(`/api/v1/namespaces/${name}`, {});
+  for (const architecture of ['amd64', 'arm64'])
+    store.put(`/api/v1/nodes/${architecture}`, {
+      status: {
+        nodeInfo: { architecture, operatingSystem: 'linux', containerRuntimeVersion: 'containerd://2.1' },
+      },
+    });
+  const trust = ['--state-dir', dir, '--ca-files', join(dir, 'registry.pem')];
+  const agent = await measured(t, 'agent', ['--tls-dir', pki.serverDir, ...trust]);
+  const cluster = ['--kubeconfig', join(dir, 'config'), '--namespace', 'archwright'];
+  const agents = ['--agents', `https://${agent.address}`, '--agent-tls-dir', pki.clientDir];
+  const issuer = ['--certificates', 'external'];
+  const controller = await measured(t, 'controller', [...cluster, ...agents, ...issuer]);
+  let pods = 0;
+  const survived = async (t: Test, what: string): Promise<void> => {
+    const name = `good-${(pods += 1)}`;
+    host.push(name, 'v1', multiArch(['linux/arm64']));
+    const path = `/api/v1/namespaces/good/pods/${name}`;
+    const containers = [{ name: 'c', image: `${host.host}/${name}:v1`, imagePullPolicy: 'IfNotPresent' }];
+    store.put(path, { spec: { containers, schedulingGates: [gate] } });
+    const placed = (): boolean => {
+      controller.mostBytes();
+      const { spec } = store.get(path) as { spec: { affinity?: object; schedulingGates?: object[] } };
+      return spec.affinity !== undefined && !spec.schedulingGates?.length;
+    };
+    await until('a good pod is placed', placed, patienceMs);
+    const { mostBytes, limit } = controller;
+    t.comment(`${what}: ${Math.round(mostBytes() / MiB)} of ${limit / MiB} MiB`);
+    t.ok(mostBytes() < limit, what);
+  };
+  await survived(t, 'no attack');
+  return { store, survived };
+}
+
+type Store = Awaited<ReturnType<typeof startKubeStore>>;
+
+const kinds = {
+  waiting: (index: number) => `/api/v1/namespaces/tenant/pods/waiting-${index}`,
+  running: (index: number) => `/api/v1/namespaces/tenant/pods/running-${index}`,
+  config: (index: number) => `/apis/arch.example/v1alpha1/namespaces/tenant/podplacementconfigs/c-${index}`,
+};
+
+/** Creates the objects; a pause for each lets the store send them. */
+async function create(store: Store, { count, kind = 'waiting', ...shape }: Shape): Promise<() => void> {
+  for (let index = 0; index < count; index += 1) {
+    const containers = [{ name: 'c', image: '127.0.0.1:9/tenant/app:v1', imagePullPolicy: 'IfNotPresent' }];
+    const pod = { containers, ...(kind === 'running' ? { nodeName: 'amd64' } : { schedulingGates: [gate] }) };
+    store.put(kinds[kind](index), {
+      metadata: { ...shape.metadata?.(index) },
+      spec: { ...(kind !== 'config' && pod), ...shape.spec?.(index) },
+      ...(shape.status && { status: shape.status(index) }),
+    });
+    await new Promise(setImmediate);
+  }
+  return () => {
+    for (let index = 0; index < count; index += 1) store.remove(kinds[kind](index));
+    store.compact();
+  };
+}
+
+for (const [what, shape] of Object.entries(shapes)) {
+  t.test(what, async (t) => {
+    const { store, survived } = await world(t);
+    await create(store, shape);
+    await survived(t, what);
+    // A list holds the old objects and the new ones.
+    store.compact();
+    store.cutWatches('end');
+    await survived(t, `${what}, listed again`);
+  });
+}

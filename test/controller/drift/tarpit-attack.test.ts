@@ -1,0 +1,29 @@
+/** Attack: a tenant's pods run tags of registries that never answer, to keep other tags from being checked for drift. */
+import t from 'tap';
+import { hour, setup, withPlatforms } from './setup.ts';
+
+t.test('tags that a registry never answers for: the tags of another namespace are checked', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
+  for (let index = 0; index < 40; index += 1) {
+    const repository = `slow/app-${index}`;
+    test.pod(`slow-${index}`, repository, { namespace: 'attacker', pulled: test.push(repository, pulled) });
+  }
+  for (const name of ['web', 'cart', 'search']) {
+    test.push(`shop/${name}`, pulled);
+    test.pod(name, `shop/${name}`, { pulled });
+  }
+  const answer = Promise.withResolvers<void>();
+  test.registry.faults.add({ path: /slow/, fault: { kind: 'after', event: answer.promise } });
+  await test.leader.settled();
+  await test.clock.jump(6 * hour);
+  const round = test.reconcile();
+  const checked = (name: string): boolean =>
+    test.registry.requests.some(({ method, path }) => method === 'HEAD' && path.includes(`shop/${name}`));
+  await test.registry.waitFor(() => checked('web') && checked('cart') && checked('search'));
+  const held = test.registry.requests.filter(({ path }) => path.includes('slow')).length;
+  t.ok(held <= 3, `${held} of 8 places`);
+  answer.resolve();
+  await round;
+  t.equal(await test.leader.series('archwright_drift_tags{checked="yes"}'), 43);
+});
