@@ -38,7 +38,7 @@ export async function inTurn<T>(
       await work(item);
     } catch (error) {
       isFailed = true;
-      reject(error as Error);
+      reject(error);
     }
     running -= 1;
     leave();

@@ -12,7 +12,7 @@ export const servingMetrics = {
   ),
   droppedConnections: counter(
     'archwright_dropped_connections_total',
-    'Connections that were closed at once because the server had reached its limit.',
+    'Connections that were closed at once because the server or the remote address had reached its limit.',
   ),
   certificateExpiry: gauge(
     'archwright_tls_certificate_expiry_timestamp_seconds',

@@ -19,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { parseListenAddress, urlOf, type ListenAddress } from './address.ts';
+import { Connections } from './connections.ts';
 import { ServingError } from './error.ts';
 import { servingMetrics } from './metrics.ts';
 import { openTlsFiles, type TlsFiles } from './tls-files.ts';
@@ -69,7 +70,7 @@ export class RunningServer {
   readonly #address: ListenAddress;
   readonly #files: TlsFiles | undefined;
   readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
+  readonly #connections: Connections;
   #port = 0;
   #isDraining = false;
   #drained: Promise<void> | undefined;
@@ -79,6 +80,7 @@ export class RunningServer {
     this.#limits = { ...serverLimits, ...options.limits };
     this.#address = address;
     this.#files = files;
+    this.#connections = new Connections(this.#limits.maxConnections);
     this.#server = this.#create();
   }
 
@@ -131,10 +133,10 @@ export class RunningServer {
 
   #cut(): void {
     this.#options.log.warn(
-      { connections: this.#sockets.size },
+      { connections: this.#connections.size },
       'connections were cut at the end of the grace period',
     );
-    for (const socket of this.#sockets) socket.destroy();
+    this.#connections.cut();
   }
 
   #create(): Server {
@@ -158,8 +160,7 @@ export class RunningServer {
     const dropped = metrics?.counter(servingMetrics.droppedConnections);
     server.on('drop', () => dropped?.inc());
     server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
+      if (!this.#connections.add(socket)) dropped?.inc();
     });
     return server;
   }
@@ -228,7 +229,7 @@ const serverLimits = {
   maxHeaderBytes: 16 * 1024,
   /**
    * An API server opens one connection for each open call and keeps 25 of them; 50 concurrent creates opened about 100.
-   * At 50 KiB each, this is 100 MiB, the limit for a small pod.
+   * At 50 KiB each, this is 100 MiB, the limit for a small pod. One remote address gets half of them (`connections.ts`).
    */
   maxConnections: 2048,
   /**

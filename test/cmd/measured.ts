@@ -35,8 +35,10 @@ function bundled(): string {
 }
 
 export interface Measured {
-  /** Host and port that it serves; of the controller, those of its health. */
+  /** Host and port that it serves; the controller has none. */
   readonly address: string;
+  /** The URL of metrics and health. */
+  readonly health: string;
   /** The limit of the chart, in bytes. */
   readonly limit: number;
   /** The most resident memory so far, in bytes. */
@@ -55,14 +57,12 @@ export async function measured(t: Test, part: Part, flags: readonly string[]): P
   t.teardown(() => child.kill('SIGKILL'));
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (log = (log + text).slice(0, MiB)));
-  const served = /"(?:url|api)":"https:\/\/([^"]+)"|"health":"http:\/\/([^"]+)","cluster"/;
-  const address = (): string | undefined => {
-    const [, serving, health] = served.exec(log) ?? [];
-    return serving ?? health;
-  };
-  await until(`${part} runs`, () => address() !== undefined || child.exitCode !== null, patienceMs);
+  const found = (name: string): string | undefined =>
+    new RegExp(`"(?:${name})":"https?://([^"]+)"`).exec(log)?.[1];
+  await until(`${part} runs`, () => found('health') !== undefined || child.exitCode !== null, patienceMs);
   return {
-    address: address() ?? log,
+    address: found('url|api') ?? log,
+    health: `http://${found('health')}`,
     limit: parseQuantity(values[part].resources.limits.memory) ?? 0,
     mostBytes: () => {
       if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${part} ended: ${log}`);

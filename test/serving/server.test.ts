@@ -151,8 +151,8 @@ test('more connections than allowed are dropped, and counted', async (t) => {
   const metrics = createMetrics();
   const server = await start(t, { limits: { maxConnections: 2 }, metrics });
   await rawConnection(t, server.port);
-  await rawConnection(t, server.port);
-  const third = await rawConnection(t, server.port);
+  await rawConnection(t, server.port, '127.0.0.2');
+  const third = await rawConnection(t, server.port, '127.0.0.3');
   await until('the third is closed', () => third.closed);
   t.match(await metrics.render(), /archwright_dropped_connections_total 1\n/);
 });

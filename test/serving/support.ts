@@ -49,8 +49,12 @@ export function keepAlive(t: Test, url: string, options: { ca?: string; maxSocke
 }
 
 /** A raw connection, for what no well-behaved client does. */
-export async function rawConnection(t: Test, port: number): Promise<Socket & { received(): string }> {
-  const socket = connect(port, '127.0.0.1');
+export async function rawConnection(
+  t: Test,
+  port: number,
+  localAddress = '127.0.0.1',
+): Promise<Socket & { received(): string }> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
   t.teardown(() => socket.destroy());
   let text = '';
   socket.setEncoding('latin1').on('data', (chunk: string) => (text += chunk));

@@ -97,8 +97,14 @@ export function trimConfig(object: KubeObject & { readonly spec?: unknown; reado
   const { resourceVersion, creationTimestamp, deletionTimestamp, finalizers } = metadata;
   return {
     metadata: {
-      ...{ name, namespace, uid, generation, resourceVersion },
-      ...{ creationTimestamp, deletionTimestamp, finalizers },
+      name,
+      namespace,
+      uid,
+      generation,
+      resourceVersion,
+      creationTimestamp,
+      deletionTimestamp,
+      finalizers,
     },
     spec: object.spec,
     status: object.status,

@@ -166,6 +166,6 @@ export function termsOf({ spec }: Pod): unknown {
   return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
 }
 
-export function archIn(...values: string[]): object {
+export function archIn(...values: string[]): { readonly matchExpressions: readonly [object] } {
   return { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] };
 }

@@ -1,0 +1,39 @@
+import t from 'tap';
+import { LargeObjects } from '../../../src/kube/watch/large-objects.ts';
+
+const text = (bytes: number) => ({ text: 'x'.repeat(bytes) });
+
+t.test('a namespace may have as much as is still free', async (t) => {
+  const objects = new LargeObjects(1_000_000);
+  const most = (namespace: string): number => {
+    let count = 0;
+    while (objects.add(`${namespace}/pod-${count}`, text(10_000))) count += 1;
+    return count;
+  };
+  t.same(['a', 'b', 'c'].map(most), [50, 25, 12]);
+  t.equal(objects.refused, 3);
+  t.ok(objects.add('d/pod', text(100_000)), 'another namespace has room');
+  objects.delete('a/pod-0');
+  objects.delete('a/pod-0');
+  objects.delete('a/unknown');
+  t.equal(objects.add('a/pod-50', text(10_000)), false, 'the others have taken what was free');
+  for (let index = 0; index < 30; index += 1) objects.delete(`a/pod-${index}`);
+  t.ok(objects.add('a/pod-50', text(10_000)));
+  t.equal(objects.refused, 2, 'it has room now');
+});
+
+t.test('small objects do not count, many small values do', async (t) => {
+  const objects = new LargeObjects(100_000);
+  for (let index = 0; index < 1000; index += 1) t.ok(objects.add(`a/${index}`, text(5000)));
+  t.equal(
+    objects.add(
+      'a/values',
+      Array.from({ length: 2000 }, () => ({})),
+    ),
+    false,
+  );
+  t.ok(objects.add('b/object', text(20_000)));
+  t.ok(objects.add('b/object', text(30_000)), 'an object is replaced');
+  t.ok(objects.add('b/object', text(40_000)));
+  t.equal(objects.refused, 1);
+});
