@@ -1,29 +1,25 @@
 /**
- * `archwright inspect`: what an agent on this machine would find out about images. It uses the agent's own code, from the
- * credential sources to the results.
+ * `archwright inspect`: what an agent on this machine finds out about images. In the container of a running agent, that agent is asked;
+ * elsewhere this process uses the agent's own code, from the credential sources to the results. That code is loaded only then.
  */
-import { answerFacts } from '../daemon/api/facts.ts';
-import type { FactsRequest } from '../daemon/api/facts-request.ts';
-import { isServiceAccountName, type ServiceAccountName } from '../src/credentials/credential.ts';
-import type { Configuration } from '../src/policy/configuration/configuration.ts';
-import { systemClock } from '../src/async/clock.ts';
-import { readPullSecrets } from './inspect/pull-secret-files.ts';
+import { askAgent } from '../daemon/local/client.ts';
+import { socketPathIn, type Inspected } from '../daemon/local/protocol.ts';
+import { toAuths } from '../src/credentials/auths.ts';
 import {
-  describeAttempts,
-  describeResults,
-  describeSources,
-  tracing,
-  type NamedSource,
-} from './inspect/output.ts';
-import { openInspection } from './wiring/inspection.ts';
-import { openMemory } from './wiring/image-facts.ts';
-import { openCliContext, untilStopped } from './program/context.ts';
+  isServiceAccountName,
+  type CredentialSource,
+  type ServiceAccountName,
+} from '../src/credentials/credential.ts';
+import { InvalidReference, parseReference } from '../src/images/references/reference.ts';
+import { describeAttempts, describeResults, describeSources } from './inspect/output.ts';
+import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS] IMAGE…',
   description:
-    'Shows the platforms of each image, the endpoint that had it and the credential that was used. Credentials come from ' +
+    'Shows the platforms of each image, the endpoint that had it and the credential that was used. In the container of a running ' +
+    'agent, that agent inspects, with its own credentials, unless `--local` or a setting is given. Otherwise credentials come from ' +
     "the same sources as an agent's: `--pull-secret`, `--creds-dir`, docker configurations (with `--host-root` those of the " +
     'node, otherwise your own docker login too). Exit code: 0 if every image was found, 1 if some were not, 2 for wrong usage.',
   settings: 'inspect',
@@ -45,6 +41,7 @@ export const subcommand: Subcommand = {
         'Inspects as for a pod of this service account. With `--service-account-tokens`, credential provider plugins get its ' +
         'token.',
     },
+    local: { help: 'Inspects in this process, also where an agent runs.' },
     verbose: {
       short: 'v',
       help: 'Shows each credential source, each request and its response; with `json` on standard error.',
@@ -53,60 +50,90 @@ export const subcommand: Subcommand = {
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
 
-/** Images inspected at a time: more than a pod has, few enough not to look like an attack. */
-const concurrentImages = 16;
+interface Wanted {
+  readonly images: readonly { readonly image: string; readonly pullPolicy: 'Always' }[];
+  readonly serviceAccount?: ServiceAccountName;
+}
 
 async function run(invocation: Invocation): Promise<number> {
-  const { positionals: images, flags, io, stop } = invocation;
-  if (images.length === 0) throw new UsageError('name at least one image');
+  const { positionals, flags, io, stop } = invocation;
+  if (positionals.length === 0) throw new UsageError('name at least one image');
   const output = choiceOf(invocation, 'output', ['table', 'json']);
-  const { configuration, dockerConfigs, log, metrics } = await openCliContext(invocation);
+  const context = await openCliContext(invocation);
   const secretFiles = flags.get('pull-secret') ?? [];
-  const pullSecrets = await readPullSecrets(secretFiles, io.stdin);
+  const pullSecrets = await pullSecretsIn(secretFiles, io.stdin);
   const serviceAccount = serviceAccountIn(flags.get('service-account')?.at(-1));
-
-  await using opened = new AsyncDisposableStack();
-  const current = (): Configuration => configuration;
-  const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log });
-  opened.defer(() => inspection.close());
-  const inspector = tracing(inspection.inspector);
-  const memory = await openMemory({ configuration: current, inspector, log, metrics });
-  opened.defer(() => memory.close());
-  const request = {
-    ...requestFor(images, pullSecrets, configuration.inspectTimeout),
+  const wanted: Wanted = {
+    images: positionals.map((image) => ({ image, pullPolicy: 'Always' })),
     ...(serviceAccount && { serviceAccount }),
   };
-  const results = await answerFacts(request, stop, { memory, clock: systemClock, log });
+  const byAgent = await askRunningAgent(invocation, context, wanted, pullSecrets);
+  const { results, attempts, sources } = byAgent ?? (await here(context, io.env, wanted, pullSecrets, stop));
   io.out(output === 'json' ? `${JSON.stringify({ results }, undefined, 2)}\n` : describeResults(results));
   if (flags.has('verbose')) {
-    const sources: NamedSource[] = inspection.sources.map(({ source, place }) => ({
-      name: source.name,
-      place,
-      problems: source.problems(),
-    }));
-    if (secretFiles.length > 0) {
-      const [name, place] = [pullSecrets.name, secretFiles.join(', ')];
-      sources.unshift({ name, place, problems: pullSecrets.problems() });
-    }
-    const text = describeSources(sources) + describeAttempts(results, inspector);
+    const ofPod = pullSecrets && {
+      name: pullSecrets.name,
+      place: secretFiles.join(', '),
+      problems: pullSecrets.problems(),
+    };
+    const by = byAgent ? 'Inspected by the running agent.\n' : '';
+    const text =
+      by + describeSources(ofPod ? [ofPod, ...sources] : sources) + describeAttempts(results, attempts);
     if (output === 'json') io.err(text);
     else io.out(`\n${text}`);
   }
   return results.every(({ error }) => error === undefined) ? exitCodes.success : exitCodes.failure;
 }
 
-/** Each image has its own time limit. The deadline covers all batches. */
-function requestFor(
-  images: readonly string[],
-  pullSecrets: FactsRequest['pullSecrets'],
-  inspectTimeoutMs: number,
-): FactsRequest {
-  const batches = Math.ceil(images.length / concurrentImages);
-  return {
-    images: images.map((image) => ({ image, pullPolicy: 'Always' })),
-    deadlineMs: (batches + 1) * inspectTimeoutMs,
-    pullSecrets,
-  };
+async function here(
+  context: CliContext,
+  env: Invocation['io']['env'],
+  wanted: Wanted,
+  pullSecrets: CredentialSource | undefined,
+  stop: AbortSignal,
+): Promise<Inspected> {
+  const { inspectHere } = await import('./inspect/inspect-images.ts');
+  return inspectHere(context, env, { ...wanted, ...(pullSecrets && { pullSecrets }) }, stop);
+}
+
+/** @returns undefined if no agent runs here, or settings differ from its own */
+async function askRunningAgent(
+  { flags, sources, io, stop }: Invocation,
+  { configuration: { stateDir } }: CliContext,
+  wanted: Wanted,
+  pullSecrets: CredentialSource | undefined,
+): Promise<Inspected | undefined> {
+  const { logLevel: _, ...others } = sources.flags;
+  const hasSettings = Object.keys(others).length > 0 || sources.file !== io.env['ARCHWRIGHT_CONFIG'];
+  if (flags.has('local') || hasSettings || stateDir === undefined) return undefined;
+  const auths = pullSecrets && toAuths(await credentialsFor(wanted, pullSecrets), { withOrigin: true });
+  // The agent gives each image the time that its settings allow.
+  const deadlineMs = 30_000;
+  return askAgent(socketPathIn(stateDir), { ...wanted, deadlineMs, ...(auths && { auths }) }, stop);
+}
+
+async function credentialsFor({ images }: Wanted, source: CredentialSource) {
+  const repositories = images.flatMap(({ image }) => repositoryOf(image) ?? []);
+  return (await Promise.all(repositories.map((repository) => source.lookup(repository)))).flat();
+}
+
+function repositoryOf(image: string): string | undefined {
+  try {
+    return parseReference(image).repository;
+  } catch (error) {
+    if (error instanceof InvalidReference) return undefined;
+    throw error;
+  }
+}
+
+/** @throws UsageError */
+async function pullSecretsIn(
+  files: readonly string[],
+  stdin: NodeJS.ReadableStream,
+): Promise<CredentialSource | undefined> {
+  if (files.length === 0) return undefined;
+  const { readPullSecrets } = await import('./inspect/pull-secret-files.ts');
+  return readPullSecrets(files, stdin);
 }
 
 /** @throws UsageError if no cluster can have such a service account */

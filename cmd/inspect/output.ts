@@ -1,7 +1,7 @@
 /** The results of `inspect` as text. With `--verbose` also the credential sources, and each request with its response. Never a secret. */
-import type { SourceProblem } from '../../src/credentials/credential.ts';
 import { describeProblem } from '../../src/credentials/problems.ts';
-import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
+import type { NamedSource } from '../../daemon/local/protocol.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { formatPlatform } from '../../src/names/platform.ts';
 import { printable } from '../../src/names/printable.ts';
 import type { Attempt } from '../../src/registry/manifest-lookup.ts';
@@ -44,25 +44,6 @@ function resultRow(facts: ImageFacts): readonly string[] {
   ];
 }
 
-export interface NamedSource {
-  readonly name: string;
-  readonly place: string;
-  readonly problems: readonly SourceProblem[];
-}
-
-export function tracing(inspector: ImageFactsSource) {
-  const noted = new Map<string, Attempt[]>();
-  return {
-    lookup: (...[question, options]: Parameters<ImageFactsSource['lookup']>) => {
-      const attempts = noted.get(question.image) ?? [];
-      noted.set(question.image, attempts);
-      return inspector.lookup(question, { ...options, trace: (attempt) => attempts.push(attempt) });
-    },
-    /** The requests for an image, in the order of completion. */
-    attempts: (image: string): readonly Attempt[] => noted.get(image) ?? [],
-  };
-}
-
 export function describeSources(sources: readonly NamedSource[]): string {
   const lines = sources.flatMap(({ name, place, problems }) => [
     `  ${name}: ${place}\n`,
@@ -71,9 +52,13 @@ export function describeSources(sources: readonly NamedSource[]): string {
   return scrub(`Credential sources, in order:\n${lines.join('')}`);
 }
 
-export function describeAttempts(results: readonly ImageFacts[], trace: ReturnType<typeof tracing>): string {
+/** @param attempts by image */
+export function describeAttempts(
+  results: readonly ImageFacts[],
+  attempts: Readonly<Record<string, readonly Attempt[]>>,
+): string {
   const images = [...new Map(results.map((facts) => [facts.image, facts])).values()];
-  return scrub(images.map((facts) => describeImage(facts, trace.attempts(facts.image))).join(''));
+  return scrub(images.map((facts) => describeImage(facts, attempts[facts.image] ?? [])).join(''));
 }
 
 function describeImage({ image, source, error }: ImageFacts, attempts: readonly Attempt[]): string {
