@@ -29,14 +29,14 @@ interface Load {
   readonly more?: readonly SideName[];
 }
 
-const compared: readonly SideName[] = ['without archwright', 'warm', 'cold'];
+const compared: readonly SideName[] = ['without', 'warm', 'cold'];
 
 const loads: readonly Load[] = [
-  { name: '200 pods at 10/s', pods: 200, rate: 10, rounds: 1 },
-  { name: '200 pods at 50/s', pods: 200, rate: 50, rounds: 3, more: ['cold, slow registry', 'just started'] },
-  { name: '1,000 pods at 50/s', pods: 1000, rate: 50, rounds: 1 },
+  { name: '200 at 10/s', pods: 200, rate: 10, rounds: 1 },
+  { name: '200 at 50/s', pods: 200, rate: 50, rounds: 3, more: ['cold, slow registry', 'just started'] },
+  { name: '1,000 at 50/s', pods: 1000, rate: 50, rounds: 1 },
   {
-    name: '1,000 pods at 100/s, scheduler at 1,000 QPS',
+    name: '1,000 at 100/s',
     pods: 1000,
     rate: 100,
     schedulerQps: 1000,
@@ -211,7 +211,7 @@ function sectionOf(measured: readonly Measured[]): Section {
       `Pods of ${images} images, one of ${singleArchEvery} single-arch, created at a steady rate on etcd, kube-apiserver, kube-controller-manager, ` +
         'kube-scheduler, and nodes that take pods and say nothing of them, with one webhook, one controller and one agent, all on this machine. ' +
         `Registries take ${registryMs} ms for an answer, the slow one ${slowRegistryMs} ms. Warm knows the images; cold has run for a while, and knows ` +
-        'none of them; just started knows nothing, and no compiler has seen its code. ' +
+        'none of them; just started knows nothing, and no compiler has seen its code. The load of 1,000 at 100/s has a scheduler with 1,000 QPS. ' +
         'Milliseconds until a watch brings the node of a pod: since it brought the pod (creation), and since the request was sent.',
       '',
       table(['load', 'side', 'creation avg', 'p50', 'p99', 'request avg', 'p50', 'p99', 'gated'], timeRows),
@@ -242,7 +242,7 @@ function requestLines(measured: readonly Measured[]): readonly string[] {
 function budgetsOf(load: Load, measured: readonly Measured[]): readonly Budget[] {
   const side = (name: SideName): Measured | undefined =>
     measured.find((one) => one.load === load && one.side === name);
-  const [bare, warm, cold] = [side('without archwright'), side('warm'), side('cold')];
+  const [bare, warm, cold] = [side('without'), side('warm'), side('cold')];
   if (!bare || !warm || !cold) return [];
   const ratio = (one: Measured, of: (one: Measured) => readonly number[]): number =>
     average(of(one)) / average(of(bare));
@@ -250,35 +250,35 @@ function budgetsOf(load: Load, measured: readonly Measured[]): readonly Budget[]
   const request = (one: Measured): readonly number[] => one.fromRequest;
   return [
     {
-      what: `${load.name}: creation to node, warm over without`,
+      what: `${load.name}: creation, warm/without`,
       value: ratio(warm, creation),
       limit: 1.1,
       unit: '×',
       digits: 2,
     },
     {
-      what: `${load.name}: request to node, warm over without`,
+      what: `${load.name}: request, warm/without`,
       value: ratio(warm, request),
       limit: 1.1,
       unit: '×',
       digits: 2,
     },
     {
-      what: `${load.name}: creation to node, cold over without`,
+      what: `${load.name}: creation, cold/without`,
       value: ratio(cold, creation),
       limit: 2,
       unit: '×',
       digits: 2,
     },
     {
-      what: `${load.name}: creation to node, cold, p99`,
+      what: `${load.name}: creation, cold, p99`,
       value: percentile(cold.fromCreation, 0.99),
       limit: 500,
       unit: 'ms',
       digits: 0,
     },
     {
-      what: `${load.name}: requests of ours per warm pod`,
+      what: `${load.name}: our requests/warm pod`,
       value: warm.requests.length / warm.pods,
       limit: 0,
       unit: '',

@@ -21,7 +21,7 @@ import { createBurst, deletePods, podOf } from './load.ts';
 
 type Lease = KubeObject & { readonly spec?: { readonly holderIdentity?: string } };
 
-export type SideName = 'without archwright' | 'warm' | 'cold' | 'cold, slow registry' | 'just started';
+export type SideName = 'without' | 'warm' | 'cold' | 'cold, slow registry' | 'just started';
 
 export interface Side {
   readonly name: SideName;
@@ -58,7 +58,7 @@ const webhookPath = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfig
 export function sidesOf(options: SidesOptions): readonly Side[] {
   const { references, others } = options;
   return [
-    { name: 'without archwright', open: async () => new Map(), close: async () => undefined },
+    { name: 'without', open: async () => new Map(), close: async () => undefined },
     withArchwright(options, 'warm', { known: references, delayMs: registryMs }),
     withArchwright(options, 'cold', { known: others, delayMs: registryMs }),
     withArchwright(options, 'cold, slow registry', { known: others, delayMs: slowRegistryMs }),
