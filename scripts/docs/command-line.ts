@@ -15,9 +15,7 @@ archwright --version
 - \`--config FILE\` names the configuration in TOML; \`--help\` prints a short help, \`archwright help SUBCOMMAND\` one with all settings.
   \`completion\` has no configuration.
 - Each [setting](settings.md) that a subcommand uses is also a flag, such as \`--preferred-architecture\` for
-  \`preferredArchitecture\`. This page only names the groups.
-- The tables list the flags that are not settings. If such a flag has the name of a setting, that setting can only come from the
-  environment and the file.
+  \`preferredArchitecture\`, unless the subcommand has another flag of that name.
 `;
 
 /** Subcommands with a page of their own, which says more than their help text. */
@@ -42,7 +40,11 @@ export async function commandLinePage(): Promise<string> {
     ['Subcommand', 'What it does'],
     entries.map(({ name, summary }) => [`[${code(name)}](#${anchorOf(`archwright ${name}`)})`, summary]),
   );
-  return [introduction, `${index}\n`, ...entries.map(({ name, subcommand }) => section(name, subcommand))].join('\n');
+  const users = table(['Settings', 'Used by'], settingGroups.map((group) => [
+    `[${group.title}](settings.md#${anchorOf(group.title)})`,
+    entries.flatMap(({ name, subcommand }) => useOf(name, subcommand, Object.keys(group.settings))).join(', '),
+  ]));
+  return [introduction, `${index}\n`, `${users}\n`, ...entries.map(({ name, subcommand }) => section(name, subcommand))].join('\n');
 }
 
 function section(name: string, subcommand: Subcommand): string {
@@ -53,7 +55,6 @@ function section(name: string, subcommand: Subcommand): string {
     `\`\`\`text\narchwright ${name} ${subcommand.usage}\n\`\`\`\n`,
     `${guide === undefined ? subcommand.description : `Guide: ${guide}.`}\n`,
     ...(flags.length === 0 ? [] : [`${table(['Flag', 'Meaning'], flags)}\n`]),
-    `${settingsLine(subcommand)}\n`,
   ].join('\n');
 }
 
@@ -61,16 +62,13 @@ function titleOf(name: string, { short, value }: OwnFlag): string {
   return code(`${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`);
 }
 
-function settingsLine(subcommand: Subcommand): string {
-  const keys = Object.keys(settingsOf(subcommand));
-  if (keys.length === 0) return 'Settings: none.';
-  const groups = settingGroups.flatMap(({ title, settings }) => {
-    const used = Object.keys(settings).filter((key) => keys.includes(key));
-    if (used.length === 0) return [];
-    const link = `[${title}](settings.md#${anchorOf(title)})`;
-    const all = Object.keys(settings).length;
-    if (used.length === all) return [link];
-    return [`${link} (${used.length > 4 ? `${used.length} of ${all}` : used.map(code).join(', ')})`];
-  });
-  return `Settings: ${groups.join(', ')}.`;
+/** Up to this many settings are named. */
+const fewSettings = 4;
+
+/** The subcommand, if it uses settings of the group: all of them, or those in parentheses. */
+function useOf(name: string, subcommand: Subcommand, group: readonly string[]): string[] {
+  const used = Object.keys(settingsOf(subcommand)).filter((key) => group.includes(key));
+  if (used.length === 0) return [];
+  if (used.length === group.length) return [code(name)];
+  return [`${code(name)} (${used.length > fewSettings ? `${used.length} of ${group.length}` : used.map(code).join(', ')})`];
 }
