@@ -23,6 +23,7 @@ import {
   ungateOther,
   untilRolledOut,
   untilSettled,
+  warmUp,
   type Verdict,
 } from './judge/court.ts';
 import { generateCase, type Case } from './judge/generate.ts';
@@ -109,6 +110,7 @@ void t.test('random pods', async (t) => {
       { images, tls, settings: policy.settings, failurePolicy: 'Fail', daemonSets: true },
       { 'max-gate-duration': maxGateDuration },
     );
+    await warmUp(cluster, pods, namespace, references);
     const sent = own.map((one) => podToSend(one, references));
     const refused = await createAll(cluster, namespace, sent);
     const created = own.filter(({ name }) => !refused.has(name));

@@ -3,7 +3,7 @@ import { KubeError } from '../../../../src/kube/api/errors.ts';
 import type { Container, KubeObject, Pod } from '../../../../src/kube/api/objects.ts';
 import type { Cluster } from '../harness.ts';
 import type { Images } from '../images.ts';
-import type { PodNow } from '../pods.ts';
+import { podPath, type PodNow } from '../pods.ts';
 import type { Watched } from '../watch.ts';
 import { otherGate, type Case } from './generate.ts';
 import type { Expected } from './model.ts';
@@ -39,7 +39,7 @@ export function makeTrouble({ troubled }: Images): void {
 }
 
 /** The pod with the real references of its images. */
-export function podToSend({ pod }: Case, references: ReadonlyMap<string, string>): Pod {
+export function podToSend({ pod }: Pick<Case, 'pod'>, references: ReadonlyMap<string, string>): Pod {
   const named = (container: Container): Container => ({
     ...container,
     image: references.get(container.image ?? '') ?? '',
@@ -82,6 +82,25 @@ export async function createAll(
   };
   await Promise.all(Array.from({ length: 8 }, work));
   return refused;
+}
+
+/** Creates a pod of each image that is known at once, because the very first lookup may take longer than an admission waits. */
+export async function warmUp(
+  cluster: Cluster,
+  pods: Watched<PodNow>,
+  namespace: string,
+  references: ReadonlyMap<string, string>,
+): Promise<void> {
+  const sent = judgeImages
+    .filter(({ knowledge }) => knowledge === 'at once')
+    .map(({ repository }, index) => {
+      const containers = [{ name: 'c', image: repository }];
+      return podToSend({ pod: { metadata: { name: `warm-${index}` }, spec: { containers } } }, references);
+    });
+  const refused = await createAll(cluster, namespace, sent);
+  const names = sent.map(({ metadata }) => metadata?.name ?? '').filter((name) => !refused.has(name));
+  await untilSettled(pods, names, namespace, 60_000);
+  for (const name of names) await cluster.delete(podPath(name, namespace));
 }
 
 /** Whether a DaemonSet is made of a case: its images are known when it is created, and it has no gate. */
