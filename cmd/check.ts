@@ -133,7 +133,7 @@ async function lookUp(
   };
   const current = (): Configuration => settings;
   await using opened = new AsyncDisposableStack();
-  const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log });
+  const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log, stop });
   opened.defer(() => inspection.close());
   const stateDir = flags.has('no-cache') ? undefined : await cacheDirectory(io.env, note);
   const { inspector } = inspection;

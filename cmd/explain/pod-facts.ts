@@ -45,6 +45,7 @@ export async function openPodFacts(
       configuration: () => configuration,
       dockerConfigs,
       env: io.env,
+      stop,
       client: kubernetes?.client,
       log,
       metrics,

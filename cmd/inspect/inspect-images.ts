@@ -68,7 +68,7 @@ export async function inspectHere(
   signal: AbortSignal,
 ): Promise<Inspected> {
   const options = { configuration: () => configuration, log };
-  const inspection = await openInspection({ ...options, dockerConfigs, env });
+  const inspection = await openInspection({ ...options, dockerConfigs, env, stop: signal });
   try {
     const { pullSecrets = createPullSecretSource([]), ...rest } = request;
     return await inspectImages(inspection, { ...rest, pullSecrets }, options, signal);

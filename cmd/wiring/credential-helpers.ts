@@ -37,6 +37,8 @@ export interface CredentialHelpersOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   readonly limits?: RunLimits;
+  /** Kills helpers that run. */
+  readonly stop?: AbortSignal | undefined;
 }
 
 const name = 'docker-config';
@@ -63,10 +65,12 @@ class CredentialHelpers implements LiveCredentialSource {
   readonly #tokens: Keyring;
   readonly #answers = new Map<string, Promise<Credential | undefined>>();
   readonly #problems: SourceProblem[] = [];
-  readonly #stop = new AbortController();
+  readonly #closed = new AbortController();
+  readonly #stop: AbortSignal;
 
   constructor(options: CredentialHelpersOptions, config: HelperConfig) {
     this.#options = options;
+    this.#stop = AbortSignal.any([this.#closed.signal, ...(options.stop ? [options.stop] : [])]);
     this.#config = config;
     this.#tokens = createKeyring(name, holdEntries(config.tokens, options.file).held);
     for (const problem of config.problems) this.#report(options.file, problem);
@@ -106,7 +110,7 @@ class CredentialHelpers implements LiveCredentialSource {
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
+    this.#closed.abort();
     await Promise.all(this.#answers.values());
   }
 
@@ -132,12 +136,12 @@ class CredentialHelpers implements LiveCredentialSource {
         stdin: server,
         limits,
       };
-      return parseHelperAnswer(await runProgram(run, this.#stop.signal));
+      return parseHelperAnswer(await runProgram(run, this.#stop));
     } catch (error) {
       if (!(error instanceof PluginError || error instanceof HelperConfigError)) throw error;
       if (error instanceof PluginError && saysNotFound(error.stdout?.toString('utf8') ?? ''))
         return undefined;
-      if (!this.#stop.signal.aborted) this.#report(plugin, `no credential for ${server}: ${error.message}`);
+      if (!this.#stop.aborted) this.#report(plugin, `no credential for ${server}: ${error.message}`);
       return undefined;
     }
   }

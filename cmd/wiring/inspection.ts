@@ -49,6 +49,8 @@ export interface InspectionOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   readonly metrics?: Metrics | undefined;
+  /** Ends programs that run for a person's command. */
+  readonly stop?: AbortSignal | undefined;
   /** Called with the documents that prove the facts of a digest; empty if they are too large to be sent. */
   readonly onDocuments?: RegistrySourceOptions['onDocuments'];
 }
@@ -136,7 +138,7 @@ function liveEndpoints(configuration: () => Configuration): EndpointSource {
 }
 
 async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
-  const { configuration, dockerConfigs, env, log, metrics } = options;
+  const { configuration, dockerConfigs, env, log, metrics, stop } = options;
   const { credsDir, credsFiles, dockerConfigFile, hostRoot: root } = configuration();
   const { dockerConfigPathCandidates: named } = configuration();
   const opening: Promise<OpenSource>[] = [];
@@ -154,7 +156,7 @@ async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
   const logins = dockerLoginCandidates(env, homedir());
   // Before the files: for a login in a helper they have an empty entry, which is an anonymous attempt.
   for (const file of isLoginUsed ? logins : []) {
-    const helpers = await openCredentialHelpers({ file, env, log });
+    const helpers = await openCredentialHelpers({ file, env, log, stop });
     if (helpers) add(`credential helpers in ${file}`, Promise.resolve(helpers));
   }
   if (dockerConfigs !== 'none') {

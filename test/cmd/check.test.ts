@@ -210,6 +210,24 @@ t.test('a broken cache is ignored, and replaced', async (t) => {
   }
 });
 
+t.test('runs at the same time leave a whole cache', async (t) => {
+  const server = await registry(t);
+  for (let tag = 0; tag < 8; tag += 1) server.push('team/app', `v${tag}`, multi);
+  const cache = directory(t);
+  const runs = Array.from({ length: 4 }, async (_, run) => {
+    const input = [0, 1].map((tag) => pod(`${server.host}/team/app:v${2 * run + tag}`)).join('---\n');
+    const { ended } = child(t, ['check', '-'], input, { XDG_CACHE_HOME: cache });
+    return ended;
+  });
+  for (const { code, err } of await Promise.all(runs)) t.strictSame([code, err], [0, '']);
+  t.strictSame(readdirSync(`${cache}/archwright`), ['image-facts.ndjson']);
+  server.clearRequests();
+  const all = Array.from({ length: 8 }, (_, tag) => pod(`${server.host}/team/app:v${tag}`)).join('---\n');
+  const { code, err } = await run(['check', '-'], { stdin: all, env: { XDG_CACHE_HOME: cache } });
+  t.strictSame([code, err], [0, '']);
+  t.ok(server.requests.length <= 6, 'the last one that ended has the cache');
+});
+
 t.test('without a place for the cache it goes on', async (t) => {
   const server = await registry(t);
   server.push('team/app', 'v1', multi);
@@ -348,7 +366,9 @@ t.test('several architectures, and levels of x86-64', async (t) => {
     t.strictSame([code, /--require: unknown architecture/.test(err)], [2, true], wrong);
   }
   const level = await json(pod(`${server.host}/team/level:v3`), '-r', 'amd64');
-  t.match(level.results, [{ why: /amd64|x86-64/ }], JSON.stringify(level.results));
+  t.match(level.results, [
+    { verdict: 'ok', why: 'not on every amd64 node: it depends on runtime, CPU level' },
+  ]);
 });
 
 t.test('the allow-list', async (t) => {

@@ -1,12 +1,14 @@
 /** Docker credential helpers are real programs here, and registries are real servers. */
-import { chmodSync, readFileSync } from 'node:fs';
+import { chmodSync, createReadStream, readFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { helperLimits, openCredentialHelpers } from '../../cmd/wiring/credential-helpers.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { silentLog } from '../fleet/support.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { run } from './run.ts';
-import { directory, files, registry, resultsIn, write } from './world.ts';
+import { childEnv, directory, files, program, registry, resultsIn, write } from './world.ts';
 
 const multi = multiArch(['linux/amd64', 'linux/arm64']);
 
@@ -148,4 +150,32 @@ t.test('on a node, and with files that are named, no helper runs', async (t) => 
     await run(['inspect', ...args, `${server.host}/team/app:v1`], { env });
     t.throws(() => readFileSync(`${root}/out`), { code: 'ENOENT' });
   }
+});
+
+t.test('a command that is stopped leaves no helper behind', async (t) => {
+  const { env, root } = machine(
+    t,
+    { slow: 'exec 3>"$OUT"; echo ready >&3; exec sleep 600' },
+    { credHelpers: { 'r.example': 'slow' } },
+  );
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  const images = [`${server.host}/team/app:v1`, 'r.example/a:1'].map((image) => ({ name: 'c', image }));
+  const object = { apiVersion: 'v1', kind: 'Pod', metadata: {}, spec: { containers: images } };
+  write(root, { 'pod.json': JSON.stringify(object) });
+  execFileSync('mkfifo', [`${root}/out`]);
+  const child = spawn(process.execPath, [program, 'check', `${root}/pod.json`], {
+    env: { ...childEnv, ...env, XDG_CACHE_HOME: root },
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  // The helper has the pipe open as long as it lives.
+  const pipe = createReadStream(`${root}/out`);
+  const [ready] = (await once(pipe, 'data')) as [Buffer];
+  t.equal(String(ready), 'ready\n');
+  await server.waitFor(({ method }) => method === 'GET');
+  const ended = Promise.all([once(child, 'close'), once(pipe, 'end')]);
+  pipe.resume();
+  child.kill('SIGINT');
+  const [[code]] = (await ended) as [[number], []];
+  t.equal(code, 130);
 });

@@ -122,8 +122,13 @@ export interface Child {
 }
 
 /** The program as a process of its own. */
-export function child(t: Test, args: readonly string[], stdin?: string): Child {
-  const process_ = spawn(process.execPath, [program, ...args], { env: childEnv });
+export function child(
+  t: Test,
+  args: readonly string[],
+  stdin?: string,
+  env: Readonly<Record<string, string>> = {},
+): Child {
+  const process_ = spawn(process.execPath, [program, ...args], { env: { ...childEnv, ...env } });
   t.teardown(() => process_.kill('SIGKILL'));
   let out = '';
   let err = '';
