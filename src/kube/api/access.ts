@@ -2,9 +2,10 @@
  * How to reach an API server: its address, trusted certificates and credentials. Read again for each connection or request,
  * because tokens and certificates change while the program runs.
  */
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import type { SecureContextOptions } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock, type Clock } from '../../async/clock.ts';
@@ -87,7 +88,10 @@ export async function kubeconfigAccess(options: {
   readonly context?: string;
 }): Promise<KubeAccess | undefined> {
   const { KubeConfig } = await import('@kubernetes/client-node');
+  const files = kubeconfigFiles(options.path);
   const load = (): InstanceType<typeof KubeConfig> => {
+    // The library's errors name no file, and quote lines, which may have tokens.
+    for (const file of files) naming(file, () => new KubeConfig().loadFromFile(file));
     const loaded = new KubeConfig();
     if (options.path === undefined) loaded.loadFromDefault();
     else loaded.loadFromFile(options.path);
@@ -99,7 +103,8 @@ export async function kubeconfigAccess(options: {
   if (context === null) {
     if (options.context === undefined && options.path === undefined) return undefined;
     const known = config.getContexts().map((each) => each.name);
-    throw new Error(`kubeconfig has no context ${name}; it has ${known.join(', ') || 'none'}`);
+    const which = ['kubeconfig', ...files].join(' ');
+    throw new Error(`${which} has no context ${name}; it has ${known.join(', ') || 'none'}`);
   }
   config.setCurrentContext(name);
   const cluster = config.getCurrentCluster();
@@ -123,6 +128,41 @@ export async function kubeconfigAccess(options: {
       config = renewed;
     },
   };
+}
+
+/** The files that the library will read: the named one, or those of `KUBECONFIG`, or that of the home directory. */
+function kubeconfigFiles(path: string | undefined): readonly string[] {
+  if (path !== undefined) return [path];
+  const { KUBECONFIG = '', HOME = '' } = process.env;
+  if (KUBECONFIG !== '') return KUBECONFIG.split(delimiter).filter((file) => file !== '');
+  const own = join(HOME, '.kube', 'config');
+  return existsSync(own) ? [own] : [];
+}
+
+/** @throws an error with the file's name */
+function naming(file: string, load: () => void): void {
+  const problem = problemIn(load);
+  // Without its cause, which has the lines around the problem.
+  if (problem !== undefined) throw new Error(`kubeconfig ${file} ${problem}`);
+}
+
+function problemIn(load: () => void): string | undefined {
+  try {
+    load();
+    return undefined;
+  } catch (error) {
+    return problemOf(error);
+  }
+}
+
+/** js-yaml's errors have a reason and a position. The library reads fields of what it parsed without a check. */
+function problemOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'cannot be read';
+  if ('code' in error) return `cannot be read: ${String(error.code)}`;
+  const { reason, mark } = error as { reason?: unknown; mark?: { readonly line?: unknown } };
+  if (typeof reason !== 'string') return 'is no kubeconfig';
+  const line = typeof mark?.line === 'number' ? ` in line ${mark.line + 1}` : '';
+  return `is no YAML${line}: ${reason}`;
 }
 
 /** The parts of the library's request options for trust and identity, without its agent. */

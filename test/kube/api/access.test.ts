@@ -87,7 +87,17 @@ void t.test('kubeconfig: contexts, client certificates, tokens, and names that d
   await t.rejects(kubeconfigAccess({ path: file, context: 'three' }), {
     message: /no context three; it has one, two/,
   });
-  await t.rejects(kubeconfigAccess({ path: `${file}-missing` }));
+  await t.rejects(kubeconfigAccess({ path: `${file}-missing` }), {
+    message: `kubeconfig ${file}-missing cannot be read: ENOENT`,
+  });
+  const broken: [content: string, problem: RegExp][] = [
+    ['null', /^kubeconfig \S+config is no kubeconfig$/],
+    ['users:\n- user: { token: a-secret', /^kubeconfig \S+config is no YAML in line 2: [^-]+$/],
+  ];
+  for (const [content, problem] of broken) {
+    writeFileSync(file, content);
+    await t.rejects(kubeconfigAccess({ path: file }), { message: problem });
+  }
 });
 
 void t.test('without any kubeconfig there is no access', async (t) => {
