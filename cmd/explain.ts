@@ -6,31 +6,34 @@ import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
 import { concurrently } from '../src/async/concurrently.ts';
 import { clusterObjects } from '../src/cluster/cluster.ts';
+import { KubeError } from '../src/kube/api/errors.ts';
 import { createPullableNodes } from '../src/cluster/pullable-nodes.ts';
 import { parseObjects, readText, type FoundObject } from './objects/documents.ts';
 import { describe, resultOf } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
-import { parseNamedObject, readNamedObjects } from './explain/named-objects.ts';
+import { parseNamedObjects, readNamedObjects } from './explain/named-objects.ts';
 import { nodeClassesAround } from './explain/nodes.ts';
 import { openPodFacts } from './explain/pod-facts.ts';
 import { policiesAround } from './explain/policies.ts';
+import { clusterFlags, openClusterContext, type ClusterContext } from './explain/cluster-context.ts';
 import { createPodContext } from './explain/context.ts';
-import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
-import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
+import type { Kubernetes } from './wiring/kubernetes.ts';
+import { untilStopped } from './program/context.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
-import { messageOf } from '../src/names/printable.ts';
 
 export const subcommand: Subcommand = {
-  usage: '[FLAGS] [-f FILE…] [KIND/NAME…]',
+  usage: '[FLAGS] [-f FILE…] [KIND/NAME… | KIND NAME…]',
   description:
     'Shows the decision for pods and workloads in files (`-f`) or in the cluster (`pod/web-0`, `deploy/web`), as if they were ' +
-    'created now: each rule by name, and for each image its architectures, their source and the credential. Secrets, service ' +
-    'accounts, namespaces and custom resources in the same files count; the rest comes from the cluster of your kubeconfig, if ' +
-    'there is one. Images are looked up at registries, or at agents with `--agents`. Exit code: 0 if everything would be ' +
-    'admitted, 1 if something would be denied or is invalid, 2 for wrong usage.',
+    'created now: each rule by name, and for each image its architectures, their source and the credential. Of objects in the cluster ' +
+    'it first shows what was decided before. Secrets, service accounts, namespaces and custom resources in the same files count; the ' +
+    'rest comes from the cluster of your kubeconfig, if there is one, also the settings of its archwright, whose controller looks up the ' +
+    'images. Exit code: 0 if everything would be admitted, 1 if something would be denied or is invalid, 2 for wrong usage, 3 if an ' +
+    'object could not be read or images could not be looked up.',
   settings: 'explain',
   flags: {
+    ...clusterFlags,
     filename: {
       value: 'FILE',
       short: 'f',
@@ -57,28 +60,59 @@ const ofArchwright = /\/(?:leases|configmaps)$/;
 async function run(invocation: Invocation): Promise<number> {
   const { io, flags, stop } = invocation;
   const output = choiceOf(invocation, 'output', ['table', 'json', 'yaml']);
-  const named = invocation.positionals.map(parseNamedObject);
+  const named = parseNamedObjects(invocation.positionals);
   const inFiles = await readObjects(invocation, named.length > 0);
-  const shot = await openCliContext(invocation);
   const warn = (message: string): void => io.err(`archwright: warning: ${message}\n`);
+  const problems = new Set<string>();
+  const onProblem = (message: string): void => {
+    if (!problems.has(message)) io.err(`archwright explain: ${message}\n`);
+    problems.add(message);
+  };
   await using opened = new AsyncDisposableStack();
-  const kubernetes = await connect(invocation, shot, warn);
-  if (kubernetes) opened.defer(() => kubernetes.client.close());
-  const namespace = flags.get('namespace')?.at(-1) ?? kubernetes?.access.namespace ?? 'default';
-  if (named.length > 0 && !kubernetes)
-    throw new UsageError('named objects require a cluster; set --kubeconfig');
-  const inCluster = kubernetes ? await readNamedObjects(named, kubernetes.client, namespace, stop) : [];
+  const around = await openAround(invocation, named.length > 0, opened);
+  if (!around) return exitCodes.unanswered;
+  const { kubernetes } = around;
+  const namespace = namespaceOf(invocation, kubernetes, named.length > 0);
+  const inCluster = kubernetes
+    ? await readNamedObjects(named, kubernetes.client, namespace, stop, onProblem)
+    : [];
   const input = sortObjects([...inFiles, ...inCluster], namespace);
   warnOfSkipped(input, warn);
-  if (input.subjects.length === 0 && input.unclear.length === 0) {
-    throw new UsageError('the input contains no pod and no workload');
-  }
-  const explainer = await openExplainer(invocation, shot, kubernetes, input, warn, opened);
+  const isEmpty = input.subjects.length === 0 && input.unclear.length === 0;
+  if (isEmpty && problems.size > 0) return exitCodes.unanswered;
+  if (isEmpty) throw new UsageError('the input contains no pod and no workload');
   setMaxListeners(0, stop);
+  const { explainer, asked } = await openExplainer({ invocation, around, input, warn, onProblem }, opened);
   const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
-  io.out(write(explanations, output, flags.has('patch')));
+  io.out(write(explanations, asked, output, flags.has('patch')));
+  if (problems.size > 0) return exitCodes.unanswered;
   const isAllRight = input.unclear.length === 0 && explanations.every(isAdmitted);
   return isAllRight ? exitCodes.success : exitCodes.failure;
+}
+
+/** Without a cluster the files are enough. @returns `undefined` if the cluster of named objects does not respond */
+async function openAround(
+  invocation: Invocation,
+  isNamed: boolean,
+  opened: AsyncDisposableStack,
+): Promise<ClusterContext | undefined> {
+  try {
+    return await openClusterContext(invocation, isNamed ? 'needed' : 'optional', opened);
+  } catch (error) {
+    if (!(error instanceof KubeError) || invocation.stop.aborted) throw error;
+    invocation.io.err(`archwright explain: ${error.message}\n`);
+    return undefined;
+  }
+}
+
+/** In a pod there is no context of a person: the pod's own namespace would be meant by mistake. */
+function namespaceOf({ flags }: Invocation, kubernetes: Kubernetes | undefined, isNamed: boolean): string {
+  const given = flags.get('namespace')?.at(-1);
+  if (given === undefined && isNamed && kubernetes?.podNamespace !== undefined)
+    throw new UsageError(
+      'name the namespace of the objects by -n: in a pod there is no context that has one',
+    );
+  return given ?? kubernetes?.access.namespace ?? 'default';
 }
 
 async function readObjects({ flags, io }: Invocation, areNamed: boolean): Promise<readonly FoundObject[]> {
@@ -92,54 +126,42 @@ async function readObjects({ flags, io }: Invocation, areNamed: boolean): Promis
   return found;
 }
 
-/** A cluster that was named explicitly must be reachable. The default one is optional. */
-async function connect(
-  { io }: Invocation,
-  { configuration }: CliContext,
-  warn: (message: string) => void,
-): Promise<Kubernetes | undefined> {
-  try {
-    return await openKubernetes(configuration, io.env, 'own kubeconfig');
-  } catch (error) {
-    if (configuration.kubeconfig !== undefined || configuration.kubeContext !== undefined) {
-      throw new UsageError(messageOf(error));
-    }
-    warn(`the cluster of the kubeconfig is ignored: ${messageOf(error)}`);
-    return undefined;
-  }
-}
-
 function warnOfSkipped({ skipped, unclear }: Input, warn: (message: string) => void): void {
   for (const { kind, name, place } of skipped) warn(`${place}: skipped ${kind} ${name}: it has no pods`);
   for (const place of unclear) warn(`${place}: not a Kubernetes object: it has no kind`);
 }
 
+interface ExplainerOptions {
+  readonly invocation: Invocation;
+  readonly around: ClusterContext;
+  readonly input: Input;
+  readonly warn: (message: string) => void;
+  readonly onProblem: (message: string) => void;
+}
+
 async function openExplainer(
-  invocation: Invocation,
-  shot: CliContext,
-  kubernetes: Kubernetes | undefined,
-  input: Input,
-  warn: (message: string) => void,
+  { invocation, around, input, warn, onProblem }: ExplainerOptions,
   opened: AsyncDisposableStack,
-): Promise<ReturnType<typeof createExplainer>> {
-  const { configuration, log } = shot;
+) {
+  const { kubernetes } = around;
+  const { configuration, log } = around.context;
   const { stop } = invocation;
   const onForbidden = (path: string): void => {
     if (!ofArchwright.test(path)) warn(`no permission to read ${path}; the decision ignores it`);
   };
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
   const surroundings = createPodContext({ input, cluster, warn });
-  const facts = await openPodFacts({ invocation, context: shot, kubernetes, surroundings }, opened);
-  const { factsOfPod, pullSecrets, fleet, brokenNotes, budgetMs } = facts;
+  const facts = await openPodFacts({ invocation, around, surroundings, onProblem }, opened);
+  const { factsOfPod, asked, pullSecrets, fleet, brokenNotes, budgetMs } = facts;
   const isClusterKnown = cluster !== undefined;
   const policies = await policiesAround({ configuration, input, surroundings, isClusterKnown, stop });
   if (configuration.requirePullableNodes && !fleet)
-    warn('only agents know which nodes can pull; set --agents');
+    warn("only agents know which nodes can pull; run explain in the controller's pod, or set --agents");
   // Node names are good enough here. The hostname label differs on few clusters.
   const nodeHostnames = (node: string): readonly string[] => [node];
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
   const nodes = await nodeClassesAround(surroundings, fleet, stop);
-  return createExplainer({
+  const explainer = createExplainer({
     factsOfPod,
     pullableNodes,
     nodes,
@@ -149,15 +171,18 @@ async function openExplainer(
     budgetMs,
     stop,
   });
+  return { explainer, asked };
 }
 
 function write(
   explanations: readonly Explanation[],
+  asked: string,
   output: 'table' | 'json' | 'yaml',
   withPatch: boolean,
 ): string {
-  if (output === 'table') return explanations.map((each) => describe(each, withPatch)).join('\n');
-  const document = { results: explanations.map((each) => resultOf(each, withPatch)) };
+  if (output === 'table')
+    return `${explanations.map((each) => describe(each, withPatch)).join('\n')}\nImages: ${asked}.\n`;
+  const document = { asked, results: explanations.map((each) => resultOf(each, withPatch)) };
   if (output === 'json') return `${JSON.stringify(document, undefined, 2)}\n`;
   return stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 });
 }

@@ -5,14 +5,12 @@
 import { askAgent } from '../daemon/local/client.ts';
 import { socketPathIn, type Inspected } from '../daemon/local/protocol.ts';
 import { toAuths } from '../src/credentials/auths.ts';
-import {
-  isServiceAccountName,
-  type CredentialSource,
-  type ServiceAccountName,
-} from '../src/credentials/credential.ts';
+import type { CredentialSource, ServiceAccountName } from '../src/credentials/credential.ts';
+import type { FactsErrorCode, ImageFacts } from '../src/images/facts/facts.ts';
 import { InvalidReference, parseReference } from '../src/images/references/reference.ts';
 import { describeAttempts, describeResults, describeSources } from './inspect/output.ts';
 import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
+import { serviceAccountIn } from './program/service-account.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
@@ -21,7 +19,8 @@ export const subcommand: Subcommand = {
     'Shows the platforms of each image, the endpoint that had it and the credential that was used. In the container of a running ' +
     'agent, that agent inspects, with its own credentials, unless `--local` or a setting is given. Otherwise credentials come from ' +
     "the same sources as an agent's: `--pull-secret`, `--creds-dir`, docker configurations (with `--host-root` those of the " +
-    'node, otherwise your own docker login too). Exit code: 0 if every image was found, 1 if some were not, 2 for wrong usage.',
+    'node, otherwise your own docker login too). Exit code: 0 if every image was found, 1 if some were not, 2 for wrong usage, 3 if ' +
+    'a registry did not answer.',
   settings: 'inspect',
   flags: {
     output: {
@@ -62,7 +61,7 @@ async function run(invocation: Invocation): Promise<number> {
   const context = await openCliContext(invocation);
   const secretFiles = flags.get('pull-secret') ?? [];
   const pullSecrets = await pullSecretsIn(secretFiles, io.stdin);
-  const serviceAccount = serviceAccountIn(flags.get('service-account')?.at(-1));
+  const serviceAccount = serviceAccountIn(flags, 'service-account');
   const wanted: Wanted = {
     images: positionals.map((image) => ({ image, pullPolicy: 'Always' })),
     ...(serviceAccount && { serviceAccount }),
@@ -82,7 +81,7 @@ async function run(invocation: Invocation): Promise<number> {
     if (output === 'json') io.err(text);
     else io.out(`\n${text}`);
   }
-  return results.every(({ error }) => error === undefined) ? exitCodes.success : exitCodes.failure;
+  return codeOf(results);
 }
 
 async function here(
@@ -136,11 +135,11 @@ async function pullSecretsIn(
   return readPullSecrets(files, stdin);
 }
 
-/** @throws UsageError if no cluster can have such a service account */
-function serviceAccountIn(text: string | undefined): ServiceAccountName | undefined {
-  if (text === undefined) return undefined;
-  const slash = text.indexOf('/');
-  const account = { namespace: text.slice(0, Math.max(0, slash)), name: text.slice(slash + 1) };
-  if (isServiceAccountName(account)) return account;
-  throw new UsageError(`--service-account must be NAMESPACE/NAME, not ${text}`);
+/** A registry that does not answer leaves its image open, whatever the others said. */
+function codeOf(results: readonly ImageFacts[]): number {
+  const errors = results.flatMap(({ error }) => error ?? []);
+  if (errors.some(({ code }) => unansweredCodes.has(code))) return exitCodes.unanswered;
+  return errors.length === 0 ? exitCodes.success : exitCodes.failure;
 }
+
+const unansweredCodes: ReadonlySet<FactsErrorCode> = new Set(['rate-limited', 'unavailable', 'timeout']);

@@ -1,5 +1,5 @@
 /** `archwright probe`: creates a pod in a dry run to see whether the API server calls the webhook. */
-import { KubeError } from '../src/kube/api/errors.ts';
+import { isCode, KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
 import type { Pod } from '../src/kube/api/objects.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
@@ -18,7 +18,7 @@ export const subcommand: Subcommand = {
   description:
     'Creates a pod in a server-side dry run and checks whether the API server called the webhook. Nothing is stored. Requires ' +
     'the right to create pods in the namespace. Exit code: 0 if the webhook was called, 1 if it was not called in time, 2 for ' +
-    'wrong usage.',
+    'wrong usage, 3 if the API server refuses the pod or does not answer.',
   settings: 'probe',
   flags: {
     'pod-namespace': { value: 'NAMESPACE', help: 'Namespace of the pod. Default: default.' },
@@ -54,8 +54,9 @@ async function run(invocation: Invocation): Promise<number> {
   try {
     const answer = await probe({ client, namespace, image, timeoutMs, clock, signal, progress });
     if (answer.isCalled) io.out(`the webhook answers: ${answer.what}\n`);
+    else if (answer.isFinal) progress(answer.what);
     else progress(`not within ${formatDuration(timeoutMs)}: ${answer.what}`);
-    if (!answer.isCalled) return exitCodes.failure;
+    if (!answer.isCalled) return answer.isAnswered ? exitCodes.failure : exitCodes.unanswered;
     if (!flags.has('installation')) return exitCodes.success;
     const problems = await installationProblems(invocation, kubernetes, configuration, deadline);
     if (problems.length === 0) io.out('the configuration is in force, and agents answer\n');
@@ -93,35 +94,47 @@ export interface ProbeOptions {
   readonly progress: (line: string) => void;
 }
 
-/** Tries until the webhook is called or the time is up. @throws the signal's reason when it aborts */
-export async function probe(options: ProbeOptions) {
+interface Answer {
+  readonly isCalled: boolean;
+  readonly what: string;
+  /** Whether the API server took the pod: only then it shows that the webhook was not called. */
+  readonly isAnswered: boolean;
+  /** Another try cannot help. */
+  readonly isFinal: boolean;
+}
+
+/** Tries until the webhook is called, the API server refuses the pod, or the time is up. @throws the signal's reason when it aborts */
+export async function probe(options: ProbeOptions): Promise<Answer> {
   const { clock, timeoutMs, signal, progress } = options;
   const end = clock.monotonic() + timeoutMs;
   let last = '';
   for (;;) {
     const answer = await tryOnce(options);
-    if (answer.isCalled || answer.isFinal || clock.monotonic() + pauseMs > end) return answer;
+    if (answer.isFinal || clock.monotonic() + pauseMs > end) return answer;
     if (answer.what !== last) progress((last = answer.what));
     await clock.sleep(pauseMs, signal);
   }
 }
 
-async function tryOnce({ client, namespace, image, signal }: ProbeOptions) {
+async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Promise<Answer> {
   try {
     const query = { dryRun: 'All' };
     const pod = await client.create<Pod>(paths.pods(namespace), podOf(image), { signal, query });
     const decision = pod.metadata?.annotations?.[keys.decision];
     if (decision !== untouched) {
-      return { isCalled: true, isFinal: true, what: `its decision: ${decision ?? 'nothing to add'}` };
+      const what = `its decision: ${decision ?? 'nothing to add'}`;
+      return { isCalled: true, what, isAnswered: true, isFinal: true };
     }
     const what = 'the pod came back unchanged; the webhook is not in force, or not for this namespace';
-    return { isCalled: false, isFinal: false, what };
+    return { isCalled: false, what, isAnswered: true, isFinal: false };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof KubeError)) throw error;
     // A refusal by the webhook shows that it was called.
     const isCalled = /admission webhook "[^"]*\.arch\.example"/.test(error.message);
-    return { isCalled, isFinal: error.code === 'forbidden', what: error.message };
+    // RBAC, quotas, policies and other webhooks refuse with 403. They would refuse the next try too.
+    const isFinal = isCalled || isCode(error, 'forbidden', 'unauthorized');
+    return { isCalled, what: error.message, isAnswered: isCalled, isFinal };
   }
 }
 

@@ -8,27 +8,28 @@ import { concurrently } from '../src/async/concurrently.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
 import { unknownArchitecture } from '../src/names/architecture.ts';
 import { sortObjects } from './explain/input.ts';
+import { clusterFlags, openClusterContext, type ClusterContext } from './explain/cluster-context.ts';
 import { createPodContext } from './explain/context.ts';
 import { openPodFacts } from './explain/pod-facts.ts';
-import { requireCluster, withOwnNamespace, type Kubernetes } from './wiring/kubernetes.ts';
-import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
+import type { Kubernetes } from './wiring/kubernetes.ts';
+import { untilStopped, type CliContext } from './program/context.ts';
 import { readDrift, driftRows, writeDrift } from './report/drift.ts';
 import { listNodes, listPods, workloadsOf } from './report/pods.ts';
 import { imageRows, totals, workloadRows, type JudgedPod } from './report/rows.ts';
 import { judge, judgeImages, withGain } from './report/verdict.ts';
 import { asCsv, asJson, asTable, type Report } from './report/write.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
-import { messageOf } from '../src/names/printable.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
     'Shows which pods of a cluster could run on an architecture, and what blocks the rest: by workload or by image, with the ' +
-    'CPU and memory that they request. Reads pods, their owners and nodes from the cluster of your kubeconfig; images are looked up ' +
-    'at registries, or at agents with `--agents`. Changes nothing. Exit code: 0 if every image is known, 1 if some are unknown ' +
-    'or the cluster does not respond, 2 for wrong usage.',
+    'CPU and memory that they request. Reads pods, their owners and nodes from the cluster of your kubeconfig; the controller of its ' +
+    'archwright looks up the images. Changes nothing. Exit code: 0 if every image is known, 1 if some are unknown, 2 for wrong usage, 3 ' +
+    'if the cluster does not respond or images could not be looked up.',
   settings: 'explain',
   flags: {
+    ...clusterFlags,
     architecture: { value: 'NAME', short: 'a', help: 'Target architecture. Default: arm64.' },
     drift: {
       help:
@@ -60,27 +61,35 @@ async function run(invocation: Invocation): Promise<number> {
   if (mistake !== undefined) throw new UsageError(`--architecture: ${mistake}`);
   if (invocation.positionals.length > 0)
     throw new UsageError('takes no arguments; select namespaces with --namespace');
-  const shot = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
   try {
-    const kubernetes = await connect(invocation, shot);
-    opened.defer(() => kubernetes.client.close());
-    if (flags.has('drift')) return await reportDrift(invocation, shot, kubernetes, output);
-    const pods = await judgedPods(invocation, shot, { kubernetes, architecture }, opened);
+    const around = await openClusterContext(invocation, 'needed', opened);
+    const { kubernetes } = around;
+    if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
+    if (flags.has('drift')) return await reportDrift(invocation, around.context, kubernetes, output);
+    const { pods, asked, isComplete } = await judgedPods(
+      invocation,
+      around,
+      { kubernetes, architecture },
+      opened,
+    );
     const report: Report = {
       architecture,
+      asked,
       totals: totals(pods, architecture),
       workloads: workloadRows(pods),
       images: imageRows(pods),
     };
     if (output === 'json') io.out(asJson(report));
     else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
+    if (output === 'csv') io.err(`archwright report: images: ${asked}\n`);
+    if (!isComplete) return exitCodes.unanswered;
     return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
   } catch (error) {
     if (!(error instanceof KubeError) || stop.aborted) throw error;
     const hint = error.code === 'forbidden' ? '; use --namespace to select namespaces that you may read' : '';
     io.err(`archwright report: ${error.message}${hint}\n`);
-    return exitCodes.failure;
+    return exitCodes.unanswered;
   }
 }
 
@@ -92,12 +101,12 @@ async function reportDrift(
   output: 'table' | 'csv' | 'json',
 ): Promise<number> {
   const { client } = kubernetes;
-  const inForce = withOwnNamespace(() => configuration, kubernetes)();
-  const driftOf = await readDrift(inForce, clusterObjects({ client, log }), stop);
+  const driftOf = await readDrift(configuration, clusterObjects({ client, log }), stop);
   if (driftOf === undefined) {
-    const place = inForce.namespace === undefined ? 'any namespace' : `namespace ${inForce.namespace}`;
-    io.err(`archwright report: no permission to list the ConfigMap ${inForce.driftName} in ${place}\n`);
-    return exitCodes.failure;
+    const { namespace, driftName } = configuration;
+    const place = namespace === undefined ? 'any namespace' : `namespace ${namespace}`;
+    io.err(`archwright report: no permission to list the ConfigMap ${driftName} in ${place}\n`);
+    return exitCodes.unanswered;
   }
   const pods = await listPods(client, [...new Set(flags.get('namespace'))], stop);
   const affected = pods.filter(({ made }) => made.wanted.uses.some(({ image }) => driftOf(image)));
@@ -105,22 +114,18 @@ async function reportDrift(
   return exitCodes.success;
 }
 
-/** @throws UsageError without a cluster */
-async function connect(invocation: Invocation, { configuration }: CliContext): Promise<Kubernetes> {
-  try {
-    return await requireCluster(configuration, invocation);
-  } catch (error) {
-    throw new UsageError(messageOf(error));
-  }
-}
-
 async function judgedPods(
   invocation: Invocation,
-  shot: CliContext,
+  around: ClusterContext,
   { kubernetes, architecture }: { readonly kubernetes: Kubernetes; readonly architecture: string },
   opened: AsyncDisposableStack,
-): Promise<readonly JudgedPod[]> {
-  const { flags, stop } = invocation;
+): Promise<{ readonly pods: readonly JudgedPod[]; readonly asked: string; readonly isComplete: boolean }> {
+  const { flags, io, stop } = invocation;
+  const problems = new Set<string>();
+  const onProblem = (message: string): void => {
+    if (!problems.has(message)) io.err(`archwright report: ${message}\n`);
+    problems.add(message);
+  };
   const { client } = kubernetes;
   setMaxListeners(0, stop);
   const [pods, nodes] = await Promise.all([
@@ -134,16 +139,15 @@ async function judgedPods(
   const workloadOf = await workloadsOf(pods, client, stop);
   const surroundings = createPodContext({
     input: sortObjects([], 'default'),
-    cluster: clusterObjects({ client, log: shot.log }),
+    cluster: clusterObjects({ client, log: around.context.log }),
     warn: (message) => invocation.io.err(`archwright: warning: ${message}\n`),
     limitMs: clusterLimitMs,
   });
-  const { factsOfPod, budgetMs } = await openPodFacts(
-    { invocation, context: shot, kubernetes, surroundings },
+  const { factsOfPod, asked, budgetMs } = await openPodFacts(
+    { invocation, around, surroundings, onProblem },
     opened,
   );
-  const inForce = withOwnNamespace(() => shot.configuration, kubernetes)();
-  const driftOf = (await readDrift(inForce, surroundings, stop)) ?? (() => undefined);
+  const driftOf = (await readDrift(around.context.configuration, surroundings, stop)) ?? (() => undefined);
   const sets = [...Map.groupBy(pods, ({ made }) => made).values()];
   const judged = await concurrently(sets, concurrentSets, async ([first, ...more]) => {
     if (first === undefined) return [];
@@ -156,5 +160,5 @@ async function judgedPods(
       return { pod, workload, images, on, judged: judge(pod, workload, images, architecture) };
     });
   });
-  return judged.flat();
+  return { pods: judged.flat(), asked, isComplete: problems.size === 0 };
 }

@@ -13,6 +13,8 @@ import { isAdmitted, type Explanation, type RunningNow } from './explainer.ts';
 /** A cell of a table has 256, with room for `and … more`. */
 const maxNodesBytes = 224;
 const maxMessageBytes = 2048;
+/** Pods of one workload differ during a rollout. */
+const maxPodRows = 5;
 const indent = '  ';
 
 export function describe({ subject, outcome }: Explanation, withPatch: boolean): string {
@@ -22,11 +24,19 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
     const text = `invalid: ${message(outcome.error)}; the webhook would admit it unchanged`;
     return `${title}${indent}${text}\n`;
   }
-  const { decision, patch, patched, basePath, broken, running } = outcome;
+  const { decision, patch, patched, basePath, broken, running, pods, nextPods } = outcome;
   const reasons = decision.reasons.map(({ rule, message: why }) => [rule, message(why)]);
   return [
     title,
-    table([...nowOf(running), ...summaryOf(decision, running ? undefined : patch.length)], indent),
+    table(
+      [
+        ...nowOf(running),
+        ...podsOf(pods),
+        ...summaryOf(decision, running ? undefined : patch.length),
+        ...nextOf(nextPods),
+      ],
+      indent,
+    ),
     paragraph(imagesOf(decision.images)),
     paragraph(lines(decision.images.flatMap(errorOf))),
     paragraph(lines(broken.map(brokenLine))),
@@ -38,15 +48,36 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
   ].join('');
 }
 
-/** A running pod keeps its decision, which its record has. */
+/** A pod keeps its decision, which its record has. */
 function nowOf(running: RunningNow | undefined): readonly (readonly string[])[] {
   if (running === undefined) return [];
-  const { node, architecture = 'architecture not known', outcome, required } = running;
-  const recorded =
-    outcome === undefined
-      ? 'it has no record of a decision'
-      : `decided before: ${outcome}${required ? `, requires ${printable(required.join(', '), 200) || 'none'}` : ''}`;
-  return [['now', `on node ${cell(node)} (${cell(architecture)}); ${recorded}`]];
+  return [['now', `${placeOf(running)}; ${recordOf(running)}`]];
+}
+
+/** Pods of a workload, those that were decided alike in one line. */
+function podsOf(pods: readonly RunningNow[]): readonly (readonly string[])[] {
+  const groups = [...Map.groupBy(pods, (pod) => `${placeOf(pod, false)}; ${recordOf(pod)}`)];
+  return groups.slice(0, maxPodRows).map(([text, [first, ...more]], index) => {
+    const others = more.length === 0 ? '' : ` and ${more.length} more`;
+    return [index === 0 ? 'now' : '', `pod ${cell(first?.name ?? '')}${others} ${text}`];
+  });
+}
+
+function nextOf(next: Pick<PlacementDecision, 'outcome' | 'required'> | undefined) {
+  if (next === undefined) return [];
+  const requires = next.required ? `, requires ${next.required.join(', ') || 'none'}` : '';
+  return [['its pods', `${next.outcome}${requires}`]];
+}
+
+function placeOf({ node, architecture = 'architecture not known' }: RunningNow, withNode = true): string {
+  if (node === undefined) return 'on no node yet';
+  return withNode ? `on node ${cell(node)} (${cell(architecture)})` : `on ${cell(architecture)}`;
+}
+
+function recordOf({ outcome, required }: RunningNow): string {
+  if (outcome === undefined) return 'no record of a decision';
+  const requires = required ? `, requires ${printable(required.join(', '), 200) || 'none'}` : '';
+  return `decided before: ${outcome}${requires}`;
 }
 
 /** @param operations of the patch; `undefined`: the pod runs already, and nothing changes */
@@ -154,11 +185,15 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
   const { kind, namespace, name, place } = subject;
   const head = { kind, namespace, name, place, admitted: isAdmitted(explanation) };
   if ('error' in outcome) return { ...head, error: outcome.error };
-  const { decision, patch, patched, broken, running } = outcome;
+  const { decision, patch, patched, broken, running, pods, nextPods } = outcome;
   return {
     ...head,
     ...(running && { running }),
+    ...(pods.length > 0 && { pods }),
     ...decisionResult(decision),
+    ...(nextPods && {
+      nextPods: { outcome: nextPods.outcome, ...(nextPods.required && { required: nextPods.required }) },
+    }),
     images: decision.images.map(imageResult),
     ...notesResult(broken),
     rules: decision.reasons.map(({ rule, message }) => ({ rule, message, meaning: describeRule(rule) })),

@@ -1,7 +1,7 @@
 /** Explains one object: the webhook's own steps, with time to wait for each image. */
 import jsonPatch from 'fast-json-patch';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
-import type { Operation, Outcome, PlacementDecision } from '../../src/placement/decision.ts';
+import type { Operation, Outcome, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
@@ -27,14 +27,18 @@ import { messageOf } from '../../src/names/printable.ts';
 /** Each is a GET. A pod names one node, or a few. */
 const maxNamedNodes = 16;
 
-/** A pod that runs already. */
+/** A pod of the cluster: where it is, and what was decided. */
 export interface RunningNow {
-  readonly node: string;
+  readonly name: string;
+  /** Absent while it waits. */
+  readonly node?: string;
   readonly architecture?: string;
   /** From its record: the outcome when it was placed, and the architectures that were required then. */
   readonly outcome?: Outcome;
   readonly required?: readonly string[];
 }
+
+type PlacementInputOf = Omit<PlacementInput, 'facts' | 'nodes' | 'pullability'>;
 
 export interface Explanation {
   readonly subject: Subject;
@@ -49,6 +53,10 @@ export interface Explanation {
         /** Notes that hold for the object's images in its namespace. */
         readonly broken: readonly BrokenImage[];
         readonly running?: RunningNow;
+        /** Pods of a workload. */
+        readonly pods: readonly RunningNow[];
+        /** For the template of a workload, which stays as it is: what its next pods get. */
+        readonly nextPods?: Pick<PlacementDecision, 'outcome' | 'required'>;
       }
     | { readonly error: string };
 }
@@ -86,7 +94,8 @@ export function createExplainer(options: {
     const { namespace } = subject;
     const namespaceLabels = await surroundings.namespaceLabels(namespace, stop);
     const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
-    const nodeArchitecture = await architecturesOfNamedNodes(pod.spec, subject.node);
+    const nodesOfPods = [subject.node, ...(subject.pods ?? []).map(({ spec }) => spec.nodeName)];
+    const nodeArchitecture = await architecturesOfNamedNodes(pod.spec, nodesOfPods);
     const input = {
       pod,
       namespace,
@@ -101,16 +110,20 @@ export function createExplainer(options: {
     const facts: FactsByImage = isSkipped ? new Map() : await factsOfPod(wanted);
     const asksNodes = placing.kind === 'Pod' && policy.requirePullableNodes;
     const nodes = asksNodes ? await pullableNodes?.({ ...wanted, facts }) : undefined;
-    const decideBy = (known: FactsByImage): PlacementDecision =>
+    const decideBy = (known: FactsByImage, subject: PlacementInputOf = input): PlacementDecision =>
       decide({
-        ...input,
+        ...subject,
         facts: (image) => known.get(image),
         ...(classes && { nodes: classes }),
         ...(nodes && { pullability: (image: string) => nodes.get(image) }),
       });
     const first = decideBy(facts);
     const asked = first.required?.length === 0 ? confirm(wanted, facts) : undefined;
-    const decision = asked ? decideBy(await asked) : first;
+    const confirmed = asked ? await asked : facts;
+    const decision = asked ? decideBy(confirmed) : first;
+    const isWorkload = template === 'workload' && decision.outcome !== 'denied';
+    const { template: _, ...asPod } = input;
+    const nextPods = isWorkload ? decideBy(confirmed, asPod) : undefined;
     const patch = patchPod(pod, decision, { basePath });
     const patched = patchedObject(subject.request.object, patch);
     const { node } = subject;
@@ -123,7 +136,9 @@ export function createExplainer(options: {
       patched,
       basePath,
       broken: brokenAmong(uses, facts, namespace),
-      ...(node !== undefined && { running: runningNow(node, pod, nodeArchitecture(node)) }),
+      ...(isOfCluster(subject, pod) && { running: runningNow(pod, node, nodeArchitecture) }),
+      ...(nextPods && { nextPods }),
+      pods: (subject.pods ?? []).map((each) => runningNow(each, each.spec.nodeName, nodeArchitecture)),
     };
   }
 
@@ -145,11 +160,14 @@ export function createExplainer(options: {
     });
   }
 
-  /** Architectures of the nodes that a pod names itself, by its `nodeName` or by `matchFields`, and of the node that it runs on. */
-  async function architecturesOfNamedNodes({ nodeName, affinity }: PodSpec, running: string | undefined) {
+  /** Architectures of the nodes that a pod names itself, by its `nodeName` or by `matchFields`, and of the nodes that its pods run on. */
+  async function architecturesOfNamedNodes(
+    { nodeName, affinity }: PodSpec,
+    running: readonly (string | undefined)[],
+  ) {
     const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
     const pinned = (required?.nodeSelectorTerms ?? []).flatMap(nodesPinnedBy);
-    const all = [running ?? [], nodeName || [], pinned].flat();
+    const all = [nodeName, ...running, ...pinned].flatMap((name) => name || []);
     const names = [...new Set(all)].slice(0, maxNamedNodes);
     const found = await Promise.all(names.map((name) => surroundings.nodeArchitecture(name, stop)));
     const byName = new Map(names.map((name, index) => [name, found[index]]));
@@ -167,11 +185,22 @@ export function createExplainer(options: {
   };
 }
 
-function runningNow(node: string, pod: Placing['pod'], architecture: string | undefined): RunningNow {
+/** It runs already, or has been decided. */
+function isOfCluster({ kind, node }: Subject, pod: Placing['pod']): boolean {
+  return kind === 'Pod' && (node !== undefined || recordedOutcome(pod) !== undefined);
+}
+
+function runningNow(
+  pod: Placing['pod'],
+  node: string | undefined,
+  architectureOf: (node: string) => string | undefined,
+): RunningNow {
   const outcome = recordedOutcome(pod);
   const required = recordedArchitectures(pod);
+  const architecture = node === undefined ? undefined : architectureOf(node);
   return {
-    node,
+    name: pod.metadata?.name ?? '',
+    ...(node !== undefined && { node }),
     ...(architecture !== undefined && { architecture }),
     ...(outcome !== undefined && { outcome }),
     ...(required !== undefined && { required }),

@@ -3,7 +3,13 @@
  * that count as if they were in the cluster.
  */
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
-import type { AdmissionRequest, KubeObject, Secret, ServiceAccount } from '../../src/kube/api/objects.ts';
+import type {
+  AdmissionRequest,
+  KubeObject,
+  Pod,
+  Secret,
+  ServiceAccount,
+} from '../../src/kube/api/objects.ts';
 import { clusterConfigKind, podConfigKind, resourceVersion } from '../../src/policy/resources/placement.ts';
 import type { AdmissionKind } from '../../src/webhook/metrics.ts';
 import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
@@ -19,6 +25,8 @@ export interface Subject {
   readonly request: AdmissionRequest;
   /** Node of a running pod. */
   readonly node?: string;
+  /** Pods of a workload of the cluster. */
+  readonly pods?: readonly Pod[];
 }
 
 interface Skipped {
@@ -53,7 +61,7 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
   const skipped: Skipped[] = [];
   const unclear: string[] = [];
 
-  for (const { value, file, line, node } of found) {
+  for (const { value, file, line, node, pods } of found) {
     const place = `${file}:${line}`;
     if (!isObject(value) || typeof value['kind'] !== 'string' || value['kind'] === '') {
       unclear.push(place);
@@ -74,6 +82,7 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
         place,
         request,
         ...(node !== undefined && { node }),
+        ...(pods !== undefined && { pods }),
       });
     else if (isSecret(value))
       secrets.set(key, { ...storedSecret(value), metadata: { name, namespace: home } });

@@ -3,11 +3,12 @@
  * without a pod's node, which is kept apart. The decision record shows what archwright added.
  */
 import type { KubeClient } from '../../src/kube/api/client.ts';
-import { namespacedPath } from '../../src/kube/api/paths.ts';
-import { KubeError } from '../../src/kube/api/errors.ts';
+import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
+import { ignoring, KubeError } from '../../src/kube/api/errors.ts';
+import type { Pod } from '../../src/kube/api/objects.ts';
 import { didYouMean } from '../../src/names/suggestion.ts';
 import { isObject } from '../../src/webhook/validate-pod.ts';
-import type { FoundObject } from '../objects/documents.ts';
+import { texts, type FoundObject } from '../objects/documents.ts';
 import { UsageError } from '../program/subcommand.ts';
 
 /** As in `kubectl api-resources`. */
@@ -32,18 +33,28 @@ interface NamedObject {
   readonly name: string;
 }
 
-/** Parses `KIND/NAME`. @throws UsageError for anything else */
-export function parseNamedObject(text: string): NamedObject {
+/** Parses `KIND/NAME …`, or `KIND NAME …`, as kubectl does. @throws UsageError for anything else */
+export function parseNamedObjects(texts: readonly string[]): readonly NamedObject[] {
+  const [kind = '', ...names] = texts;
+  if (texts.length < 2 || texts.some((text) => text.includes('/'))) return texts.map(parseNamedObject);
+  const resource = resourceOf(kind, texts.join(' '));
+  return names.map((name) => ({ resource, name }));
+}
+
+function parseNamedObject(text: string): NamedObject {
   const [word = '', name = '', ...more] = text.split('/');
   if (name === '' || more.length > 0) {
     throw new UsageError(`${text} is not an object; use KIND/NAME such as pod/web-0, or -f FILE`);
   }
+  return { resource: resourceOf(word, text), name };
+}
+
+function resourceOf(word: string, text: string): Resource {
   const resource = resources.find((each) => wordsOf(each).includes(word.toLowerCase()));
-  if (resource === undefined) {
-    const known = resources.flatMap(wordsOf);
-    throw new UsageError(`${text}: ${word} is not a kind with pods${didYouMean(word, known)}`);
-  }
-  return { resource, name };
+  if (resource) return resource;
+  throw new UsageError(
+    `${text}: ${word} is not a kind with pods${didYouMean(word, resources.flatMap(wordsOf))}`,
+  );
 }
 
 /** A GET by name takes milliseconds. */
@@ -52,29 +63,67 @@ const limitMs = 10_000;
 /**
  * Gets the objects.
  * @param namespace namespace of all objects
- * @throws UsageError if one does not exist or cannot be read
+ * @param onProblem called with the reason for each object that does not exist or cannot be read; the others are returned
  */
 export async function readNamedObjects(
   named: readonly NamedObject[],
   client: KubeClient,
   namespace: string,
   stop: AbortSignal,
+  onProblem: (message: string) => void,
 ): Promise<readonly FoundObject[]> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(limitMs)]);
-  return await Promise.all(
+  const found = await Promise.all(
     named.map(async ({ resource, name }) => {
       const { apiVersion, kind, plural } = resource;
       const path = namespacedPath(apiVersion, plural)(namespace, name);
       try {
         const object = await client.get<object>(path, { signal });
         const named = asIfNew({ ...object, apiVersion, kind });
-        return { ...named, file: `${kind.toLowerCase()}/${name} in ${namespace}`, line: 1 };
+        const pods = kind === 'Pod' ? undefined : await podsOf(object, client, namespace, signal);
+        return [
+          { ...named, ...(pods && { pods }), file: `${kind.toLowerCase()}/${name} in ${namespace}`, line: 1 },
+        ];
       } catch (error) {
-        if (error instanceof KubeError) throw new UsageError(error.message);
-        throw error;
+        stop.throwIfAborted();
+        if (!(error instanceof KubeError)) throw error;
+        onProblem(error.message);
+        return [];
       }
     }),
   );
+  return found.flat();
+}
+
+/** The table shows a few, and their outcomes rarely differ. */
+const maxPods = 20;
+
+/** @returns `undefined` for a workload without a selector, such as a CronJob, or without the permission */
+async function podsOf(
+  { spec }: { readonly spec?: unknown },
+  client: KubeClient,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<readonly Pod[] | undefined> {
+  const labelSelector = selectorText(isObject(spec) ? spec['selector'] : undefined);
+  if (labelSelector === '') return undefined;
+  const query = { labelSelector, limit: maxPods };
+  const list = client.get<{ readonly items?: readonly Pod[] }>(paths.pods(namespace), { signal, query });
+  return (await ignoring(['forbidden', 'not-found', 'invalid', 'bad-answer'], list))?.items;
+}
+
+/** A `LabelSelector` as a query; empty if it selects nothing or everything. */
+function selectorText(selector: unknown): string {
+  if (!isObject(selector)) return '';
+  const { matchLabels, matchExpressions } = selector;
+  const equal = Object.entries(texts(matchLabels)).map(([key, value]) => `${key}=${value}`);
+  const expressions = Array.isArray(matchExpressions) ? matchExpressions.filter(isObject) : [];
+  const others = expressions.map(({ key, operator, values }) => {
+    if (operator === 'Exists') return String(key);
+    if (operator === 'DoesNotExist') return `!${String(key)}`;
+    return `${String(key)} ${operator === 'In' ? 'in' : 'notin'} (${[values].flat().join(',')})`;
+  });
+  return [...equal, ...others].join(',');
 }
 
 /** Removes a running pod's node: with one there would be nothing to decide. */

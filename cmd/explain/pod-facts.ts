@@ -1,8 +1,10 @@
-/** Image facts of pods for `explain` and `report`: looked up as by the webhook, with more time. */
+/** Image facts of pods for `explain` and `report`: from the cluster, from agents, or looked up by this machine, with more time than the webhook has. */
+import { existsSync } from 'node:fs';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
-import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
-import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
+import { createFactsOfPod, type FactsOfPod } from '../../src/cluster/facts-of-pod.ts';
+import { createPullSecrets, type PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { systemClock } from '../../src/async/clock.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
 import {
   brokenImagesOf,
@@ -11,10 +13,13 @@ import {
   type BrokenImage,
 } from '../../src/images/sources/broken-images.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
-import type { CliContext } from '../program/context.ts';
-import type { Invocation } from '../program/subcommand.ts';
+import { ClusterFacts, factsService } from '../wiring/cluster-facts.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
-import { withOwnNamespace, type Kubernetes } from '../wiring/kubernetes.ts';
+import type { Kubernetes } from '../wiring/kubernetes.ts';
+import type { Release } from '../wiring/release.ts';
+import { serviceAccountIn } from '../program/service-account.ts';
+import type { Invocation } from '../program/subcommand.ts';
+import type { ClusterContext } from './cluster-context.ts';
 import type { PodContext } from './context.ts';
 
 const discoveryMs = 5000;
@@ -22,25 +27,66 @@ const discoveryMs = 5000;
 const keepSecretsMs = 600_000;
 /** Time to read the pull secrets before the images are inspected. */
 const readingSecretsMs = 6000;
+/** A request through the API server may wait for a place this long. */
+const waitingMs = 60_000;
+
+export interface PodFacts {
+  readonly factsOfPod: FactsOfPod;
+  /** One sentence: who looked up the images, with which credentials. */
+  readonly asked: string;
+  readonly pullSecrets: PullSecrets;
+  readonly fleet: Fleet | undefined;
+  readonly brokenNotes: readonly BrokenImage[];
+  /** Time limit for the images of one pod. */
+  readonly budgetMs: number;
+}
+
+interface Options {
+  readonly invocation: Invocation;
+  readonly around: ClusterContext;
+  readonly surroundings: PodContext;
+  /** Called with the reason if images could not be looked up. */
+  readonly onProblem: (message: string) => void;
+}
 
 /** @param opened closes what this opens */
-export async function openPodFacts(
-  {
-    invocation,
-    context,
-    kubernetes,
-    surroundings,
-  }: {
-    readonly invocation: Invocation;
-    readonly context: CliContext;
-    readonly kubernetes: Kubernetes | undefined;
-    readonly surroundings: PodContext;
-  },
+export async function openPodFacts(options: Options, opened: AsyncDisposableStack): Promise<PodFacts> {
+  const { configuration, metrics } = options.around.context;
+  const { stop } = options.invocation;
+  const { surroundings } = options;
+  const clock = systemClock;
+  const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
+  const brokenNotes = await brokenNotesAround(configuration, surroundings, stop);
+  const budgetMs = configuration.inspectTimeout + readingSecretsMs;
+  const { kubernetes, release, asks } = options.around;
+  const source =
+    kubernetes && release && asks === 'cluster'
+      ? factsOfCluster(options, { kubernetes, release, budgetMs }, opened)
+      : await factsOfOwn(options, { pullSecrets, brokenNotes }, opened);
+  return { ...source, pullSecrets, brokenNotes, budgetMs };
+}
+
+function factsOfCluster(
+  { invocation: { flags, stop }, onProblem }: Options,
+  { kubernetes, release, budgetMs }: { kubernetes: Kubernetes; release: Release; budgetMs: number },
   opened: AsyncDisposableStack,
 ) {
-  const { configuration, dockerConfigs, log, metrics } = context;
-  const { stop, io } = invocation;
-  const { memory, fleet, ready } = await openImageFacts(
+  const client = kubernetes.another(budgetMs + waitingMs);
+  opened.defer(() => client.close());
+  const serviceAccount = serviceAccountIn(flags, 'as-service-account');
+  const { factsOfPod } = new ClusterFacts({ client, release, serviceAccount, onProblem, stop });
+  const asked = `asked through ${factsService(release)}, with the credentials of its agents and of the pods`;
+  return { factsOfPod, asked, fleet: undefined };
+}
+
+async function factsOfOwn(
+  { invocation: { io, stop }, around: { kubernetes, context, asks } }: Options,
+  { pullSecrets, brokenNotes }: Pick<PodFacts, 'pullSecrets' | 'brokenNotes'>,
+  opened: AsyncDisposableStack,
+) {
+  const { dockerConfigs, log, metrics } = context;
+  const configuration = asks === 'machine' ? { ...context.configuration, agents: [] } : context.configuration;
+  const { memory, fleet, ready, places } = await openImageFacts(
     {
       configuration: () => configuration,
       dockerConfigs,
@@ -56,20 +102,20 @@ export async function openPodFacts(
   await ready(patience).catch(() => undefined);
   // A refusal goes on to the other credential groups, so they must be known first.
   await fleet?.grouped(patience);
-  const clock = systemClock;
-  const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
-  const inForce = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
-  const brokenNotes = await brokenNotesAround(inForce, surroundings, stop);
   const broken = brokenNotes.length === 0 ? noBrokenImages : brokenImagesOf(brokenNotes, systemClock.now);
   const counters = bindCounters(metrics);
-  return {
-    factsOfPod: createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log }),
-    pullSecrets,
-    fleet,
-    brokenNotes,
-    /** Time limit for the images of one pod. */
-    budgetMs: configuration.inspectTimeout + readingSecretsMs,
-  };
+  const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock: systemClock, log });
+  const asked = fleet
+    ? `asked the agents of ${configuration.agents.join(', ')}, with their credentials and those of the pods`
+    : `asked from this machine, ${ownCredentials(places)}`;
+  return { factsOfPod, asked, fleet };
+}
+
+/** Names the files that exist. */
+function ownCredentials(places: readonly string[]): string {
+  const existing = places.flatMap((place) => place.split(', ')).filter((path) => existsSync(path));
+  if (existing.length === 0) return 'with no credentials but the pull secrets of the pods';
+  return `with the credentials of ${[...new Set(existing)].join(', ')} and the pull secrets of the pods`;
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import { LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
 import { FileError, decodeUtf8, readBounded } from '../../src/files/read.ts';
-import type { Secret } from '../../src/kube/api/objects.ts';
+import type { Pod, Secret } from '../../src/kube/api/objects.ts';
 import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import { UsageError } from '../program/subcommand.ts';
 import { jsonOffsets, yamlOffsets, type Steps } from './places.ts';
@@ -25,6 +25,8 @@ export interface FoundObject {
   readonly line: number;
   /** Node of a pod of the cluster that runs already, while `value` has none. */
   readonly node?: string;
+  /** Pods of a workload of the cluster. */
+  readonly pods?: readonly Pod[];
 }
 
 export interface FoundDocument {

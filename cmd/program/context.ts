@@ -3,7 +3,11 @@
  * (`inspect`, `explain`, …) read the configuration once and log one plain line per event.
  */
 import { aborted } from '../../src/async/wait.ts';
-import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
+import {
+  loadConfiguration,
+  type Configuration,
+  type ConfigurationSources,
+} from '../../src/policy/configuration/configuration.ts';
 import { liveConfiguration } from '../../src/policy/configuration/live.ts';
 import { ConfigurationError } from '../../src/policy/configuration/problem.ts';
 import { createLog, type Log, type LogLevel } from '../../src/telemetry/log.ts';
@@ -44,9 +48,15 @@ export interface CliContext {
   readonly metrics: Metrics;
 }
 
-/** @throws ConfigurationError */
-export async function openCliContext({ sources, io }: Invocation): Promise<CliContext> {
-  const loaded = await loadConfiguration(sources);
+/**
+ * @param cluster the configuration of the cluster's archwright
+ * @throws ConfigurationError
+ */
+export async function openCliContext(
+  { sources, io }: Invocation,
+  cluster?: ConfigurationSources['cluster'],
+): Promise<CliContext> {
+  const loaded = await loadConfiguration({ ...sources, cluster });
   if (!loaded.configuration) throw new ConfigurationError(loaded.problems);
   const { configuration, origins } = loaded;
   return {

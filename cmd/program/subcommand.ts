@@ -55,7 +55,10 @@ export interface Entry {
   readonly load: () => Promise<{ readonly subcommand: Subcommand }>;
 }
 
-/** Exit codes. A subcommand may define 1 more exactly, such as "some images were not found". */
+/**
+ * Exit codes. A subcommand says what a failure is: `explain`, `report`, `inspect`, `status` and `probe` found something, such as an image that does
+ * not exist. `unanswered`: they could not ask, or not everything, and the result is incomplete.
+ */
 export const exitCodes = { success: 0, failure: 1, usage: 2, unanswered: 3 } as const;
 
 /** Wrong usage. The message says what to change. */

@@ -1,4 +1,5 @@
 /** Adds up the verdicts of pods: by workload, by image and in total. */
+import { recordedOutcome } from '../../src/placement/record/read.ts';
 import { noRequests, sum, type Requests } from './requests.ts';
 import type { ReportedPod, ReportedWorkload } from './pods.ts';
 import { verdicts, type Judged, type JudgedImage, type Verdict } from './verdict.ts';
@@ -19,6 +20,8 @@ export interface WorkloadRow extends Judged {
   readonly pods: number;
   /** Pods by the architecture of their nodes, sorted. */
   readonly on: Readonly<Record<string, number>>;
+  /** Pods by the outcome in their records, sorted; pods without one are not in it. */
+  readonly decided: Readonly<Record<string, number>>;
   readonly requests: Requests;
 }
 
@@ -53,9 +56,9 @@ export function workloadRows(pods: readonly JudgedPod[]): readonly WorkloadRow[]
       const { workload, pod, judged } = first;
       const { kind, name } = workload;
       const on = countsOf(all.flatMap((each) => each.on ?? []));
-      return [
-        { namespace: pod.namespace, kind, name, pods: all.length, on, requests: requestsOf(all), ...judged },
-      ];
+      const decided = countsOf(all.flatMap((each) => recordedOutcome(each.pod.made.pod) ?? []));
+      const requests = requestsOf(all);
+      return [{ namespace: pod.namespace, kind, name, pods: all.length, on, decided, requests, ...judged }];
     })
     .sort((a, b) => byWeight(a, b) || byText(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`));
 }

@@ -5,6 +5,8 @@ import type { ImageRow, Total, WorkloadRow } from './rows.ts';
 
 export interface Report {
   readonly architecture: string;
+  /** Who looked up the images. */
+  readonly asked: string;
   readonly totals: Readonly<Record<(typeof verdicts)[number] | 'all', Total>>;
   readonly workloads: readonly WorkloadRow[];
   readonly images: readonly ImageRow[];
@@ -12,23 +14,34 @@ export interface Report {
 
 export type By = 'workload' | 'image';
 
-export function asTable({ architecture, totals, workloads, images }: Report, by: By): string {
+export function asTable({ architecture, asked, totals, workloads, images }: Report, by: By): string {
   const head = [architecture.toUpperCase(), 'WORKLOADS', 'PODS', 'THERE', 'CPU', 'MEMORY'];
   const sums = [...verdicts, 'all' as const].map((verdict) => {
     const { workloads: owners, pods, there, requests } = totals[verdict];
     return [verdict, `${owners}`, `${pods}`, `${there}`, ...amounts(requests)];
   });
   const rows = by === 'image' ? imageTable(architecture, images) : workloadTable(architecture, workloads);
-  return `${table([head, ...sums])}\n${table(rows)}`;
+  return `${table([head, ...sums])}\n${table(rows)}\nImages: ${asked}.\n`;
 }
 
 function workloadTable(architecture: string, rows: readonly WorkloadRow[]): readonly (readonly string[])[] {
-  const head = ['NAMESPACE', 'WORKLOAD', 'PODS', 'ON', 'CPU', 'MEMORY', architecture.toUpperCase(), 'WHY'];
-  const lines = rows.map(({ namespace, kind, name, pods, on, requests, verdict, why }) => [
+  const head = [
+    'NAMESPACE',
+    'WORKLOAD',
+    'PODS',
+    'DECIDED',
+    'ON',
+    'CPU',
+    'MEMORY',
+    architecture.toUpperCase(),
+    'WHY',
+  ];
+  const lines = rows.map(({ namespace, kind, name, pods, decided, on, requests, verdict, why }) => [
     cell(namespace),
     cell(`${kind}/${name}`),
     `${pods}`,
-    placesOf(on) ?? nothing,
+    countsText(decided) ?? nothing,
+    countsText(on) ?? nothing,
     ...amounts(requests),
     verdict,
     why || nothing,
@@ -50,8 +63,8 @@ function imageTable(architecture: string, rows: readonly ImageRow[]): readonly (
   return [[...head, 'ARCHITECTURES'], ...lines];
 }
 
-/** `undefined` for pods without nodes. */
-function placesOf(on: Readonly<Record<string, number>>): string | undefined {
+/** `undefined` for no counts. */
+function countsText(on: Readonly<Record<string, number>>): string | undefined {
   const places = Object.entries(on);
   if (places.length < 2) return places[0]?.[0];
   return places.map(([name, count]) => `${name} ${count}`).join(', ');
@@ -59,7 +72,7 @@ function placesOf(on: Readonly<Record<string, number>>): string | undefined {
 
 const csvColumns = {
   image: ['image', 'namespaces', 'workloads', 'pods', 'cpu', 'memory', 'verdict', 'architectures', 'why'],
-  workload: ['namespace', 'kind', 'name', 'pods', 'on', 'cpu', 'memory', 'verdict', 'why'],
+  workload: ['namespace', 'kind', 'name', 'pods', 'decided', 'on', 'cpu', 'memory', 'verdict', 'why'],
 } as const;
 
 export function asCsv({ architecture, workloads, images }: Report, by: By): string {
@@ -68,7 +81,7 @@ export function asCsv({ architecture, workloads, images }: Report, by: By): stri
   const rows: readonly Readonly<Record<string, unknown>>[] =
     by === 'image'
       ? images.map((row) => ({ ...flat(row), architectures: row.architectures?.join(' ') }))
-      : workloads.map((row) => ({ ...flat(row), on: placesOf(row.on) }));
+      : workloads.map((row) => ({ ...flat(row), decided: countsText(row.decided), on: countsText(row.on) }));
   return csvLines([head, ...rows.map((row) => columns.map((column) => row[column]))]);
 }
 
@@ -84,9 +97,10 @@ function csvCell(value: unknown): string {
 }
 
 /** The whole report; documented in `docs/use/report.md`. */
-export function asJson({ architecture, totals, workloads, images }: Report): string {
+export function asJson({ architecture, asked, totals, workloads, images }: Report): string {
   const document = {
     architecture,
+    asked,
     totals: Object.fromEntries(Object.entries(totals).map(([verdict, total]) => [verdict, flat(total)])),
     workloads: workloads.map(flat),
     images: images.map(flat),

@@ -106,5 +106,11 @@ export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDi
   const isFleet = open !== undefined;
   const memory = await openMemory({ configuration, inspector, isFleet, log, metrics });
   opened.defer(() => memory.close());
-  return { memory, fleet: open?.fleet, ready: async (signal: AbortSignal) => open?.ready(signal) };
+  return {
+    memory,
+    fleet: open?.fleet,
+    ready: async (signal: AbortSignal) => open?.ready(signal),
+    /** Where this machine's credentials are; empty if agents look up images. */
+    places: 'sources' in source ? source.sources.map(({ place }) => place) : [],
+  };
 }

@@ -10,8 +10,8 @@ import { derived } from './derived.ts';
 export interface Kubernetes {
   readonly access: KubeAccess;
   readonly client: KubeClient;
-  /** Creates a client with its own connections, so that no other request delays it. */
-  readonly another: () => KubeClient;
+  /** Creates a client with its own connections, so that no other request delays it, and its own time limit. */
+  readonly another: (timeoutMs?: number) => KubeClient;
   /** Namespace of this process's pod; `undefined` outside a cluster. */
   readonly podNamespace: string | undefined;
 }
@@ -38,7 +38,13 @@ export async function openKubernetes(
   }
   if (access === undefined) return undefined;
   const userAgent = `archwright/${programVersion.version}`;
-  const another = (): KubeClient => createKubeClient({ access, userAgent, ...(metrics && { metrics }) });
+  const another = (timeoutMs?: number): KubeClient =>
+    createKubeClient({
+      access,
+      userAgent,
+      ...(metrics && { metrics }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+    });
   return { access, client: another(), another, podNamespace: inCluster?.namespace };
 }
 

@@ -27,7 +27,9 @@ import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { passingMetrics } from '../telemetry/passing-metrics.ts';
+import type { RunningServer } from '../serving/server.ts';
 import { startCaches } from './caches/caches.ts';
+import { startFactsServer } from './facts-api/server.ts';
 import { runCandidacy } from './leadership/candidacy.ts';
 import {
   bindFactsCounters,
@@ -62,6 +64,9 @@ export interface ControllerOptions {
 /** Events that are not written yet are dropped after this. */
 const flushMs = 2000;
 
+/** For answers under way: an explanation that is cut off is asked for again. */
+const drainMs = 1000;
+
 /** A feature ends what it is in the middle of within a request or two; the kubelet kills the process after 30 s. */
 const endMs = 5000;
 
@@ -72,9 +77,14 @@ const endMs = 5000;
  */
 export async function runController(options: ControllerOptions): Promise<'stopped' | 'cleaned'> {
   const { client, namespace, identity, configuration, stop, clock, log } = options;
-  const { leaseName, leaseDuration, leaseRenewDeadline, leaseRetryPeriod } = configuration();
+  const { leaseName, leaseDuration, leaseRenewDeadline, leaseRetryPeriod, factsListen } = configuration();
   const shared = openShared(options);
+  let facts: RunningServer | undefined;
   try {
+    if (factsListen !== undefined) {
+      facts = await startFactsServer({ ...options, listen: factsListen, factsOfPod: shared.factsOfPod });
+      log.info({ url: facts.url }, 'requests for image facts are answered');
+    }
     return await runCandidacy({
       client: options.leaseClient ?? client,
       namespace,
@@ -91,6 +101,7 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
       log,
     });
   } finally {
+    await facts?.drain(drainMs);
     shared.close();
   }
 }

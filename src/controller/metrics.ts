@@ -1,4 +1,5 @@
 /** Metrics of the controller. A feature with metrics of its own has its part here. */
+import { factsRequests } from './facts-api/metrics.ts';
 import { counter, gauge, type MetricSpec } from '../telemetry/metrics.ts';
 import { agentCertificatesTotal } from './agent-certificates/metrics.ts';
 import { agentNodeMetrics } from './agent-nodes/metrics.ts';
@@ -49,6 +50,7 @@ export const controllerMetrics: readonly MetricSpec[] = [
   cpuLevelErrors,
   imagesWithLevel,
   ...runningImagesMetrics,
+  factsRequests,
   ...driftMetrics,
   cachedObjects,
   largeObjects,

@@ -18,11 +18,12 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { Secret } from '../telemetry/secret.ts';
 import { parseListenAddress, urlOf, type ListenAddress } from './address.ts';
 import { Connections } from './connections.ts';
 import { ServingError } from './error.ts';
 import { servingMetrics } from './metrics.ts';
-import { openTlsFiles, type TlsFiles } from './tls-files.ts';
+import { fixedTls, openTlsFiles, type TlsFiles } from './tls-files.ts';
 import { createTlsServer } from './tls-server.ts';
 
 export interface ServerTls {
@@ -36,12 +37,20 @@ export interface ServerTls {
   readonly pollMs?: number | undefined;
 }
 
+/** A certificate that stays, in PEM. */
+export interface ServerPair {
+  readonly cert: string;
+  readonly key: Secret;
+}
+
 export interface ServerOptions {
   /** `host:port`, `[::1]:port`, or `:port` for all addresses. Port 0: any free port. */
   readonly listen: string;
   /** Handles all requests. If it throws, the error is logged and the connection closed. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
   readonly tls?: ServerTls;
+  /** In place of `tls`. */
+  readonly pair?: ServerPair;
   readonly log: Log;
   readonly metrics?: Metrics;
   readonly limits?: Partial<ServerLimits>;
@@ -52,10 +61,12 @@ export interface ServerOptions {
  * @throws ServingError if the address or the TLS files cannot be used
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { listen, tls, log, metrics } = options;
+  const { listen, tls, pair, log, metrics } = options;
   const address = parseListenAddress(listen);
   const ca = tls?.clientCaFile ?? tls?.clientAuth === true;
-  const files = tls && (await openTlsFiles({ ...tls, use: 'server', ca, log, metrics }));
+  const files = pair
+    ? fixedTls(pair)
+    : tls && (await openTlsFiles({ ...tls, use: 'server', ca, log, metrics }));
   const server = new RunningServer(options, address, files);
   await server.listen();
   return server;

@@ -104,6 +104,12 @@ export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> 
   };
 }
 
+/** A certificate that is in no file and never changes. */
+export function fixedTls({ cert, key }: Pick<TlsMaterial, 'cert' | 'key'>): TlsFiles {
+  const material: TlsMaterial = { cert, key, ca: undefined, expires: earliestExpiry(cert) };
+  return { current: () => material, onChange: () => undefined, close: () => Promise.resolve() };
+}
+
 /**
  * Reads and checks the files once.
  * @throws ServingError `tls-files`; the message has the file and what to do

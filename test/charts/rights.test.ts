@@ -79,8 +79,12 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       // resources/resources.ts
       'clusterpodplacementconfigs list patch watch',
       'clusterpodplacementconfigs/status patch',
+      // cmd/explain.ts, by kubectl exec
+      'cronjobs get',
       // taints/blockers.ts
       'daemonsets get',
+      // cmd/explain.ts, by kubectl exec
+      'deployments get',
       // src/kube/events/events.ts
       'events create patch',
       // scope/workload.ts
@@ -102,6 +106,21 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'replicasets get',
       'replicationcontrollers get',
       'statefulsets get',
+      // facts-api/callers.ts
+      'subjectaccessreviews create',
+      'tokenreviews create',
+    ],
+  ],
+  [
+    'Role',
+    'archwright-explain',
+    [
+      // cmd/wiring/release.ts, cmd/explain/pod-facts.ts, cmd/report/drift.ts
+      'configmaps:archwright get list',
+      'configmaps:archwright-broken-images get list',
+      'configmaps:archwright-drift get list',
+      // cmd/wiring/cluster-facts.ts
+      'services/proxy:https:archwright-controller:facts create',
     ],
   ],
   [

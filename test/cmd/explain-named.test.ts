@@ -73,7 +73,7 @@ t.test('a running pod: where it is and what was decided, before what would happe
   const wrong = await explainIn(t, kube, ['pod/web-0']);
   t.match(wrong.explained?.warnings, [/web:1 cannot run here: it has arm64, the node is amd64/]);
   const table = await explainIn(t, kube, ['pod/web-0', '-o', 'table']);
-  t.match(table.out, /now +on node n1 \(amd64\); it has no record of a decision\n +created again +placed\n/);
+  t.match(table.out, /now +on node n1 \(amd64\); no record of a decision\n +created again +placed\n/);
 });
 
 t.test('an image that is noted as broken', async (t) => {
@@ -151,7 +151,7 @@ t.test('what cannot be read is said in one line', async (t) => {
   ];
   for (const [name, message] of cases) {
     const { code, out, err } = await explainIn(t, kube, [name]);
-    t.equal(code, 2, name);
+    t.equal(code, 3, name);
     t.equal(out, '', name);
     t.match(err, message, name);
   }

@@ -83,5 +83,5 @@ t.test('no group can pull; no group was asked; a workload', async (t) => {
 t.test('without agents, a warning names the missing flag', async (t) => {
   const local = pod({ containers: [{ name: 'a', image: app, imagePullPolicy: 'Never' }] });
   const { err } = await explain(t, [], local, '--require-pullable-nodes');
-  t.match(err, /only agents know which nodes can pull; set --agents/);
+  t.match(err, /only agents know which nodes can pull; run explain in the controller's pod, or set --agents/);
 });

@@ -34,7 +34,7 @@ t.test('the mirror of hosts.toml answers, and its files are shown', async (t) =>
     '',
     'upstream.invalid/team/app:v1',
   ]);
-  t.equal(left.code, 1, 'an empty list leaves containerd out');
+  t.equal(left.code, 3, 'an empty list leaves containerd out');
 });
 
 t.test('proxies go before the mirrors of containerd', async (t) => {

@@ -85,7 +85,7 @@ t.test('an endpoint that is not there, then the next', async (t) => {
     'archwright.toml': `proxies = ["origin.invalid=http://${mirror.host}"]\n`,
   });
   const { code, out } = await run(['inspect', '-v', '--config', config, 'origin.invalid/team/app:v1']);
-  t.equal(code, 1);
+  t.equal(code, 3);
   t.match(
     out,
     new RegExp(

@@ -212,7 +212,7 @@ t.test('a registry that never answers', async (t) => {
 
   await t.test('ends at the time limit', async (t) => {
     const { code, out } = await run(['inspect', '-o', 'json', '--inspect-timeout', '200ms', image]);
-    t.equal(code, 1);
+    t.equal(code, 3);
     t.equal(resultsIn(out)[0]?.error?.code, 'timeout');
   });
 

@@ -89,7 +89,7 @@ t.test('--drift without notes, and without the permission to read them', async (
   t.match(await report(t, store, '--drift'), { code: 0, out: /^NAMESPACE.*\n$/ });
   store.fault(/configmaps/, { status: 403 });
   t.match(await report(t, store, '--drift'), {
-    code: 1,
+    code: 3,
     err: /no permission to list the ConfigMap archwright-drift/,
   });
 });

@@ -24,6 +24,7 @@ function judged(image: string, why: string, bytes = 0): JudgedPod {
 function reportOf(...pods: readonly JudgedPod[]): Report {
   return {
     architecture: 'arm64',
+    asked: 'asked from this machine',
     totals: totals(pods, 'arm64'),
     workloads: workloadRows(pods),
     images: imageRows(pods),
@@ -47,7 +48,7 @@ t.test('a cell of CSV is one cell, and no formula', async (t) => {
   ];
   for (const [text, cell] of cases) {
     const report = reportOf(judged('app', text));
-    t.same(rowsIn(asCsv(report, 'workload')), [`shop,Pod,app,1,,0.3,0,unknown,${cell}`], text);
+    t.same(rowsIn(asCsv(report, 'workload')), [`shop,Pod,app,1,,,0.3,0,unknown,${cell}`], text);
     t.same(rowsIn(asCsv(report, 'image')), [`app,1,1,1,0.3,0,unknown,,${cell}`], text);
   }
 });

@@ -345,9 +345,11 @@ t.test('tables and CSV', async (t) => {
       'unknown  0          0     0      0    0',
       'all      2          2     1      1    2Gi',
       '',
-      'NAMESPACE  WORKLOAD  PODS  ON     CPU  MEMORY  ARM64  WHY',
-      'shop       Pod/web   1     amd64  0.5  1Gi     yes    -',
-      'shop       Pod/old   1     arm64  0.5  1Gi     no     R/old:1 has amd64',
+      'NAMESPACE  WORKLOAD  PODS  DECIDED  ON     CPU  MEMORY  ARM64  WHY',
+      'shop       Pod/web   1     -        amd64  0.5  1Gi     yes    -',
+      'shop       Pod/old   1     -        arm64  0.5  1Gi     no     R/old:1 has amd64',
+      '',
+      'Images: asked from this machine, with no credentials but the pull secrets of the pods.',
       '',
     ].join('\n'),
   );
@@ -357,9 +359,9 @@ t.test('tables and CSV', async (t) => {
   );
   t.equal(
     await text('-o', 'csv'),
-    'namespace,kind,name,pods,on,cpu,memory,arm64,why\r\n' +
-      'shop,Pod,web,1,amd64,0.5,1073741824,yes,\r\n' +
-      'shop,Pod,old,1,arm64,0.5,1073741824,no,R/old:1 has amd64\r\n',
+    'namespace,kind,name,pods,decided,on,cpu,memory,arm64,why\r\n' +
+      'shop,Pod,web,1,,amd64,0.5,1073741824,yes,\r\n' +
+      'shop,Pod,old,1,,arm64,0.5,1073741824,no,R/old:1 has amd64\r\n',
   );
   t.equal(
     await text('-o', 'csv', '--by', 'image'),
@@ -380,7 +382,7 @@ t.test('what may not be read', async (t) => {
   mend();
   store.fault('GET /api/v1/pods', { status: 403 });
   const refused = await report(t, store);
-  t.equal(refused.code, 1);
+  t.equal(refused.code, 3);
   t.equal(refused.out, '');
   t.match(
     refused.err,

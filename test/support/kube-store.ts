@@ -7,6 +7,7 @@
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { listenAsKube } from './kube-server.ts';
+import { CallersOfStore } from './kube-store/callers.ts';
 import { Faults, matches, type Fault, type Match, type StoreRequest } from './kube-store/faults.ts';
 import { Objects, type StoredObject } from './kube-store/objects.ts';
 import { parsePath, parseSelector, type Target } from './kube-store/paths.ts';
@@ -44,6 +45,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
   const writes = new Writes({ objects, now, gracefulPods: options.gracefulPods ?? false });
   const reads = new Reads(objects);
   const faults = new Faults();
+  const callers = new CallersOfStore();
   const requests: StoreRequest[] = [];
   const evictions = new Map<string, EvictionAnswer[]>();
 
@@ -98,11 +100,12 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     const at = parsePath(request.path);
     const selector = at && parseSelector(at.resource, request.query);
     if (at === undefined) send(statusAnswer(404, 'NotFound', `${request.path} not found`), response);
+    else if (callers.forward(at, request, response)) return;
     else if (selector === undefined) {
       send(statusAnswer(400, 'BadRequest', 'unable to parse a selector'), response);
     } else if (request.verb === 'WATCH') watches.open(at, request.query, selector, response);
     else {
-      const answer = answerOf(at, request);
+      const answer = callers.answer(at, request) ?? answerOf(at, request);
       if (fault?.lost === true) response.req.socket.destroy();
       else send(answer, response);
     }
@@ -129,6 +132,8 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
   return {
     access: listener.access,
     requests,
+    /** Tokens, grants, and Services behind the proxy. */
+    callers,
     asked: (match: Match): StoreRequest[] => requests.filter((request) => matches(match, request)),
     writes: (): StoreRequest[] => requests.filter((request) => request.method !== 'GET'),
     connections: (): number => listener.connections(),

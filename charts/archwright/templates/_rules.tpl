@@ -23,6 +23,12 @@
 - { apiGroups: [''], resources: [replicationcontrollers], verbs: [get] }
 - { apiGroups: [apps], resources: [replicasets, statefulsets, daemonsets], verbs: [get] }
 - { apiGroups: [batch], resources: [jobs], verbs: [get] }
+# For `archwright explain` in its pod.
+- { apiGroups: [apps], resources: [deployments], verbs: [get] }
+- { apiGroups: [batch], resources: [cronjobs], verbs: [get] }
+# Checks who asks for image facts (`archwright explain` on other machines).
+- { apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create] }
+- { apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create] }
 # Taints, and the labels of `agentNodes` and `amd64LevelLabels`.
 - { apiGroups: [''], resources: [nodes], verbs: [get, patch] }
 - { apiGroups: [''], resources: [events], verbs: [create, patch] }

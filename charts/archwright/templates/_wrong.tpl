@@ -35,6 +35,7 @@ contradict each other, flags and variables. Each template gives a JSON list of s
 {{- range include "archwright.pools" . | fromJsonArray -}}
 {{- if eq (int .values.port) (int .values.metricsPort) }}{{ $wrong = append $wrong "agent.port and agent.metricsPort are equal; set two ports" }}{{ end -}}
 {{- end -}}
+{{- if eq (int .Values.controller.factsPort) (int .Values.controller.metricsPort) }}{{ $wrong = append $wrong "controller.factsPort and controller.metricsPort are equal; set two ports" }}{{ end -}}
 {{- if eq (int .Values.webhook.port) (int .Values.webhook.metricsPort) }}{{ $wrong = append $wrong "webhook.port and webhook.metricsPort are equal; set two ports" }}{{ end -}}
 {{- uniq $wrong | toJson -}}
 {{- end -}}

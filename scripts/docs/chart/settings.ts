@@ -21,6 +21,7 @@ export const setByChart: ReadonlySet<string> = new Set([
   'kubeContext',
   'listen',
   'metricsListen',
+  'factsListen',
   'metricsTlsDir',
   'namespace',
   'nodeName',

@@ -41,4 +41,6 @@ export const paths = {
   secrets: namespacedPath('v1', 'secrets'),
   serviceAccounts: namespacedPath('v1', 'serviceaccounts'),
   services: namespacedPath('v1', 'services'),
+  subjectAccessReviews: clusterPath('authorization.k8s.io/v1', 'subjectaccessreviews'),
+  tokenReviews: clusterPath('authentication.k8s.io/v1', 'tokenreviews'),
 } as const;

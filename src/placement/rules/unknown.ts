@@ -12,6 +12,7 @@
  * change, and at every update until all of its images are known. If its images are the same as before, the recorded architectures
  * stay in force, so that an outage of a registry does not roll out a change.
  */
+import type { FactsErrorCode, ImageFacts } from '../../images/facts/facts.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import { imagesKeyOf } from '../record/hash.ts';
 import { intersection } from './required.ts';
@@ -46,8 +47,18 @@ export function publicCode(code: string): string {
   return code === 'timeout' ? 'unavailable' : code;
 }
 
+/** Facts as people who create pods may see them: of a failed lookup neither the message nor the endpoint. */
+export function publicFacts(facts: ImageFacts): ImageFacts {
+  const { image, error } = facts;
+  if (error === undefined) return facts;
+  const message = publicText({ image, unknown: error.code, facts });
+  // Every code that `publicCode` returns is one of these.
+  const code = publicCode(error.code) as FactsErrorCode;
+  return { ...facts, endpoint: '', error: { code, message } };
+}
+
 /** Overrides and references are the user's own texts. */
-function publicText({ unknown, facts }: ImageVerdict): string {
+function publicText({ unknown, facts }: Pick<ImageVerdict, 'image' | 'unknown' | 'facts'>): string {
   const { code, message } = facts?.error ?? { code: unknown ?? 'unknown', message: '' };
   const isHarmless = facts?.source === 'override' || code === 'invalid-reference';
   if (isHarmless) return message;

@@ -9,6 +9,8 @@ import { environmentLayer, fileLayer, flagLayer, unreadableLayer, type Layer } f
 import { describePath, type Place, type Problem } from './problem.ts';
 import type { Part, Settings } from '../settings/setting.ts';
 import { settings, type Configuration } from '../settings/all.ts';
+import { controllerSettings } from '../settings/controller.ts';
+import { placementSettings } from '../settings/placement.ts';
 
 export type { Configuration } from '../settings/all.ts';
 
@@ -17,6 +19,8 @@ export const maxConfigurationBytes = 1_048_576;
 
 export interface ConfigurationSources {
   readonly file?: string | undefined;
+  /** The configuration of the cluster's archwright, for the command line. Its settings of what is decided count, before `file`. */
+  readonly cluster?: { readonly where: string; readonly text: string } | undefined;
   /** Reads it if it is no file, for example standard input; throws FileError. */
   readonly read?: ((maxBytes: number) => Promise<Uint8Array>) | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -73,6 +77,7 @@ async function readSources(table: Settings, sources: ConfigurationSources) {
   const fromFile =
     sources.file === undefined ? undefined : await readFileLayer(table, sources.file, sources.read);
   const layers = [
+    ...(sources.cluster === undefined ? [] : [clusterLayer(table, sources.cluster)]),
     ...(fromFile ? [fromFile.layer] : []),
     environmentLayer(table, sources.env),
     flagLayer(table, sources.flags),
@@ -90,6 +95,25 @@ async function readSources(table: Settings, sources: ConfigurationSources) {
     origins[key] = written?.place() ?? defaultPlace;
   }
   return { layer, values, origins, hash: fromFile?.hash };
+}
+
+/** How this machine reaches registries and the cluster is its own matter. */
+const clusterKeys: ReadonlySet<string> = new Set([
+  ...Object.keys(placementSettings),
+  ...Object.keys(controllerSettings),
+  'allowedRegistries',
+  'deniedRegistries',
+  'allowLoopbackRegistries',
+]);
+
+/** Other settings are left out, also those that only another version knows. */
+function clusterLayer(table: Settings, { where, text }: NonNullable<ConfigurationSources['cluster']>): Layer {
+  const { values, broken, problems } = fileLayer(table, where, text);
+  return {
+    values: new Map([...values].filter(([key]) => clusterKeys.has(key))),
+    broken: new Set([...broken].filter((key) => clusterKeys.has(key))),
+    problems: problems.filter(({ key }) => key === '' || clusterKeys.has(key.split('.', 1)[0] ?? '')),
+  };
 }
 
 function defaults(table: Settings): Record<string, unknown> {

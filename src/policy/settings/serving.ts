@@ -6,6 +6,7 @@ import { logLevels } from '../../telemetry/log.ts';
 
 const webhook = settingsOf('webhook');
 const agent = settingsOf('agent');
+const controller = settingsOf('controller');
 const servers = settingsOf('webhook', 'agent');
 const services = settingsOf('webhook', 'agent', 'controller');
 const agentClients = settingsOf('webhook', 'controller', 'explain');
@@ -65,6 +66,11 @@ export const servingSettings = {
   kubeContext: everything.atStart(text('context'), {
     help: 'Context of the kubeconfig. Default: its current context.',
     shortFlag: 'context',
+  }),
+  factsListen: controller.atStart(listenAddress, {
+    help:
+      'Address and port for requests of `explain` and `report` on other machines, which come through the API server. Port 0: any ' +
+      'free port. Default: none are answered.',
   }),
   drainTime: servers.live(duration(0, 10 * minute), {
     default: 20_000,

@@ -56,7 +56,7 @@ function commands(image: World['image']): readonly Command[] {
       'report in a controller pod uses the agents',
       controller('report --architecture s390x --namespace default'),
       /S390X +WORKLOADS/,
-      /default +Pod\/told +1 +s390x +\S+ +\S+ +yes/,
+      /default +Pod\/told +1 +placed +s390x +\S+ +\S+ +yes/,
     ],
     [
       'agent --check',
@@ -82,10 +82,30 @@ function commands(image: World['image']): readonly Command[] {
       /registry-toml +\S+ +linux\/arm64/,
     ],
     [
-      'kubectl archwright explain of a pod, without access to the nodes',
-      beside('explain pod/told -n default'),
-      /created again +gated/,
+      'explain of a Deployment in a controller pod',
+      controller(`explain deploy/archwright-webhook -n ${namespace}`),
+      /Deployment archwright\/archwright-webhook/,
+    ],
+    [
+      'kubectl archwright explain asks through the controller, without access to the nodes',
+      beside('explain pod told -n default'),
+      /decided before: placed, requires s390x/,
+      /created again +placed/,
+      /s390x +memory +credential-provider/,
+      /asked through archwright\/archwright-controller/,
+    ],
+    [
+      'kubectl archwright explain --local has no access to the nodes',
+      beside('explain --local pod/told -n default'),
+      /decided before: placed, requires s390x/,
       /unknown \(unavailable\)/,
+      /asked from this machine/,
+    ],
+    [
+      'kubectl archwright report asks through the controller',
+      beside('report --architecture s390x --namespace default'),
+      /default +Pod\/told +1 +placed +s390x +\S+ +\S+ +yes/,
+      /asked through archwright\/archwright-controller/,
     ],
     [
       'kubectl archwright explain of a Deployment, with the patch',

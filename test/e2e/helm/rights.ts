@@ -26,6 +26,8 @@ const rare: Readonly<Record<string, string>> = {
   'controller: approve signers':
     'a check of the API server while an approval is written (plugin CertificateApproval)',
   'controller: sign signers': 'the same for a certificate (plugin CertificateSigning)',
+  'controller: create subjectaccessreviews': 'explain with --as-service-account',
+  'controller: get cronjobs': 'explain of a CronJob in a controller pod',
   'controller: create secrets': 'needed by server-side apply, which the audit log has as a patch',
   'controller: get jobs': 'a misplaced pod of a Job',
   'controller: get replicationcontrollers': 'a misplaced pod of a ReplicationController',

@@ -4,6 +4,12 @@ import type { Operation } from 'fast-json-patch';
 import { Writable } from 'node:stream';
 import { ApiError } from '../../../daemon/api/api-error.ts';
 import { parseFactsRequest } from '../../../daemon/api/facts-request.ts';
+import {
+  claimsFactsAudience,
+  InvalidRequest,
+  maxImages,
+  parseImagesRequest,
+} from '../../../src/controller/facts-api/request.ts';
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
 import { NoProof, proveFacts } from '../../../src/images/facts/proof.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
@@ -139,4 +145,26 @@ export const factsRequests: FuzzTarget = {
   expected: [ApiError],
 };
 
-export const clusterTargets: readonly FuzzTarget[] = [reviews, factsOnTheWire, proofs, factsRequests];
+const imagesRequests: FuzzTarget = {
+  name: 'requests to the controller',
+  examples: [
+    '{"token":"a.b.c","namespace":"shop","images":[{"image":"nginx","pullPolicy":"Always"}],"pullSecrets":["regcred"],"serviceAccount":"web","deadlineMs":5000}',
+  ],
+  words: ['{', '}', '[', ']', ',', 'null', '""', '"token":', '"images":', '1e999', '"Never"'],
+  feed: (input) => {
+    claimsFactsAudience(input.toString('utf8'));
+    claimsFactsAudience(`e30.${input.toString('base64url')}.e30`);
+    const { deadlineMs, images } = parseImagesRequest(input);
+    if (!(deadlineMs > 0 && deadlineMs <= 60_000)) throw new TypeError('a deadline out of its bounds');
+    if (images.length > maxImages) throw new TypeError('too many images');
+  },
+  expected: [InvalidRequest],
+};
+
+export const clusterTargets: readonly FuzzTarget[] = [
+  reviews,
+  factsOnTheWire,
+  proofs,
+  factsRequests,
+  imagesRequests,
+];

@@ -3,7 +3,7 @@ import { parseGoDuration, formatGoDuration, goDurationError, parseGoUrl } from '
 import { parseVersion } from '../../../daemon/containerd/config/rules.ts';
 import { glob } from '../../../daemon/containerd/config/glob.ts';
 import { InvalidConfig } from '../../../daemon/containerd/config/toml.ts';
-import { parseNamedObject } from '../../../cmd/explain/named-objects.ts';
+import { parseNamedObjects } from '../../../cmd/explain/named-objects.ts';
 import { parseFlags } from '../../../cmd/program/flags.ts';
 import { UsageError } from '../../../cmd/program/subcommand.ts';
 import { subcommand as explain } from '../../../cmd/explain.ts';
@@ -198,8 +198,8 @@ export const commandLines: FuzzTarget = {
     const args = input.toString('utf8').split(' ');
     for (const subcommand of [webhook, explain])
       await unlessRefused([UsageError], () => parseFlags(subcommand, args));
-    for (const arg of args)
-      if (arg.includes('/')) await unlessRefused([UsageError], () => parseNamedObject(arg));
+    await unlessRefused([UsageError], () => parseNamedObjects(args));
+    for (const arg of args) await unlessRefused([UsageError], () => parseNamedObjects([arg]));
   },
   expected: [],
 };

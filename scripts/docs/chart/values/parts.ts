@@ -325,6 +325,11 @@ export const partSections: readonly Section[] = [
       ...runningValues,
       ...accountValues,
       metricsPort: port({ help: 'Port of metrics and health.', default: 8080, example: 9080 }),
+      factsPort: port({
+        help: 'Port for `explain` and `report` on other machines, which reach it through the API server.',
+        default: 8443,
+        example: 9443,
+      }),
       terminationGracePeriodSeconds: seconds({ help: 'Termination grace period.', default: 30, example: 60 }),
     }),
   },

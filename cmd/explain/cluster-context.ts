@@ -1,0 +1,117 @@
+/**
+ * Where `explain` and `report` find what they need: the cluster of the kubeconfig or the pod, archwright in it with its configuration, and who
+ * looks up images.
+ */
+import { KubeError } from '../../src/kube/api/errors.ts';
+import { messageOf } from '../../src/names/printable.ts';
+import { openCliContext, type CliContext } from '../program/context.ts';
+import { UsageError, type Invocation } from '../program/subcommand.ts';
+import { openKubernetes, withOwnNamespace, type Kubernetes } from '../wiring/kubernetes.ts';
+import { findRelease, type Release } from '../wiring/release.ts';
+
+export interface ClusterContext {
+  /** With the settings of the cluster's archwright, if no configuration file is given. */
+  readonly context: CliContext;
+  readonly kubernetes: Kubernetes | undefined;
+  readonly release: Release | undefined;
+  /** The controller of the cluster, the agents of the setting `agents`, or this machine. */
+  readonly asks: 'cluster' | 'agents' | 'machine';
+}
+
+/** Flags of the subcommands that use this. */
+export const clusterFlags = {
+  local: {
+    help:
+      'Looks up images from this machine, with your credentials. Default: through the controller of the cluster, if archwright is installed ' +
+      'there.',
+  },
+  'as-service-account': {
+    value: 'NAMESPACE/NAME',
+    help:
+      'Service account whose token shows the controller who asks. It needs the right to create `imagefacts.arch.example` in each ' +
+      "namespace. Default: the service account `default` of each pod's namespace.",
+  },
+} as const;
+
+/**
+ * @param need `named`: a cluster that does not respond is an error; `optional`: it is ignored with a warning
+ * @param opened closes what this opens
+ * @throws UsageError, ConfigurationError; KubeError if a needed cluster does not respond
+ */
+export async function openClusterContext(
+  invocation: Invocation,
+  need: 'needed' | 'optional',
+  opened: AsyncDisposableStack,
+): Promise<ClusterContext> {
+  const own = await openCliContext(invocation);
+  const warn = (message: string): void => invocation.io.err(`archwright: warning: ${message}\n`);
+  const kubernetes = await connect(invocation, own, need, warn);
+  if (!kubernetes)
+    return { context: own, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
+  opened.defer(() => kubernetes.client.close());
+  const local = withNamespace(own, kubernetes);
+  const isOwnPod = kubernetes.podNamespace !== undefined && own.configuration.agents.length > 0;
+  if (isOwnPod) return { context: local, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
+  try {
+    const release = await findRelease(kubernetes.client, own.configuration.namespace, invocation.stop);
+    if (!release) return { context: local, kubernetes, release, asks: asksWithout(invocation, own) };
+    const context = await contextOf(invocation, own, release);
+    const asks = asksWithout(invocation, own);
+    return {
+      context,
+      kubernetes,
+      release,
+      asks: asks === 'machine' && !invocation.flags.has('local') ? 'cluster' : asks,
+    };
+  } catch (error) {
+    if (!(error instanceof KubeError) || invocation.stop.aborted) throw error;
+    if (error.code === 'forbidden') {
+      warn(
+        'no permission to read the ConfigMap of archwright, so its settings are not known and it is not asked; set ' +
+          `ARCHWRIGHT_NAMESPACE if it is not in the namespace archwright: ${error.message}`,
+      );
+      return { context: local, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
+    }
+    if (need === 'needed') throw error;
+    warn(`the cluster does not respond and is ignored: ${error.message}`);
+    return { context: own, kubernetes: undefined, release: undefined, asks: asksWithout(invocation, own) };
+  }
+}
+
+function asksWithout({ flags }: Invocation, { configuration }: CliContext): 'agents' | 'machine' {
+  return configuration.agents.length > 0 && !flags.has('local') ? 'agents' : 'machine';
+}
+
+/** A configuration file replaces the settings of the cluster: it may be the next one. */
+async function contextOf(invocation: Invocation, own: CliContext, release: Release): Promise<CliContext> {
+  const { namespace, name, configuration: text } = release;
+  const cluster = { where: `ConfigMap ${namespace}/${name}`, text };
+  const context = invocation.sources.file === undefined ? await openCliContext(invocation, cluster) : own;
+  return {
+    ...context,
+    configuration: { ...context.configuration, namespace: context.configuration.namespace ?? namespace },
+  };
+}
+
+function withNamespace(context: CliContext, kubernetes: Kubernetes): CliContext {
+  return { ...context, configuration: withOwnNamespace(() => context.configuration, kubernetes)() };
+}
+
+/** A cluster that was named explicitly must be reachable. The default one may be optional. */
+async function connect(
+  { io }: Invocation,
+  { configuration }: CliContext,
+  need: 'needed' | 'optional',
+  warn: (message: string) => void,
+): Promise<Kubernetes | undefined> {
+  const isNamed = configuration.kubeconfig !== undefined || configuration.kubeContext !== undefined;
+  try {
+    const kubernetes = await openKubernetes(configuration, io.env, 'own kubeconfig');
+    if (kubernetes || need === 'optional') return kubernetes;
+  } catch (error) {
+    if (isNamed || need === 'needed') throw new UsageError(messageOf(error));
+    warn(`the cluster of the kubeconfig is ignored: ${messageOf(error)}`);
+    return undefined;
+  }
+  throw new UsageError('no cluster found; set --kubeconfig');
+}

@@ -1,0 +1,167 @@
+/**
+ * Image facts from the cluster: the controller looks them up, with the credentials of its agents. Requests go through the API server's proxy
+ * of Services. The controller does not see the user's credentials: each request has a token of a service account, which no other program
+ * accepts (`src/controller/facts-api/callers.ts`).
+ */
+import { LoadingCache } from '../../src/async/loading-cache.ts';
+import { systemClock, type Clock } from '../../src/async/clock.ts';
+import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
+import {
+  factsAudience,
+  factsPath,
+  factsPortName,
+  maxImages,
+  maxPullSecrets,
+} from '../../src/controller/facts-api/request.ts';
+import type { ServiceAccountName } from '../../src/credentials/credential.ts';
+import { asObject } from '../../src/http/json.ts';
+import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
+import { readFacts } from '../../src/images/facts/wire.ts';
+import { createReferenceCache, InvalidReference } from '../../src/images/references/reference.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import { isCode } from '../../src/kube/api/errors.ts';
+import { paths } from '../../src/kube/api/paths.ts';
+import { isArchitecture } from '../../src/names/architecture.ts';
+import { messageOf } from '../../src/names/printable.ts';
+import { amd64Levels } from '../../src/nodes/amd64-level.ts';
+import { reveal, secret, type Secret } from '../../src/telemetry/secret.ts';
+import type { Release } from './release.ts';
+
+/** The least that the API server allows (kubernetes pkg/apis/authentication/validation). */
+const tokenSeconds = 600;
+/** A token is replaced this long before its end. */
+const marginMs = 120_000;
+const maxTokens = 10_000;
+/** Of pods and tokens, so that the controller is not asked more than it allows. */
+const tries = 5;
+const pauseMs = 1000;
+
+export interface ClusterFactsOptions {
+  /** Waits longer than the lookups may take. */
+  readonly client: KubeClient;
+  readonly release: Pick<Release, 'namespace' | 'name'>;
+  /** Whose token is sent. Default: the service account `default` of each pod's namespace. */
+  readonly serviceAccount: ServiceAccountName | undefined;
+  /** Called with the reason if images could not be looked up. */
+  readonly onProblem: (message: string) => void;
+  readonly stop: AbortSignal;
+  readonly clock?: Clock;
+}
+
+/** The name of the Service, for people. */
+export function factsService({ namespace, name }: Pick<Release, 'namespace' | 'name'>): string {
+  return `${namespace}/${name}-controller`;
+}
+
+export class ClusterFacts {
+  readonly #options: ClusterFactsOptions;
+  readonly #clock: Clock;
+  readonly #tokens: LoadingCache<Secret>;
+  readonly #parse = createReferenceCache();
+
+  constructor(options: ClusterFactsOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#tokens = new LoadingCache({ clock: this.#clock, maxEntries: maxTokens });
+  }
+
+  readonly factsOfPod: FactsOfPod = async (wanted): Promise<FactsByImage> => {
+    const { stop, onProblem } = this.#options;
+    const invalid = wanted.uses.flatMap(({ image }) => this.#invalid(image) ?? []);
+    const found = new Map(invalid.map((facts) => [facts.image, facts]));
+    const uses = wanted.uses.filter(({ image, pullPolicy }) => pullPolicy !== 'Never' && !found.has(image));
+    if (uses.length === 0) return found;
+    try {
+      const facts = await this.#retried(() => this.#request({ ...wanted, uses }));
+      return new Map([...found, ...facts.map((each) => [each.image, each] as const)]);
+    } catch (error) {
+      stop.throwIfAborted();
+      onProblem(
+        `images of namespace ${wanted.namespace} could not be looked up: ${messageOf(error)}${hintFor(error)}`,
+      );
+      return found;
+    }
+  };
+
+  #invalid(image: string): ImageFacts | undefined {
+    try {
+      this.#parse(image);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof InvalidReference)) throw error;
+      return failedFacts(image, { code: 'invalid-reference', message: error.message }, this.#clock.now());
+    }
+  }
+
+  async #request(wanted: FactsWanted): Promise<readonly ImageFacts[]> {
+    const { client, release, stop: signal } = this.#options;
+    const { namespace, uses, pullSecrets, serviceAccount, budgetMs } = wanted;
+    const token = await this.#tokenFor(namespace);
+    const body = {
+      token: reveal(token),
+      namespace,
+      images: uses.slice(0, maxImages).map(({ image, pullPolicy }) => ({ image, pullPolicy })),
+      pullSecrets: pullSecrets.names.slice(0, maxPullSecrets),
+      serviceAccount: pullSecrets.serviceAccount ?? serviceAccount?.name ?? 'default',
+      deadlineMs: budgetMs,
+    };
+    const service = `https:${release.name}-controller:${factsPortName}`;
+    const path = `/api/v1/namespaces/${release.namespace}/services/${service}/proxy${factsPath}`;
+    const { facts } = await client.create<{ readonly facts?: unknown }>(path, body, { signal });
+    if (!Array.isArray(facts))
+      throw new TypeError('the controller sent no facts; it may have another version');
+    return facts.map(readServedFacts);
+  }
+
+  async #tokenFor(namespace: string): Promise<Secret> {
+    const { client, stop: signal, serviceAccount } = this.#options;
+    const account = serviceAccount ?? { namespace, name: 'default' };
+    return await this.#tokens.get(`${account.namespace}/${account.name}`, async () => {
+      const request = {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenRequest',
+        spec: { audiences: [factsAudience], expirationSeconds: tokenSeconds },
+      };
+      const path = `${paths.serviceAccounts(account.namespace, account.name)}/token`;
+      const { status } = await client.create<{ status?: { token?: string } }>(path, request, { signal });
+      if (!status?.token) throw new TypeError('the API server created no token');
+      return {
+        value: secret(status.token),
+        expiresAt: this.#clock.monotonic() + tokenSeconds * 1000 - marginMs,
+      };
+    });
+  }
+
+  async #retried<T>(send: () => Promise<T>): Promise<T> {
+    for (let left = tries - 1; ; left -= 1) {
+      try {
+        return await send();
+      } catch (error) {
+        if (left === 0 || !isCode(error, 'too-many-requests')) throw error;
+        await this.#clock.sleep(error.retryAfterMs ?? pauseMs, this.#options.stop);
+      }
+    }
+  }
+}
+
+function hintFor(error: unknown): string {
+  if (!isCode(error, 'forbidden', 'not-found')) return '';
+  return (
+    '; this needs the right to create serviceaccounts/token in that namespace, and services/proxy in the namespace of archwright ' +
+    '(docs/use/explain.md). --local asks from this machine'
+  );
+}
+
+/** Facts as the controller sends them: also with what it knows from failures on nodes. @throws InvalidFacts */
+function readServedFacts(value: unknown): ImageFacts {
+  const { brokenOn, requiredLevel } = asObject(value) ?? {};
+  const level = amd64Levels.find((known) => known === requiredLevel);
+  const broken = Array.isArray(brokenOn)
+    ? brokenOn.filter((name) => typeof name === 'string' && isArchitecture(name))
+    : [];
+  return {
+    ...readFacts(value),
+    ...(broken.length > 0 && { brokenOn: broken as string[] }),
+    ...(level !== undefined && { requiredLevel: level }),
+  };
+}

@@ -1,0 +1,72 @@
+/** archwright in the cluster of a person: where it is, and its configuration, from the ConfigMap of the chart. */
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import { isCode, type KubeError } from '../../src/kube/api/errors.ts';
+import type { KubeObject } from '../../src/kube/api/objects.ts';
+import { paths } from '../../src/kube/api/paths.ts';
+
+export interface Release {
+  readonly namespace: string;
+  /** The chart's `fullname`, which the names of its objects begin with. */
+  readonly name: string;
+  /** `archwright.toml` */
+  readonly configuration: string;
+}
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+/** Of the chart: `archwright.metadata` in _names.tpl. Pools of agents have ConfigMaps with a component. */
+const labelSelector = 'app.kubernetes.io/name=archwright,!app.kubernetes.io/component';
+const configurationKey = 'archwright.toml';
+/** Of namespace and ConfigMap, as in the documentation. For people who may not list ConfigMaps. */
+const usualName = 'archwright';
+/** The list is short, and the API server answers in milliseconds. */
+const limitMs = 3000;
+
+/**
+ * Finds the release.
+ * @param namespace where it is, if that is known; otherwise all namespaces are searched
+ * @returns `undefined` if the cluster has none
+ * @throws KubeError; `forbidden` if the ConfigMap may not be read
+ */
+export async function findRelease(
+  client: KubeClient,
+  namespace: string | undefined,
+  stop: AbortSignal,
+): Promise<Release | undefined> {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(limitMs)]);
+  try {
+    const path = paths.configMaps(namespace);
+    const list = await client.get<{ items?: readonly ConfigMap[] }>(path, {
+      signal,
+      query: { labelSelector },
+    });
+    return (list.items ?? []).flatMap((found) => releaseIn(found) ?? [])[0];
+  } catch (error) {
+    if (isCode(error, 'not-found')) return undefined;
+    if (!isCode(error, 'forbidden')) throw error;
+    return await usualRelease(client, namespace ?? usualName, signal, error);
+  }
+}
+
+async function usualRelease(
+  client: KubeClient,
+  namespace: string,
+  signal: AbortSignal,
+  forbidden: KubeError,
+): Promise<Release | undefined> {
+  try {
+    return releaseIn(await client.get<ConfigMap>(paths.configMaps(namespace, usualName), { signal }));
+  } catch (error) {
+    if (isCode(error, 'not-found', 'forbidden')) throw forbidden;
+    throw error;
+  }
+}
+
+function releaseIn({ metadata, data }: ConfigMap): Release | undefined {
+  const configuration = data?.[configurationKey];
+  const { namespace, name } = metadata ?? {};
+  if (configuration === undefined || namespace === undefined || name === undefined) return undefined;
+  return { namespace, name, configuration };
+}

@@ -1,0 +1,248 @@
+import { Readable } from 'node:stream';
+import t, { type Test } from 'tap';
+import { main } from '../../cmd/program/main.ts';
+import { keys } from '../../src/names/keys.ts';
+import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
+import { image, multiArch } from '../support/registry/content.ts';
+import { run, type Result } from './run.ts';
+import { dockerConfig, files, kubeconfig, pullSecret, registry, type Explained } from './world.ts';
+
+/** A cluster with a controller, and a private registry that only the pull secret of the namespace opens. */
+async function shop(t: Test, settings = '') {
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  const private_ = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
+  private_.push('web', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  private_.push('old', '1', image('linux/amd64'));
+  const labels = { 'app.kubernetes.io/name': 'archwright' };
+  const toml = `leaseName = "archwright-controller"\ncredsDir = "/nowhere"\n${settings}`;
+  store.put('/api/v1/namespaces/archwright/configmaps/archwright', {
+    metadata: { labels },
+    data: { 'archwright.toml': toml },
+  });
+  const config = dockerConfig(private_.host, 'ann', 'password-of-ann');
+  store.put('/api/v1/namespaces/shop/secrets/regcred', JSON.parse(pullSecret(config)) as object);
+  store.put('/api/v1/namespaces/shop', {});
+  store.put('/api/v1/namespaces/shop/serviceaccounts/default', {});
+  const { config: kubeconfigFile } = files(t, { config: kubeconfig(store.access.server) });
+  const url = await controller(t, kubeconfigFile);
+  store.callers.serve('archwright/https:archwright-controller:facts', url);
+  const ask = async (...args: readonly string[]): Promise<Result & Asked> => {
+    const result = await run([...args, '--kubeconfig', kubeconfigFile]);
+    const isJson = result.out.startsWith('{');
+    return { ...result, ...(isJson ? (JSON.parse(result.out) as Asked) : { results: [] }) };
+  };
+  return { store, private_, ask };
+}
+
+interface Asked {
+  readonly asked?: string;
+  readonly results: readonly Explained[];
+}
+
+/** Starts the real controller. @returns where it answers requests for image facts */
+async function controller(t: Test, kubeconfigFile: string): Promise<string> {
+  const stop = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const args = [
+    '--metrics-listen',
+    '127.0.0.1:0',
+    '--facts-listen',
+    '127.0.0.1:0',
+    '--namespace',
+    'archwright',
+  ];
+  const running = main(['controller', '--kubeconfig', kubeconfigFile, ...args], {
+    io: {
+      env: {},
+      stdin: Readable.from([]),
+      out: () => undefined,
+      err: (line) => {
+        const [, url] = /"url":"([^"]+)","msg":"requests for image facts/.exec(line) ?? [];
+        if (url !== undefined) resolve(url);
+      },
+    },
+    stop: stop.signal,
+  });
+  t.teardown(async () => {
+    stop.abort('SIGTERM');
+    await running;
+  });
+  return await promise;
+}
+
+function putPod(store: KubeStore, name: string, host: string, more: object = {}): void {
+  store.put(`/api/v1/namespaces/shop/pods/${name}`, {
+    kind: 'Pod',
+    spec: {
+      containers: [{ name: 'web', image: `${host}/${name}:1` }],
+      imagePullSecrets: [{ name: 'regcred' }],
+      ...more,
+    },
+  });
+}
+
+const through =
+  'asked through archwright/archwright-controller, with the credentials of its agents and of the pods';
+
+t.test('from a laptop, the controller looks up images, by the settings of the cluster', async (t) => {
+  const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n');
+  putPod(store, 'web', private_.host);
+  const { code, err, asked, results } = await ask('explain', '-o', 'json', 'pod/web');
+  t.equal(err, '');
+  t.equal(code, 0);
+  t.equal(asked, through);
+  t.match(results, [
+    { outcome: 'placed', required: ['amd64', 'arm64'], preferred: [{ architecture: 'arm64' }] },
+  ]);
+  t.match(results[0]?.images, [{ credentialSource: 'pull-secret', architectures: ['amd64', 'arm64'] }]);
+  const [token] = store.asked(/serviceaccounts\/default\/token$/);
+  t.match(token?.json, { spec: { audiences: ['arch.example/facts'], expirationSeconds: 600 } });
+  const [sent] = store.asked(/\/proxy\/v1\/facts$/);
+  t.notMatch(
+    sent?.body,
+    /token-of-the-user|password-of-ann/,
+    "neither the user's token nor a secret is sent",
+  );
+  const table = await ask('explain', 'pod', 'web');
+  t.match(table.out, `\nImages: ${through}.\n`);
+
+  const local = await ask('explain', '-o', 'json', '--local', 'pod/web');
+  t.match(local.asked, /^asked from this machine, with no credentials but the pull secrets of the pods$/);
+  t.match(
+    local.results,
+    [{ outcome: 'placed', preferred: [{ architecture: 'arm64' }] }],
+    'the same settings',
+  );
+});
+
+t.test('what was decided comes first, for a pod and for the pods of a workload', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  store.put('/api/v1/nodes/n1', { status: { nodeInfo: { architecture: 'amd64' } } });
+  const record = JSON.stringify({ v: 1, outcome: 'gated', imagesKey: 'x', added: {} });
+  const placed = JSON.stringify({
+    v: 1,
+    outcome: 'placed',
+    architectures: ['amd64'],
+    imagesKey: 'x',
+    added: {},
+  });
+  const template = {
+    metadata: { labels: { app: 'web' } },
+    spec: {
+      containers: [{ name: 'web', image: `${private_.host}/old:1` }],
+      imagePullSecrets: [{ name: 'regcred' }],
+    },
+  };
+  const spec = { selector: { matchLabels: { app: 'web' } }, template };
+  store.put('/apis/apps/v1/namespaces/shop/deployments/web', { spec });
+  const pod = (name: string, decision: string, nodeName?: string): void => {
+    const metadata = { labels: { app: 'web' }, annotations: { [keys.decision]: decision } };
+    store.put(`/api/v1/namespaces/shop/pods/${name}`, { metadata, spec: { ...template.spec, nodeName } });
+  };
+  pod('web-1', placed, 'n1');
+  pod('web-2', placed, 'n1');
+  pod('web-3', record);
+  const { out, code } = await ask('explain', 'deploy/web');
+  t.equal(code, 0);
+  t.match(
+    out,
+    /now +pod web-1 and 1 more on amd64; decided before: placed, requires amd64\n +pod web-3 on no node yet; decided before: gated\n +decision +unconstrained: admitted, unchanged\n +its pods +placed, requires amd64\n/,
+  );
+  const gated = await ask('explain', 'pod/web-3');
+  t.match(gated.out, /\n +now +on no node yet; decided before: gated\n +created again +placed\n/);
+  const report = await ask('report', '-n', 'shop');
+  t.equal(report.code, 0);
+  t.match(report.out, /WORKLOAD +PODS +DECIDED +ON/);
+  t.match(report.out, /Pod\/web-1 +1 +placed +amd64 .* no +\S+old:1 has amd64/);
+  t.match(report.out, `\nImages: ${through}.\n`);
+  const csv = await ask('report', '-n', 'shop', '-o', 'csv');
+  t.match(csv.err, through);
+});
+
+t.test('one object that does not exist does not stop the rest', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host);
+  const { code, err, results } = await ask('explain', '-o', 'json', 'pod', 'away', 'web');
+  t.match(err, /^archwright explain: .*pods "away" not found\n$/);
+  t.match(results, [{ name: 'web', outcome: 'placed' }]);
+  t.equal(code, 3);
+});
+
+t.test('who may not ask is told which right is missing, and the exit code is 3', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host);
+  const rows: [about: string, match: RegExp, message: RegExp][] = [
+    [
+      'no token',
+      /POST .*serviceaccounts\/default\/token$/,
+      /needs the right to create serviceaccounts\/token/,
+    ],
+    ['no proxy', /POST .*\/proxy\/v1\/facts$/, /and services\/proxy in the namespace of archwright/],
+  ];
+  for (const [about, match, message] of rows) {
+    const end = store.fault(match, { status: 403, message: 'it is forbidden' });
+    for (const command of [
+      ['explain', '-o', 'json', 'pod/web'],
+      ['report', '-o', 'json'],
+    ]) {
+      const { code, err, out } = await ask(...command);
+      t.equal(code, 3, `${about}: ${command[0]}`);
+      t.match(err, /images of namespace shop could not be looked up: .*it is forbidden/, about);
+      t.match(err, message, about);
+      t.match(JSON.parse(out), { asked: through }, about);
+    }
+    end();
+  }
+  const end = store.fault(/POST .*\/proxy\/v1\/facts$/, { status: 429, retryAfter: 0, times: 2 });
+  t.equal((await ask('explain', 'pod/web')).code, 0, 'too many requests are sent again');
+  end();
+});
+
+t.test('who may not list ConfigMaps still finds archwright by its usual name', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host);
+  store.fault('GET /api/v1/configmaps', { status: 403, message: 'configmaps is forbidden' });
+  t.equal((await ask('explain', '-o', 'json', 'pod/web')).asked, through);
+  store.fault(/GET .*\/configmaps\/archwright$/, { status: 403, message: 'configmaps is forbidden' });
+  const { asked, err } = await ask('explain', '-o', 'json', 'pod/web');
+  t.match(asked, /^asked from this machine/);
+  t.match(err, /no permission to read the ConfigMap of archwright, .* set ARCHWRIGHT_NAMESPACE/);
+});
+
+t.test('a service account with the right for other namespaces', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host);
+  const as = ['--as-service-account', 'archwright/reporter'];
+  const refused = await ask('explain', '-o', 'json', 'pod/web', ...as);
+  t.equal(refused.code, 3);
+  t.match(refused.err, /no right to create imagefacts\.arch\.example in shop/);
+  store.callers.grant(
+    'system:serviceaccount:archwright:reporter',
+    'create',
+    'arch.example/imagefacts',
+    'shop',
+  );
+  t.equal((await ask('explain', '-o', 'json', 'pod/web', ...as)).code, 0);
+  t.equal((await ask('explain', 'pod/web', '--as-service-account', 'x')).code, 2);
+});
+
+t.test('a configuration file replaces the settings of the cluster', async (t) => {
+  const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n');
+  putPod(store, 'web', private_.host);
+  const { toml } = files(t, { toml: 'preferredArchitecture = "amd64"\n' });
+  const { asked, results } = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
+  t.equal(asked, through);
+  t.match(results, [{ preferred: [{ architecture: 'amd64' }] }]);
+});
+
+t.test('settings of another version, and broken ones', async (t) => {
+  const { store, private_, ask } = await shop(t, 'newerSetting = true\n');
+  putPod(store, 'web', private_.host);
+  t.equal((await ask('explain', 'pod/web')).code, 0);
+  const broken = await shop(t, 'preferenceMode = "firm"\n');
+  putPod(broken.store, 'web', broken.private_.host);
+  const { code, err } = await broken.ask('explain', 'pod/web');
+  t.equal(code, 2);
+  t.match(err, /ConfigMap archwright\/archwright:3: preferenceMode/);
+});
