@@ -260,7 +260,7 @@ export function runbookIndex(): string {
   const rows = alerts.map(({ name, severity, summary }) => [`[${name}](${name}.md)`, severity, withLabels(summary)]);
   return (
     '# Runbooks\n\nOne page for each alert of the chart ([monitoring](../../../charts/archwright/README.md#monitoring)). ' +
-    'The annotation `runbook_url` of a firing alert links to its page.\n\n' +
+    'The annotation `runbook_url` of a firing alert links to its page: what it means, and what to do, for the release and namespace `archwright`.\n\n' +
     `${table(['Alert', 'Severity', 'Summary'], rows)}\n`
   );
 }
@@ -273,8 +273,7 @@ function withLabels(summary: string): string {
 export function runbookPage({ name, expr, for: time, severity, summary, meaning, steps }: Alert): string {
   const list = steps.map((step, index) => `${index + 1}. ${step}`).join('\n');
   return (
-    `# ${name}\n\n${withLabels(summary)}\n\n` +
-    `\`\`\`promql\n${expr}\n\`\`\`\n\n${severity}, for ${time}\n\n## What it means\n\n${meaning}\n\n## What to do\n\n` +
-    `${list}\n\nRelease and namespace: \`archwright\`.\n`
+    `# ${name}\n\n${withLabels(summary)} ${meaning}\n\n${list}\n\n` +
+    `Severity ${severity}, after ${time} of\n\n\`\`\`promql\n${expr}\n\`\`\`\n`
   );
 }
