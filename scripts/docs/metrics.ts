@@ -33,7 +33,8 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
 
 const introduction = `# Metrics
 
-Served at \`/metrics\` on \`metricsListen\`, in the Prometheus text format. Every label value is listed here and present from the start
+Served at \`/metrics\` on \`metricsListen\`, in the Prometheus text format. Names that end in \`_total\` are counters, the others gauges if nothing
+else is said. Every label value is listed here and present from the start
 with 0; any other value is counted as \`other\`.
 
 The page has no names of images, registries, pods, nodes or files ([security](../internals/security.md#metrics-and-health)). \`metricsTlsDir\` adds TLS.
@@ -62,13 +63,12 @@ export function metricsPage(): string {
   const groups = metricGroups.map(({ title, metrics }) => {
     const rows = metrics.map(({ name, type, help, labels = {} }) => [
       code(name),
-      type,
-      help,
+      type === 'histogram' ? `${help} Histogram.` : help,
       Object.entries(labels)
         .map(([label, values]) => `${code(label)}: ${valuesText(label, values)}`)
         .join('; '),
     ]);
-    return `## ${title}\n\n${table(['Name', 'Type', 'Meaning', 'Labels'], rows)}\n`;
+    return `## ${title}\n\n${table(['Name', 'Meaning', 'Labels'], rows)}\n`;
   });
   return [introduction, `## Values of labels\n\nOf several metrics:\n\n${lists}\n`, ...groups].join('\n');
 }

@@ -9,7 +9,7 @@ import type { SettingValue } from './settings.ts';
 import type { Section, Value } from './value.ts';
 import { labels, labeledKinds } from './values/general.ts';
 
-const header = ['Value', 'Meaning', 'Type', 'Default'];
+const header = ['Value', 'Meaning', 'Default'];
 /** Tables of pods, which have many values in common. */
 const podTables = ['webhook', 'controller', 'agent', 'jobs'];
 
@@ -37,7 +37,7 @@ export function chartReadme(): string {
 }
 
 function sectionText({ title, values }: Section): string {
-  const rows = values.map((value) => [code(value.key), value.help, typeName(value), presetOf(value)]);
+  const rows = values.map((value) => [code(value.key), value.help, presetOf(value)]);
   return `### ${title}\n\n${table(header, rows)}\n`;
 }
 
@@ -75,10 +75,10 @@ function commonTable(common: ReadonlyMap<string, readonly Value[]>): string {
     const isEvery = tables.length === podTables.length;
     const presets = new Set(same.map(presetOf));
     const preset = presets.size === 1 ? presetOf(first) : same.map((value) => `${tableOf(value.key)}: ${presetOf(value)}`).join('; ');
-    return [code(nameOf(first.key)), isEvery ? 'all' : tables.join(', '), first.help, typeName(first), preset];
+    return [code(nameOf(first.key)), isEvery ? 'all' : tables.join(', '), first.help, preset];
   });
   const tables = podTables.map(code).join(', ');
-  return `Below ${tables}, such as \`webhook.resources\`:\n\n${table(['Value', 'Of', 'Meaning', 'Type', 'Default'], rows)}`;
+  return `Below ${tables}, such as \`webhook.resources\`:\n\n${table(['Value', 'Of', 'Meaning', 'Default'], rows)}`;
 }
 
 function labelsText(): string {
@@ -100,19 +100,20 @@ function nameOf(key: string): string {
   return key.split('.').slice(1).join('.');
 }
 
-function typeName(value: Value): string {
-  if (isSetting(value)) return value.setting.kind.name;
-  const { type, enum: words } = value.schema;
-  if (Array.isArray(words)) return words.map((word) => code(String(word))).join(', ');
-  if (Array.isArray(type)) return type.filter((name) => name !== 'null').join(' or ');
-  return typeof type === 'string' ? type : 'list';
+/** The default, which shows the type too; with the other words of a choice. */
+function presetOf(value: Value): string {
+  if (isSetting(value) && value.chartDefault !== undefined) return value.chartDefault;
+  const preset = isSetting(value) ? written(value.setting, value.setting.default) : value.default;
+  if (preset === undefined) return `not set (${typeName(value)})`;
+  const text = code(isSetting(value) ? formatToml(preset) : JSON.stringify(preset));
+  const { enum: words } = value.schema;
+  const others = Array.isArray(words) ? words.filter((word) => word !== preset).map((word) => code(JSON.stringify(word))) : [];
+  return others.length === 0 ? text : `${text}, or ${others.join(', ')}`;
 }
 
-function presetOf(value: Value): string {
-  if (isSetting(value)) {
-    if (value.chartDefault !== undefined) return value.chartDefault;
-    const preset = written(value.setting, value.setting.default);
-    return preset === undefined ? 'not set' : code(formatToml(preset));
-  }
-  return value.default === undefined ? 'not set' : code(JSON.stringify(value.default));
+function typeName(value: Value): string {
+  if (isSetting(value)) return value.setting.kind.name;
+  const { type } = value.schema;
+  if (Array.isArray(type)) return type.filter((name) => name !== 'null').join(' or ');
+  return typeof type === 'string' ? type : 'list';
 }
