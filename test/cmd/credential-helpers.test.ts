@@ -7,6 +7,7 @@ import { helperLimits, openCredentialHelpers } from '../../cmd/wiring/credential
 import { reveal } from '../../src/telemetry/secret.ts';
 import { silentLog } from '../fleet/support.ts';
 import { multiArch } from '../support/registry/content.ts';
+import { createIssuer } from '../support/registry/tokens.ts';
 import { run } from './run.ts';
 import { childEnv, directory, files, program, registry, resultsIn, write } from './world.ts';
 
@@ -136,6 +137,22 @@ t.test('Docker Hub has its own name, and tokens are told apart from passwords', 
   t.strictSame(await lookup('other.example/a'), []);
   t.equal(readFileSync(`${root}/out`, 'utf8'), 'https://index.docker.io/v1/\n');
   t.match(source?.problems(), [{ message: 'a value of credHelpers is not the name of a credential helper' }]);
+});
+
+t.test('an identity token goes to the token server, as such', async (t) => {
+  const issuer = createIssuer({ users: { ann: 'pass-of-ann' } });
+  const server = await registry(t, { auth: { kind: 'bearer', issuer } });
+  server.push('team/app', 'v1', multi);
+  const { env } = machine(
+    t,
+    { az: answer('<token>', 'token-of-az') },
+    { credHelpers: { [server.host]: 'az' } },
+  );
+  await run(['inspect', `${server.host}/team/app:v1`], { env });
+  const grants = server.requests
+    .filter(({ method }) => method === 'POST')
+    .map(({ body }) => new URLSearchParams(body));
+  t.same([grants.length, grants[0]?.get('refresh_token')], [1, 'token-of-az']);
 });
 
 t.test('on a node, and with files that are named, no helper runs', async (t) => {
