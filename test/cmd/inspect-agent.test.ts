@@ -1,6 +1,8 @@
 /** `inspect` in the container of a running agent: the agent inspects, with its credentials. */
 import { existsSync, linkSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
 import { createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -10,7 +12,16 @@ import { until } from '../serving/support.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { agentArgs, startAgent } from './agent.ts';
 import { run } from './run.ts';
-import { directory, dockerConfig, files, pullSecret, registry, resultsIn } from './world.ts';
+import {
+  childEnv,
+  directory,
+  dockerConfig,
+  files,
+  program,
+  pullSecret,
+  registry,
+  resultsIn,
+} from './world.ts';
 
 const users = { ann: 'password-of-ann', bob: 'password-of-bob' };
 
@@ -71,6 +82,26 @@ t.test('the agent inspects with its own credentials, whatever it remembers', asy
   t.equal(await agent.stop(), 0);
   t.notOk(existsSync(socketPathIn(stateDir)), 'removed at the end');
   t.match((await inspect(image)).out, /unauthorized: /, 'without an agent this process inspects');
+});
+
+/** Prints whether the process has loaded what starts plugins, and with it the agent's code. */
+const witness = `data:text/javascript,process.on('exit', () => process.stderr.write(String(process.moduleLoadList.includes('NativeModule child_process'))))`;
+
+t.test('the process that asks does not load the code of an agent', async (t) => {
+  const { start, image, env } = await world(t);
+  await start();
+  const errorsOf = async (...flags: string[]): Promise<string> => {
+    // What tap adds to a process would load it too.
+    const script = 'unset NODE_OPTIONS; exec "$0" "$@"';
+    const args = ['-c', script, process.execPath, '--import', witness, program, 'inspect', ...flags, image];
+    const child = spawn('/bin/sh', args, {
+      env: { ...childEnv, ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    return await text(child.stderr);
+  };
+  t.equal(await errorsOf(), 'false');
+  t.equal(await errorsOf('--local'), 'true');
 });
 
 t.test('pull secrets of the person go along, under their names', async (t) => {
