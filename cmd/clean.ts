@@ -21,7 +21,7 @@ export const subcommand: Subcommand = {
     '2 for wrong usage.',
   settings: 'clean',
   flags: {
-    'dry-run': { help: 'Shows what would change, and changes nothing.' },
+    'dry-run': { help: 'Shows what would be changed, deleted or evicted, and does nothing.' },
     'restart-pods': {
       help:
         "Then evicts the pods that carry archwright's tolerations, one of each workload at a time, within PodDisruptionBudgets. " +
@@ -92,7 +92,7 @@ function describe({ steps, dryRun, complete }: CleanReport): string {
   const failures = steps.flatMap(({ step, failures }) =>
     failures.map(({ what, why }) => `${step}: ${what}: ${why}\n`),
   );
-  const text = table([['STEP', dryRun ? 'WOULD CHANGE' : 'DONE', 'FAILED'], ...rows]) + notes.join('');
+  const text = table([['STEP', dryRun ? 'WOULD DO' : 'DONE', 'FAILED'], ...rows]) + notes.join('');
   if (complete) return text;
   const advice = 'Fix the cause and run archwright clean again.\n';
   return `${text}\nCould not be removed:\n${failures.join('')}${advice}`;

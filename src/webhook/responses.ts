@@ -1,13 +1,13 @@
 /** Admission responses, each counted when it is made. */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
-import { boundedWarnings } from '../names/printable.ts';
+import { boundedWarnings, printable } from '../names/printable.ts';
 import type { PlacementDecision, PlacementInput } from '../placement/decision.ts';
 import type { Rule } from '../placement/rules/rules.ts';
 import { patchPod } from '../placement/patch/patch.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
 import { InvalidObject } from './validate-pod.ts';
-import { kindOf, type Placing } from './workloads.ts';
+import { kindOf, metadataOf, type Placing } from './workloads.ts';
 
 const faultWarning =
   'archwright: this object could not be understood and was let through without a placement';
@@ -35,7 +35,11 @@ export class Responses {
     const kind = kindOf(request);
     this.#counters.faults.inc();
     this.#counters.admitted(kind, 'fault');
-    this.#log.error({ err: error, uid: request.uid, kind }, 'admission failed, the object was let through');
+    const { uid, namespace } = request;
+    this.#log.error(
+      { err: error, uid, kind, namespace, ...namesOf(request) },
+      'admission failed, the object was let through',
+    );
     const warning = error instanceof InvalidObject ? `${faultWarning}: ${error.message}` : faultWarning;
     return { uid: request.uid, allowed: true, ...this.#warnings([warning]) };
   }
@@ -51,7 +55,10 @@ export class Responses {
     if (pullability) this.#countNodes(decision);
     if (this.#log.isLevelEnabled('debug')) {
       const { outcome, required, excludedNodes, skip } = decision;
-      this.#log.debug({ uid, kind, namespace, outcome, required, excludedNodes, skip }, 'admission decided');
+      this.#log.debug(
+        { uid, kind, namespace, ...namesOf(request), outcome, required, excludedNodes, skip },
+        'admission decided',
+      );
     }
     const warnings = this.#warnings(decision.warnings);
     if (decision.outcome === 'denied') {
@@ -84,4 +91,15 @@ export class Responses {
     this.#counters.warnings.inc(texts.length);
     return { warnings: boundedWarnings(texts) };
   }
+}
+
+const maxNameBytes = 253;
+
+/** A pod of a controller has no name yet, but the beginning of one. The object may be anything. */
+function namesOf({ object }: AdmissionRequest) {
+  const { name, generateName }: { name?: unknown; generateName?: unknown } = metadataOf(object) ?? {};
+  return {
+    ...(typeof name === 'string' && { name: printable(name, maxNameBytes) }),
+    ...(typeof generateName === 'string' && { generateName: printable(generateName, maxNameBytes) }),
+  };
 }

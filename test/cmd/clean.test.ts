@@ -28,8 +28,8 @@ t.test('a dry run: what is there, in the namespace of the Lease', async (t) => {
   t.equal(code, 0);
   t.match(err, /context test, namespace arch-system, dry run/);
   t.match(err, /would change pod shop\/a/);
-  t.match(err, /would change Secret arch-system\/archwright-ca/);
-  t.match(out, /STEP +WOULD CHANGE +FAILED\n/);
+  t.match(err, /would delete Secret arch-system\/archwright-ca/);
+  t.match(out, /STEP +WOULD DO +FAILED\n/);
   t.match(out, /gates +1 +-\n/);
   t.same(store.writes(), []);
 

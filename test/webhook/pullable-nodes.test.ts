@@ -31,7 +31,12 @@ test('a pod with a private image lands only where it can be pulled, from the fir
       `${what}: each group is asked once`,
     );
     t.equal(await metric('archwright_admission_unpullable_nodes_total{outcome="excluded"}'), 2);
-    t.match(lines.at(-1), { msg: 'admission decided', excludedNodes: ['node-poor'] });
+    t.match(lines.at(-1), {
+      msg: 'admission decided',
+      namespace: 'shop',
+      generateName: 'web-',
+      excludedNodes: ['node-poor'],
+    });
     t.strictSame((await admit()).warnings, []);
   }
 });

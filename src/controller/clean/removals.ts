@@ -11,7 +11,7 @@ import { labeledLevels } from '../../nodes/amd64-level.ts';
 import { agentLabelPatch, agentLabelValue } from '../agent-nodes/label.ts';
 import { levelLabelPatch } from '../amd64-levels/amd64-levels.ts';
 import { ownLabels, ownSecrets, type OwnObject } from '../own-objects.ts';
-import { reasonOf, type CleanRun } from './run.ts';
+import { reasonOf, type Change, type CleanRun } from './run.ts';
 
 interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly { readonly name: string }[];
@@ -32,7 +32,7 @@ export async function removeWebhooks(run: CleanRun): Promise<void> {
     const what = `MutatingWebhookConfiguration ${named}`;
     const path = paths.mutatingWebhookConfigurations(named);
     if (await mayExist(run, path))
-      await run.change(webhooksStep, what, (client, signal) => client.delete(path, { signal }));
+      await run.change(webhooksStep, what, (client, signal) => client.delete(path, { signal }), 'delete');
     return;
   }
   for await (const found of run.list<WebhookConfiguration>(paths.mutatingWebhookConfigurations())) {
@@ -57,7 +57,7 @@ async function mayExist(run: CleanRun, path: string): Promise<boolean> {
 /** Deletes the whole object if it has no other webhooks by then. */
 async function removeOurs(run: CleanRun, name: string, what: string): Promise<void> {
   const path = paths.mutatingWebhookConfigurations(name);
-  await run.change(webhooksStep, what, async (client, signal) => {
+  const remove: Change = async (client, signal) => {
     const found = await client.get<WebhookConfiguration>(path, { signal });
     const { uid = '', resourceVersion = '' } = found.metadata ?? {};
     const { ours, others } = sorted(found);
@@ -65,7 +65,8 @@ async function removeOurs(run: CleanRun, name: string, what: string): Promise<vo
     const operations = ours.map((index) => ({ op: 'remove', path: `/webhooks/${index}` }));
     if (others === 0) await client.delete(path, { signal, uid, resourceVersion });
     else await client.patch(path, guardedPatch(found, operations), { signal });
-  });
+  };
+  await run.change(webhooksStep, what, remove, 'delete');
 }
 
 /** Positions of our webhooks, the last one first, so that removing one does not move the next; and the number of others. */
@@ -142,9 +143,9 @@ export async function removeAgentRequests(run: CleanRun): Promise<void> {
     fieldSelector,
   })) {
     const name = metadata?.name ?? '';
-    await run.change('agent certificates', `CertificateSigningRequest ${name}`, (client, signal) =>
-      client.delete(paths.certificateSigningRequests(name), { signal }),
-    );
+    const remove: Change = (client, signal) =>
+      client.delete(paths.certificateSigningRequests(name), { signal });
+    await run.change('agent certificates', `CertificateSigningRequest ${name}`, remove, 'delete');
   }
 }
 
@@ -201,5 +202,5 @@ async function removeOwn(run: CleanRun, { kind, namespace, name, path }: OwnObje
     run.tallies.note(ownObjectsStep, `${what} stays: it was not made by archwright`);
     return;
   }
-  await run.change(ownObjectsStep, what, (client, signal) => client.delete(path, { signal, uid }));
+  await run.change(ownObjectsStep, what, (client, signal) => client.delete(path, { signal, uid }), 'delete');
 }

@@ -1,5 +1,7 @@
 /** What `archwright clean` found and did, step by step. */
 
+export type Action = 'change' | 'delete' | 'evict';
+
 interface Failure {
   /** Kind, namespace and name. */
   readonly what: string;
@@ -53,9 +55,9 @@ export class Tallies {
   }
 
   /** An object was changed, or would be. It may have failed before. */
-  done(step: string, what: string): void {
+  done(step: string, what: string, action: Action): void {
     const tally = this.#of(step);
-    if (this.#dryRun) this.#progress(`would change ${what}`);
+    if (this.#dryRun) this.#progress(`would ${action} ${what}`);
     tally.failures.delete(what);
     tally.done += 1;
     if (tally.done % progressEvery === 0) this.#progress(`${step}: ${tally.done} done`);
@@ -79,7 +81,7 @@ export class Tallies {
   ended(step: string, before: number): void {
     const { done, failures, broken } = this.#of(step);
     if (broken && failures.get(broken.what) === broken) failures.delete(broken.what);
-    if (done > before) this.#progress(`${step}: ${done} ${this.#dryRun ? 'would be changed' : 'done'}`);
+    if (done > before) this.#progress(`${step}: ${done} ${this.#dryRun ? 'would be done' : 'done'}`);
   }
 
   note(step: string, text: string): void {

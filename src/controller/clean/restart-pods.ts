@@ -13,7 +13,7 @@ import { policyFor } from '../../policy/effective/effective.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import { isReady, type WithConditions } from '../caches/cached.ts';
 import { controllerOf, ownerPath } from '../scope/workload.ts';
-import type { CleanRun } from './run.ts';
+import type { Change, CleanRun } from './run.ts';
 
 const step = 'restarted pods';
 
@@ -93,7 +93,7 @@ async function restartOne(run: CleanRun, group: Group): Promise<boolean> {
   if (!pod) return true;
   if (group.isBegun && !run.options.dryRun && !(await isComplete(run, group))) return false;
   try {
-    await run.change(step, `pod ${pod.namespace}/${pod.name}`, async (client, signal) => {
+    const evict: Change = async (client, signal) => {
       try {
         await evictPod(client, pod, { uid: pod.uid }, signal);
       } catch (error) {
@@ -101,7 +101,8 @@ async function restartOne(run: CleanRun, group: Group): Promise<boolean> {
         // Another pod has this name now.
         if (!isCode(error, 'conflict')) throw error;
       }
-    });
+    };
+    await run.change(step, `pod ${pod.namespace}/${pod.name}`, evict, 'evict');
   } catch (error) {
     if (!(error instanceof Blocked)) throw error;
     group.trouble = error.message;

@@ -12,7 +12,7 @@ import { fencedClient } from '../../kube/api/fenced.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { objectsOf } from '../../kube/api/pages.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
-import { Tallies } from './report.ts';
+import { Tallies, type Action } from './report.ts';
 
 export interface CleanOptions {
   readonly client: KubeClient;
@@ -129,7 +129,7 @@ export class CleanRun {
    * Changes one object; in a dry run only reports it. An object that no longer exists is done.
    * @returns whether it is done; otherwise the report has the reason
    */
-  async change(step: string, what: string, change: Change): Promise<boolean> {
+  async change(step: string, what: string, change: Change, action: Action = 'change'): Promise<boolean> {
     try {
       if (!this.options.dryRun) await this.#persistently(() => change(this.#writer, this.signal));
     } catch (error) {
@@ -139,7 +139,7 @@ export class CleanRun {
         return false;
       }
     }
-    this.tallies.done(step, what);
+    this.tallies.done(step, what, action);
     return true;
   }
 

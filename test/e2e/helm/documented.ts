@@ -122,7 +122,7 @@ function commands(image: World['image']): readonly Command[] {
     [
       'kubectl archwright clean --dry-run',
       beside('clean --dry-run'),
-      /WOULD CHANGE/,
+      /WOULD DO/,
       /webhook configuration +1 +-/,
     ],
   ];
