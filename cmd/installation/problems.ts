@@ -90,9 +90,16 @@ export function daemonSetProblems(
   });
   return [
     `${label}: ${ready} of ${desired} agents are ready`,
-    ...(refused ? [`${label}: ${refused.reason}: ${shown(refused.message)}`] : []),
+    ...(refused ? [`${label}: ${refused.reason}: ${shown(causeOf(refused.message))}`] : []),
     ...details,
   ];
+}
+
+/** Without the name of the pod, which is another one in each event (kubernetes pkg/controller/controller_utils.go, client-go events). */
+function causeOf(message: string): string {
+  return message
+    .replace('(combined from similar events): ', '')
+    .replace(/^Error creating: (?:pods "[^"]*" is forbidden: )?/, '');
 }
 
 /** Messages of the kubelet name the container and the pod. */

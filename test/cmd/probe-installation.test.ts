@@ -87,8 +87,8 @@ t.test('no agent answers: Pod Security refuses the pods of the DaemonSet', async
   await refresh();
   store.remove(`${core}/pods/archwright-agent-x`);
   put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 3, numberReady: 0 });
-  const message =
-    'pods "archwright-agent-" is forbidden: violates PodSecurity "baseline:latest": host namespaces';
+  const cause = 'violates PodSecurity "baseline:latest": host namespaces';
+  const message = `(combined from similar events): Error creating: pods "archwright-agent-9f" is forbidden: ${cause}`;
   store.put(`${core}/events/a`, {
     type: 'Warning',
     reason: 'FailedCreate',
@@ -99,7 +99,7 @@ t.test('no agent answers: Pod Security refuses the pods of the DaemonSet', async
   t.strictSame((await wait(0)).problems, [
     'no agent answers archwright-webhook-a, archwright-webhook-b',
     'DaemonSet archwright-agent: 0 of 3 agents are ready',
-    `DaemonSet archwright-agent: FailedCreate: ${message}`,
+    `DaemonSet archwright-agent: FailedCreate: ${cause}`,
   ]);
 });
 

@@ -61,7 +61,7 @@ export class Availability {
       this.#isAvailable = false;
       log.warn(
         { agents: this.#known, seconds: patienceMs / 1000 },
-        'no agent answers: images that are not in memory are unknown, and gate no pods',
+        'no agent answers: images that are not in memory are unknown, and gate no pods; see archwright status',
       );
     });
   }

@@ -113,6 +113,14 @@ function commands(image: World['image']): readonly Command[] {
       /workload-template +its images can run on amd64/,
       /patch: \[\]/,
     ],
+    [
+      'kubectl archwright status',
+      beside('status'),
+      /archwright-controller-\S+ +\S+ +0\.\d+\.\d+ +yes +yes +[0-9a-f]{12}\n/,
+      /webhooks +in-force/,
+      /certificates +the first expires in /,
+      /agents +1 of 1 ready/,
+    ],
     ['kubectl archwright probe', beside('probe'), /the webhook answers: its decision/],
     [
       'kubectl archwright probe of a namespace',
