@@ -148,7 +148,11 @@ export const alerts: readonly Alert[] = [
     severity: 'warning',
     summary: 'Part of the source {{ $labels.source }} cannot be used.',
     meaning: 'A file of a node or a mounted Secret is missing, misnamed or malformed; its last good content may still be in force.',
-    steps: ['`kubectl -n archwright exec AGENT-POD -- archwright agent --check` names the file and what is wrong.', logs('agent')],
+    steps: [
+      '`kubectl -n archwright get events --field-selector=reason=CredentialProblem` names nodes, files and what is wrong; see [credentials are not used](../troubleshooting.md#credentials-are-not-used).',
+      '`kubectl -n archwright exec AGENT-POD -- archwright agent --check` shows all sources of a node.',
+      logs('agent'),
+    ],
   },
   {
     name: 'ArchwrightConfigBroken',
