@@ -18,7 +18,7 @@ webhook's log at \`debug\` show the rules that applied.
    [\`PodPlacementConfig\`](../reference/custom-resources.md), and the pod's label ${code(keys.architectureLabel)} if \`matchNodeLabels\` has it. They are ANDed into every other required term,
    because an additional term would loosen the pod's own terms. The operating system is \`spec.os\`, else \`kubernetes.io/os\` in
    the nodeSelector or in every required term, else \`linux\`.
-4. **Unknown images** follow \`onUnknownImage\` (default: the [gate](gates.md), while a controller leads). The known images still
+4. **Unknown images** follow \`onUnknownImage\` (default: the [gate](gates.md), while a controller leads and agents answer). The known images still
    count. \`not-an-image\`, and an image that \`allowedRegistries\`, \`deniedRegistries\` or \`allowLoopbackRegistries\` refuses, never
    gate a pod. A DaemonSet is never gated and never gets \`fallbackArchitecture\`, which its template would keep: it gets the upper
    bound, and each update decides it again until all of its images are known.

@@ -42,7 +42,7 @@ export const placementSettings = {
     help:
       'Effect of an image that cannot be inspected in time. `gate`: a scheduling gate holds the pod ' +
       'until the controller has decided it. `fallback`: `fallbackArchitecture`. `allow`: the pod is ' +
-      'admitted. `deny`: the pod is refused. Default: `gate` while a controller leads; otherwise ' +
+      'admitted. `deny`: the pod is refused. Default: `gate` while a controller leads and agents answer; otherwise ' +
       '`fallback` if `fallbackArchitecture` is set, else `allow`.',
   }),
   onNoCommonArchitecture: placement.live(choice(onNoCommonArchitectureValues), {
