@@ -145,6 +145,8 @@ export class ClusterFacts {
 }
 
 function hintFor(error: unknown): string {
+  if (isCode(error, 'unavailable', 'timeout'))
+    return '; does the controller run, and can the API server reach it? --local asks from this machine';
   if (!isCode(error, 'forbidden', 'not-found')) return '';
   return (
     '; this needs the right to create serviceaccounts/token in that namespace, and services/proxy in the namespace of archwright ' +

@@ -1,0 +1,178 @@
+/**
+ * `explain` and `report` of people with different rights, through the proxy of a real API server, which drops their credentials. The controller
+ * recognizes them by tokens of service accounts, and answers no one else.
+ */
+import { readFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import t from 'tap';
+import { parseAllDocuments } from 'yaml';
+import { factsAudience } from '../../../src/controller/facts-api/request.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
+import { ownNamespace, prepareArchwright, runArchwright, startAgent, startController } from './archwright.ts';
+import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
+import { startImages } from './images.ts';
+import { podOf } from './pods.ts';
+import { freePorts } from './ports.ts';
+
+const rbac = 'rbac.authorization.k8s.io';
+const service = 'https:archwright-controller:facts';
+
+/** An address that the API server's proxy accepts: it refuses loopback. */
+function ownAddress(): string {
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const found = all.find(({ family, internal }) => family === 'IPv4' && !internal);
+  if (!found) throw new Error('this machine has no address besides loopback');
+  return found.address;
+}
+
+/** The Service of the chart, its ConfigMap and its Role for people. */
+async function createRelease(cluster: Cluster, port: number): Promise<void> {
+  const metadata = { name: 'archwright-controller', namespace: ownNamespace };
+  const v1 = { apiVersion: 'v1' };
+  await cluster.create({
+    ...v1,
+    kind: 'Service',
+    metadata,
+    spec: { ports: [{ name: 'facts', port: 8443 }] },
+  });
+  // The proxy follows only endpoints that are pods with that address (kubernetes pkg/registry/core/service/storage, `isValidAddress`).
+  const ip = ownAddress();
+  await cluster.create(
+    podOf('controller', 'archwright:1', { nodeName: 'amd64-0' }, { namespace: ownNamespace }),
+  );
+  const status = { podIP: ip, podIPs: [{ ip }] };
+  await cluster.merge(`${paths.pods(ownNamespace, 'controller')}/status`, { status });
+  const targetRef = { kind: 'Pod', name: 'controller', namespace: ownNamespace };
+  const subsets = [{ addresses: [{ ip, targetRef }], ports: [{ name: 'facts', port }] }];
+  await cluster.create({ ...v1, kind: 'Endpoints', metadata, subsets });
+  const labels = { 'app.kubernetes.io/name': 'archwright' };
+  const data = { 'archwright.toml': 'preferredArchitecture = "arm64"\n' };
+  const named = { name: 'archwright', namespace: ownNamespace, labels };
+  await cluster.create({ ...v1, kind: 'ConfigMap', metadata: named, data });
+  const chart = parseAllDocuments(await readFile('deploy/archwright.yaml', 'utf8'));
+  const objects = chart.map((document) => document.toJS() as { kind: string; metadata: { name: string } });
+  const role = objects.find(
+    ({ kind, metadata: { name } }) => kind === 'Role' && name === 'archwright-explain',
+  );
+  await cluster.create(role ?? {});
+}
+
+/** @param user name of a person, or `namespace/name` of a service account */
+async function bind(cluster: Cluster, user: string, role: string, namespace: string): Promise<void> {
+  const [home, account] = user.split('/');
+  const kind = namespace === ownNamespace ? 'Role' : 'ClusterRole';
+  await cluster.create({
+    apiVersion: `${rbac}/v1`,
+    kind: 'RoleBinding',
+    metadata: { name: `${user.replace('/', '-')}-${role}`, namespace },
+    roleRef: { apiGroup: rbac, kind, name: role },
+    subjects: [
+      account === undefined
+        ? { apiGroup: rbac, kind: 'User', name: user }
+        : { kind: 'ServiceAccount', namespace: home, name: account },
+    ],
+  });
+}
+
+t.test('people with different rights, and strangers', async (t) => {
+  const cluster = await startCluster({ nodes: { amd64: 1 } }, t);
+  const images = await startImages(cluster);
+  const tls = await prepareArchwright(cluster);
+  const image = images.push('team/web', ['amd64', 'arm64'], 'private');
+  const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
+  const [port = 0] = await freePorts(1);
+  const settings = { 'facts-listen': `0.0.0.0:${port}` };
+  const controller = await startController(cluster, { tls, agents: [agent], settings });
+  await createRelease(cluster, port);
+  await cluster.createNamespace('shop');
+  await cluster.createNamespace('bank');
+  for (const namespace of ['shop', 'bank'])
+    await cluster.create(podOf('web', image, {}, { namespace, annotations: {} }));
+  for (const user of ['dev', 'viewer']) await bind(cluster, user, 'archwright-explain', ownNamespace);
+  await bind(cluster, 'dev', 'edit', 'shop');
+  await bind(cluster, 'viewer', 'view', 'shop');
+
+  const as = async (user: string, ...args: readonly string[]) => {
+    const group = user === 'admin' ? { group: 'system:masters' } : {};
+    const kubeconfig = await cluster.identities.kubeconfig({ cn: user, ...group }, cluster.server);
+    return await runArchwright(cluster, [...args, '--kubeconfig', kubeconfig]);
+  };
+  const through = /asked through archwright\/archwright-controller/;
+
+  for (const user of ['dev', 'admin']) {
+    const { code, output } = await as(user, 'explain', 'pod', 'web', '-n', 'shop');
+    t.equal(code, 0, output);
+    t.match(output, through, user);
+    t.match(output, /(?:decision|created again) +placed/, user);
+    t.match(output, /amd64 arm64 +(?:registry|memory) +docker-config/, `${user}: by the login of the node`);
+    t.match(output, /prefers +arm64/, `${user}: by the settings of the cluster`);
+  }
+  const local = await as('dev', 'explain', '--local', 'pod/web', '-n', 'shop');
+  t.match(local.output, /asked from this machine/);
+  t.match(local.output, /unknown \(/, 'this machine has no login');
+
+  const viewer = await as('viewer', 'explain', 'pod/web', '-n', 'shop');
+  t.equal(viewer.code, 3);
+  t.match(viewer.output, /cannot create resource "serviceaccounts\/token"/);
+  t.match(viewer.output, /--local asks from this machine/);
+  const other = await as('dev', 'explain', 'pod/web', '-n', 'bank');
+  t.equal(other.code, 3);
+  t.match(other.output, /pods "web" is forbidden/);
+  const report = await as('admin', 'report', '-n', 'shop', '-n', 'bank');
+  t.equal(report.code, 0, report.output);
+  t.match(report.output, /bank +Pod\/web +1 .* yes/);
+
+  const reporter = ['--as-service-account', `${ownNamespace}/reporter`];
+  await cluster.create({
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { name: 'reporter', namespace: ownNamespace },
+  });
+  const refused = await as('admin', 'report', '-n', 'bank', ...reporter);
+  t.equal(refused.code, 3);
+  t.match(refused.output, /reporter has no right to create imagefacts\.arch\.example in bank/);
+  const rules = [{ apiGroups: ['arch.example'], resources: ['imagefacts'], verbs: ['create'] }];
+  const metadata = { name: 'reporting' };
+  await cluster.create({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata, rules });
+  await bind(cluster, `${ownNamespace}/reporter`, 'reporting', 'bank');
+  t.equal((await as('admin', 'report', '-n', 'bank', ...reporter)).code, 0);
+  t.equal((await as('admin', 'report', '-n', 'shop', ...reporter)).code, 3, 'only there');
+
+  // Tokens that others have.
+  const admin = await clientOf(cluster.kubeconfig);
+  t.teardown(() => admin.close());
+  const tokenOf = async (namespace: string, audiences: readonly string[]): Promise<string> => {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/default/token`;
+    const request = { kind: 'TokenRequest', apiVersion: 'authentication.k8s.io/v1', spec: { audiences } };
+    const { status } = await cluster.post<{ status: { token: string } }>(path, request);
+    return status.token;
+  };
+  const ask = (token: string): Promise<object> => {
+    const body = {
+      token,
+      namespace: 'shop',
+      images: [{ image, pullPolicy: 'Always' }],
+      pullSecrets: [],
+      serviceAccount: 'default',
+      deadlineMs: 5000,
+    };
+    const path = `/api/v1/namespaces/${ownNamespace}/services/${service}/proxy/v1/facts`;
+    return admin.create(path, body, { signal: patience() });
+  };
+  t.match(await ask(await tokenOf('shop', [factsAudience])), { facts: [{ image }] });
+  const rows: [about: string, token: string, message: RegExp][] = [
+    ['of another namespace', await tokenOf('bank', [factsAudience]), /has no right to create imagefacts/],
+    ['for the API server', await tokenOf('shop', []), /the token is not for archwright/],
+    ['with a changed payload', forged(await tokenOf('bank', [factsAudience])), /the token is not valid/],
+  ];
+  for (const [about, token, message] of rows)
+    await t.rejects(ask(token), { code: 'forbidden', message }, about);
+  t.notMatch(controller.process.log(), /eyJ/, 'no token is logged');
+});
+
+/** The token of bank says that it is one of shop. */
+function forged(token: string): string {
+  const [header = '', payload = '', signature = ''] = token.split('.');
+  const text = Buffer.from(payload, 'base64url').toString('utf8').replaceAll('bank', 'shop');
+  return [header, Buffer.from(text).toString('base64url'), signature].join('.');
+}
