@@ -8,7 +8,7 @@ import type { PodSpec, PodTemplate } from '../../src/kube/api/objects.ts';
 import { InvalidObject, isObject, templateOf, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import { kindOf, placingOf } from '../../src/webhook/workloads.ts';
 import { creationOf } from '../explain/input.ts';
-import type { FoundDocument } from '../objects/documents.ts';
+import { listItems, type FoundDocument } from '../objects/documents.ts';
 import type { Steps } from '../objects/places.ts';
 import { UsageError } from '../program/subcommand.ts';
 import { chosenBy } from '../report/verdict.ts';
@@ -86,14 +86,10 @@ class Search {
       return;
     }
     if (!isObject(value)) return;
-    const itemKind = itemKindOf(value);
-    if (itemKind !== undefined) {
-      const { apiVersion, items } = value;
-      for (const [index, each] of (Array.isArray(items) ? items : []).entries()) {
-        const item: unknown =
-          isObject(each) && itemKind !== '' ? { apiVersion, kind: itemKind, ...each } : each;
-        this.walk(item, [...path, 'items', index], owner);
-      }
+    const list = listItems(value);
+    if (list) {
+      this.objects += 1;
+      for (const [index, item] of list.entries()) this.walk(item, [...path, 'items', index], owner);
       return;
     }
     const own = ownerOf(value) ?? owner;
@@ -130,14 +126,6 @@ class Search {
       throw error;
     }
   }
-}
-
-/** Of a `List`: empty, its items have kinds; of a `PodList`: `Pod`. */
-function itemKindOf({ kind, items }: JsonObject): string | undefined {
-  if (typeof kind !== 'string' || !kind.endsWith('List')) return undefined;
-  return items === undefined || items === null || Array.isArray(items)
-    ? kind.slice(0, -'List'.length)
-    : undefined;
 }
 
 /** References such as `scaleTargetRef` have a kind too, but no metadata. */

@@ -158,7 +158,7 @@ function withoutQuotes(message: string): string {
   return message.split(/["'`\n]|: /, 1)[0]?.trim() ?? 'cannot be read';
 }
 
-/** The items of a list, also of lists in it, else the value itself. Items of a `PodList` may have no kind. */
+/** The items of a list, also of lists in it, else the value itself. */
 function itemsOf(value: unknown): readonly unknown[] {
   const found: unknown[] = [];
   const waiting: unknown[] = [value];
@@ -171,11 +171,12 @@ function itemsOf(value: unknown): readonly unknown[] {
   return found;
 }
 
-function listItems(value: unknown): readonly unknown[] | undefined {
+/** The items of a `List`. Those of a `PodList` may have no kind. @returns undefined for another value */
+export function listItems(value: unknown): readonly unknown[] | undefined {
   if (!isObject(value) || typeof value['kind'] !== 'string' || !value['kind'].endsWith('List'))
     return undefined;
   const { kind, apiVersion, items } = value;
-  if (items === null || items === undefined) return [];
+  if (kind === 'List' && (items === null || items === undefined)) return [];
   if (!Array.isArray(items)) return undefined;
   const itemKind = kind.slice(0, -'List'.length);
   if (itemKind === '') return items as readonly unknown[];

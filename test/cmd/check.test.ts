@@ -467,7 +467,9 @@ t.test('directories', async (t) => {
       spec: { containers: [{ name: 'c', image: name }] },
     }),
     'values.yaml': 'replicas: 3\n',
-    'note.yaml': 'just a text\n',
+    'note.yaml': 'just a text: apiVersion\n',
+    'tsconfig.json': '{ // a comment\n}\n',
+    'template.yaml': '{{ if }}\n',
     'README.md': '# not: [yaml',
     '.hidden/x.yaml': 'broken: [',
     'node_modules/x.yaml': 'broken: [',
@@ -491,7 +493,7 @@ t.test('directories', async (t) => {
   );
   t.match(err, /chart is not read: it is a chart; helm template .*chart \| archwright check -/);
   t.match(err, /base has a kustomization/);
-  writeFileSync(`${root}/b/broken.yaml`, 'kind: Pod\nspec: [\n');
+  writeFileSync(`${root}/b/broken.yaml`, 'apiVersion: v1\nkind: Pod\nspec: [\n');
   t.match(await run(['check', root], { env }), { code: 2, err: /b\/broken\.yaml:\d+:\d+: /, out: '' });
   t.match(await run(['check', `${root}/gone`], { env }), { code: 2, err: /there is no such file/ });
   t.match(await run(['check'], { env }), { code: 2, err: /name files or directories/ });
@@ -540,8 +542,13 @@ t.test('thousands of documents, and objects without images', async (t) => {
   );
   t.strictSame([code, results.length, results.at(-1)?.line], [0, 3000, 2999 * 9 + 8]);
   t.equal(server.requests.length, 1);
-  const none = await json('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n');
-  t.match(none, { code: 0, err: /note: the input contains no image/ });
+  for (const none of [
+    'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n',
+    'apiVersion: v1\nkind: List\nitems:\n',
+    'apiVersion: v1\nkind: PodList\nitems: []\n',
+    'apiVersion: x/v1\nkind: AllowList\nmetadata: {name: a}\n',
+  ])
+    t.match(await json(none), { code: 0, err: /note: the input contains no image/ }, none);
 });
 
 t.test('progress on a terminal only', async (t) => {
