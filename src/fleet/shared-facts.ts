@@ -4,6 +4,7 @@
  */
 import { once, setMaxListeners } from 'node:events';
 import { PassThrough } from 'node:stream';
+import { BoundedMap } from '../async/bounded-map.ts';
 import { concurrently } from '../async/concurrently.ts';
 import type { ImageFacts } from '../images/facts/facts.ts';
 import { InvalidReference, parseReference, type Reference } from '../images/references/reference.ts';
@@ -21,6 +22,9 @@ const defaultMaxBytes = 128 * 1024 * 1024;
 const concurrency = 8;
 /** Facts that wait for the reader. */
 const maxWaiting = 64;
+
+/** Images whose time is known. Only an agent that repeats itself sends one again, and then memory takes it once more. */
+const maxRemembered = 50_000;
 
 /** Log lines by the reason why facts are ignored. */
 const rejections: Readonly<Record<RejectReason, string>> = {
@@ -51,7 +55,7 @@ export async function* sharedFacts(options: SharedFactsOptions): AsyncIterable<I
   const signal = AbortSignal.any([options.signal, stop.signal]);
   setMaxListeners(0, signal);
   const ownerOf = createOwnerOf(agents);
-  const freshest = new Map<string, number>();
+  const freshest = new BoundedMap<string, number>(maxRemembered);
   const found = new PassThrough({ objectMode: true, highWaterMark: maxWaiting });
   found.setMaxListeners(0);
   let budget = options.maxBytes ?? defaultMaxBytes;

@@ -2,20 +2,14 @@
  * Memory of the real webhook and agent under attack, one attack on top of the other: resident memory stays below the chart's limits, and a
  * good pod is still answered. The processes run the bundle that the image ships.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
 import { maxReviewBytes } from '../../src/webhook/app.ts';
 import { clientTls } from '../daemon/support.ts';
-import { createPki } from '../fleet/support.ts';
-import { send, tlsDirectory, until } from '../serving/support.ts';
 import { multiArch } from '../support/registry/content.ts';
-import { ca as webhookCa, podOf, readAnswer, review, serverPair } from '../webhook/support.ts';
-import { measured, MiB, patienceMs, type Measured } from './measured.ts';
-import { directory, registry } from './world.ts';
-
-const token = 'T'.repeat(43);
+import { ca as webhookCa, podOf, review } from '../webhook/support.ts';
+import { MiB, type Measured } from './measured.ts';
+import { startMeasured, token } from './measured-world.ts';
 
 /** Opens TLS connections and leaves them idle. */
 async function idle(t: Test, count: number, { address }: Measured, options: ConnectionOptions) {
@@ -31,64 +25,8 @@ async function idle(t: Test, count: number, { address }: Measured, options: Conn
   return opened;
 }
 
-/** A webhook, its agent and a registry. */
-async function world(t: Test) {
-  const dir = directory(t);
-  const host = await registry(t);
-  const pki = await createPki(t);
-  writeFileSync(join(dir, 'registry.pem'), host.ca);
-  const tlsDir = await tlsDirectory(t, serverPair);
-  const pathDir = join(dir, 'path');
-  mkdirSync(pathDir);
-  writeFileSync(join(pathDir, 'current'), token);
-
-  const agentFlags = [
-    '--tls-dir',
-    pki.serverDir,
-    '--state-dir',
-    dir,
-    '--ca-files',
-    join(dir, 'registry.pem'),
-  ];
-  const agent = await measured(t, 'agent', agentFlags);
-  const webhookFlags = ['--tls-dir', tlsDir, '--webhook-path-dir', pathDir, '--inline-budget', '1s'];
-  const agents = ['--agents', `https://${agent.address}`, '--agent-tls-dir', pki.clientDir];
-  const webhook = await measured(t, 'webhook', [...webhookFlags, ...agents]);
-  const post = (body: string) =>
-    send(`https://${webhook.address}/mutate/${token}?timeout=10s`, {
-      method: 'POST',
-      agent: false,
-      ca: webhookCa.cert,
-      headers: { 'content-type': 'application/json' },
-      body,
-    });
-  const statusesOf = async (bodies: readonly string[]) => {
-    const answers = await Promise.allSettled(bodies.map(post));
-    return answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.status : 'closed'));
-  };
-  /** After each attack. */
-  const survived = async (t: Test, what: string): Promise<void> => {
-    host.push('good/app', what, multiArch(['linux/arm64']));
-    const pod = review({ object: podOf([`${host.host}/good/app:${what}`]) });
-    await until(
-      'a good pod is placed',
-      async () => {
-        const { status, body } = await post(pod);
-        return status === 200 && /patch/.test(body) && readAnswer({ status, body, headers: {} }).allowed;
-      },
-      patienceMs,
-    );
-    for (const [name, { mostBytes, limit }] of Object.entries({ webhook, agent })) {
-      t.comment(`${name}, ${what}: ${Math.round(mostBytes() / MiB)} of ${limit / MiB} MiB`);
-      t.ok(mostBytes() < limit, `${name}: ${what}`);
-    }
-  };
-  await survived(t, 'no-attack');
-  return { host, pki, webhook, agent, statusesOf, survived };
-}
-
 t.test('memory with idle connections, held bodies and pods with 256 images', async (whole) => {
-  const { host, pki, webhook, agent, statusesOf, survived } = await world(whole);
+  const { host, pki, webhook, agent, statusesOf, survived } = await startMeasured(whole);
 
   await whole.test('1,000 idle TLS connections to each', async (t) => {
     // They stay open during the other attacks. The agent's have a certificate, as those of a compromised webhook.
@@ -125,7 +63,7 @@ t.test('memory with idle connections, held bodies and pods with 256 images', asy
 });
 
 t.test('memory with pods of huge labels and annotations', async (t) => {
-  const { host, webhook, statusesOf, survived } = await world(t);
+  const { host, webhook, statusesOf, survived } = await startMeasured(t);
   const texts = (count: number, length: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, 'v'.repeat(length)]));
   const shapes = {

@@ -1,0 +1,88 @@
+/** Floods of data from parties that archwright asks: registries with documents as large as they may be, and a rogue agent at warm-up. */
+import { Worker } from 'node:worker_threads';
+import t from 'tap';
+import { createPki, factsOf, startScripted } from '../fleet/support.ts';
+import { until } from '../serving/support.ts';
+import { image, index } from '../support/registry/content.ts';
+import { podOf, review } from '../webhook/support.ts';
+import { MiB, patienceMs } from './measured.ts';
+import { startMeasured } from './measured-world.ts';
+
+/** Sends one request after the other, and keeps the longest time, in milliseconds. */
+const probe = `
+  const { url, longestMs } = require('node:worker_threads').workerData;
+  (async () => {
+    for (;;) {
+      const begun = performance.now();
+      await (await fetch(url)).text();
+      longestMs[0] = Math.max(longestMs[0], 1 + performance.now() - begun);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  })();
+`;
+
+t.test(
+  'documents as large as a registry may send: /healthz of the agent answers within a second',
+  async (t) => {
+    const { host, agent, statusesOf, survived } = await startMeasured(t);
+    const filler = 'x'.repeat(4 * MiB - 2000);
+    const values = Array.from({ length: 18_000 }, () => 1);
+    const entries = [{ content: image('linux/amd64') }];
+    const pods = Array.from({ length: 8 }, (_, pod) => {
+      const names = Array.from({ length: 8 }, (_, each) => `large-${pod}/${each}`);
+      for (const [each, name] of names.entries())
+        host.push(
+          name,
+          'v1',
+          index(entries, 'oci', each % 2 ? { annotations: { name, filler } } : { name, values }),
+        );
+      return review({ object: podOf(names.map((name) => `${host.host}/${name}:v1`)) });
+    });
+    // A thread of its own, because this one is busy with the registry.
+    const longestMs = new Int32Array(new SharedArrayBuffer(4));
+    const workerData = { url: `${agent.health}/healthz`, longestMs };
+    const prober = new Worker(probe, { eval: true, execArgv: [], workerData });
+    t.teardown(() => prober.terminate());
+    await until('the first probe', () => longestMs[0] !== 0, patienceMs);
+    const statuses: (number | string | undefined)[] = [];
+    // The webhook answers before the agent has read all of them.
+    for (let round = 0; round < 6; round += 1) statuses.push(...(await statusesOf(pods)));
+    const read = host.requests.filter(({ path }) => path.includes('large-')).length;
+    const [longest = 0] = longestMs;
+    t.comment(`${read} documents, ${longest} ms`);
+    t.ok(read >= 8, `${read} documents were read`);
+    t.ok(longest > 0 && longest < 1000, `${longest} ms`);
+    t.ok(
+      statuses.every((status) => status === 200),
+      statuses.join(),
+    );
+    await survived(t, 'large-documents');
+  },
+);
+
+t.test('a rogue agent that floods the warm-up of a webhook', async (t) => {
+  const pki = await createPki(t);
+  let sent = 0;
+  let isCut = false;
+  const rogue = await startScripted(t, pki, {
+    known: (response) => {
+      response.once('close', () => (isCut = true));
+      const more = (): void => {
+        let hasRoom = true;
+        while (hasRoom && !response.destroyed) {
+          const lines = Array.from({ length: 1000 }, () => {
+            sent += 1;
+            return `${JSON.stringify(factsOf(`r.example/r${sent}:1`))}\n`;
+          });
+          hasRoom = response.write(lines.join(''));
+        }
+        if (!response.destroyed) response.once('drain', more);
+      };
+      more();
+    },
+  });
+  const { survived } = await startMeasured(t, [rogue.url], pki);
+  await until('the warm-up is cut', () => isCut, patienceMs);
+  t.comment(`${sent} facts`);
+  await survived(t, 'warm-up');
+});
