@@ -51,13 +51,16 @@ export function unreadReplicas({ replicas }: Installation): readonly string[] {
 
 /** Why images stay unknown: webhooks that no agent answers, with the state of the agents' DaemonSets. */
 export function agentProblems(installation: Installation): readonly string[] {
-  const without = installation.replicas.filter(({ part, samples }) => {
-    if (part !== 'webhook' || samples === undefined) return false;
-    return samples.value('archwright_fleet_agents', { state: 'ready' }) === 0;
-  });
-  if (without.length === 0) return [];
+  const { replicas, daemonSets } = installation;
+  const asked = replicas.filter(({ part, samples }) => part === 'webhook' && samples !== undefined);
+  const without = asked.filter(
+    ({ samples }) => samples?.value('archwright_fleet_agents', { state: 'ready' }) === 0,
+  );
+  const isAnyReady = daemonSets.some(({ status }) => (status?.numberReady ?? 0) > 0);
+  const causes = daemonSets.flatMap((each) => daemonSetProblems(each, installation));
+  if (without.length === 0)
+    return asked.length > 0 || daemonSets.length === 0 || isAnyReady ? [] : ['no agent is ready', ...causes];
   const names = without.map(({ name }) => name).join(', ');
-  const causes = installation.daemonSets.flatMap((each) => daemonSetProblems(each, installation));
   const unreachable =
     'the agents are ready, but the webhook cannot reach them: check that its nodes reach the agents’ port (agent.port)';
   return [`no agent answers ${names}`, ...(causes.length > 0 ? causes : [unreachable])];

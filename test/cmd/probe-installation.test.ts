@@ -126,6 +126,18 @@ t.test(
   },
 );
 
+t.test('no metrics can be read: the DaemonSet counts', async (t) => {
+  const { wait, put, states, store } = await setup(t);
+  for (const name of states.keys()) store.page(`${core}/pods/${name}:8080/proxy/metrics`, undefined);
+  put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 3, numberReady: 1 });
+  t.strictSame((await wait(0)).problems, []);
+  put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 3, numberReady: 0 });
+  t.strictSame((await wait(0)).problems, [
+    'no agent is ready',
+    'DaemonSet archwright-agent: 0 of 3 agents are ready',
+  ]);
+});
+
 t.test('replicas whose metrics cannot be read are told, and fail nothing', async (t) => {
   const { wait, store } = await setup(t);
   store.page(`${core}/pods/archwright-webhook-b:8080/proxy/metrics`, undefined);
