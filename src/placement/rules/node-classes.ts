@@ -20,6 +20,7 @@ import { maxExcludedNodes } from '../pod/expressions.ts';
 import { intersection } from './required.ts';
 import { namesNode } from './pullable-nodes.ts';
 import { reason, type Draft } from './rules.ts';
+import { constrainsItself } from '../pod/terms.ts';
 
 /** How all images of a pod together fit the classes of nodes. */
 export interface CommonFit {
@@ -57,7 +58,7 @@ export interface ClassRestriction {
 const noRestriction: ClassRestriction = Object.freeze({ hostnames: [], warnings: [], reasons: [] });
 
 export function restrictToClasses(
-  { nodes: classes, pod, waiting }: PlacementInput,
+  input: PlacementInput,
   fields: OwnFields,
   images: readonly ImageVerdict[],
   os: string,
@@ -66,18 +67,13 @@ export function restrictToClasses(
   required: readonly string[] | undefined,
 ): ClassRestriction {
   if (outcome === 'denied' || outcome === 'pending' || outcome === 'gated') return noRestriction;
+  const { nodes: classes } = input;
   const architectures = tolerated ?? required ?? [];
   const wrong = [...refusing].filter(([group]) => architectures.includes(group.class.architecture));
   if (wrong.length === 0) return noRestriction;
   const why = listed([...new Set(wrong.map(([, text]) => text))], (text) => text, maxWhyBytes);
   if (namesNode(fields)) return notExcluded(`the pod names its node itself: ${why}`);
-  // Terms of a waiting pod cannot be copied (KEP-3838), and a label of amd64 nodes would exclude all others.
-  const isCopied =
-    waiting !== true ||
-    pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined;
-  const takesLabel =
-    outcome !== 'own-constraint' && (isCopied || architectures.every((name) => name === 'amd64'));
-  const level = takesLabel ? levelOf(images) : undefined;
+  const level = takesLabel(input, fields, outcome, architectures) ? levelOf(images) : undefined;
   const amd64Level = level && separating(groupsOf(classes, 'amd64', os), refusing, level);
   const isLeft = ([group]: (typeof wrong)[number]): boolean =>
     amd64Level === undefined || group.class.architecture !== 'amd64' || matches(group.levels, amd64Level);
@@ -98,6 +94,20 @@ export function restrictToClasses(
   const names = hostnames.length > 0 ? [`excluded: ${listed(hostnames, (name) => name, maxNamesBytes)}`] : [];
   const reasons = [reason('node-classes', [why, ...label, ...names].join('; '))];
   return { hostnames, ...byLabel, warnings: [], reasons };
+}
+
+/** Whether a label that only amd64 nodes have can be required: terms get it together with the architectures, hostnames also without. */
+function takesLabel(
+  { pod, waiting }: PlacementInput,
+  { terms }: OwnFields,
+  outcome: Draft['outcome'],
+  architectures: readonly string[],
+): boolean {
+  if (outcome === 'own-constraint' || terms?.some(constrainsItself)) return false;
+  // Terms of a waiting pod cannot be copied (KEP-3838), and the label would exclude the nodes of all other architectures.
+  const affinity = pod.spec.affinity?.nodeAffinity;
+  const isCopied = waiting !== true || affinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined;
+  return isCopied || architectures.every((name) => name === 'amd64');
 }
 
 const maxWhyBytes = 1024;
