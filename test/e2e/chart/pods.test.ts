@@ -304,7 +304,11 @@ t.test('network policies for all pods that a policy can select', async (t) => {
   const metrics = { ports: [{ port: 'metrics', protocol: 'TCP' }], from: metricsFrom };
   const some = policiesOf({ networkPolicy: { egress, metricsFrom } });
   t.same(Object.keys(some).sort(), ['archwright-controller', 'archwright-webhook']);
-  t.match(some['archwright-controller'], { policyTypes: ['Ingress', 'Egress'], ingress: [metrics], egress });
+  t.match(some['archwright-controller'], {
+    policyTypes: ['Ingress', 'Egress'],
+    ingress: [{ ports: [{ port: 'facts', protocol: 'TCP' }] }, metrics],
+    egress,
+  });
   t.match(some['archwright-webhook'], {
     ingress: [{ ports: [{ port: 'webhook', protocol: 'TCP' }] }, metrics],
     egress,
