@@ -155,6 +155,8 @@ async function openExplainer(
   const { factsOfPod, asked, pullSecrets, fleet, brokenNotes, budgetMs } = facts;
   const isClusterKnown = cluster !== undefined;
   const policies = await policiesAround({ configuration, input, surroundings, isClusterKnown, stop });
+  if (around.asks === 'cluster' && input.secrets.size + input.serviceAccounts.size > 0)
+    warn('Secrets and service accounts in files are not sent to the cluster; --local uses them');
   if (configuration.requirePullableNodes && !fleet)
     warn("only agents know which nodes can pull; run explain in the controller's pod, or set --agents");
   // Node names are good enough here. The hostname label differs on few clusters.

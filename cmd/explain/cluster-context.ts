@@ -50,8 +50,8 @@ export async function openClusterContext(
     return { context: own, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
   opened.defer(() => kubernetes.client.close());
   const local = withNamespace(own, kubernetes);
-  const isOwnPod = kubernetes.podNamespace !== undefined && own.configuration.agents.length > 0;
-  if (isOwnPod) return { context: local, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
+  if (isOwnPod(invocation, own, kubernetes))
+    return { context: local, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
   try {
     const release = await findRelease(kubernetes.client, own.configuration.namespace, invocation.stop);
     if (!release) return { context: local, kubernetes, release, asks: asksWithout(invocation, own) };
@@ -76,6 +76,16 @@ export async function openClusterContext(
     warn(`the cluster does not respond and is ignored: ${error.message}`);
     return { context: own, kubernetes: undefined, release: undefined, asks: asksWithout(invocation, own) };
   }
+}
+
+/** A pod of archwright has the configuration in a file, and may not read the ConfigMap. */
+function isOwnPod(
+  { sources, io }: Invocation,
+  { configuration }: CliContext,
+  { podNamespace }: Kubernetes,
+): boolean {
+  const isMounted = sources.file !== undefined && sources.file === io.env['ARCHWRIGHT_CONFIG'];
+  return podNamespace !== undefined && (configuration.agents.length > 0 || isMounted);
 }
 
 function asksWithout({ flags }: Invocation, { configuration }: CliContext): 'agents' | 'machine' {

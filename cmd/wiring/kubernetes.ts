@@ -2,6 +2,7 @@
 import { inClusterAccess, kubeconfigAccess, type KubeAccess } from '../../src/kube/api/access.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { messageOf } from '../../src/names/printable.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { UsageError, type Invocation, type Streams } from '../program/subcommand.ts';
 import { programVersion } from '../program/version.ts';
@@ -48,12 +49,14 @@ export async function openKubernetes(
   return { access, client: another(), another, podNamespace: inCluster?.namespace };
 }
 
-/** Connects to the cluster of a person's kubeconfig. @throws UsageError if there is none */
+/** Connects to the cluster of a person's kubeconfig. @throws UsageError if there is none, or it cannot be used */
 export async function requireCluster(
   configuration: Configuration,
   { io }: Pick<Invocation, 'io'>,
 ): Promise<Kubernetes> {
-  const kubernetes = await openKubernetes(configuration, io.env, 'own kubeconfig');
+  const kubernetes = await openKubernetes(configuration, io.env, 'own kubeconfig').catch((error: unknown) => {
+    throw new UsageError(messageOf(error));
+  });
   if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
   return kubernetes;
 }

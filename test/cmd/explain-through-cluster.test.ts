@@ -210,6 +210,24 @@ t.test('who may not list ConfigMaps still finds archwright by its usual name', a
   t.match(err, /no permission to read the ConfigMap of archwright, .* set ARCHWRIGHT_NAMESPACE/);
 });
 
+t.test('Secrets in files stay on this machine', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  const config = dockerConfig(private_.host, 'ann', 'password-of-ann');
+  store.remove('/api/v1/namespaces/shop/secrets/regcred');
+  const spec = {
+    containers: [{ name: 'web', image: `${private_.host}/web:1` }],
+    imagePullSecrets: [{ name: 'regcred' }],
+  };
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web', namespace: 'shop' }, spec };
+  const { both } = files(t, { both: `${JSON.stringify(pod)}\n---\n${pullSecret(config)}` });
+  const { err, results } = await ask('explain', '-o', 'json', '-f', both);
+  t.match(err, /Secrets and service accounts in files are not sent to the cluster; --local uses them/);
+  t.match(results[0]?.images, [{ unknown: 'unauthorized' }]);
+  t.notOk(store.requests.some(({ body }) => body.includes('password-of-ann')));
+  const local = await ask('explain', '-o', 'json', '-f', both, '--local');
+  t.match(local.results[0]?.images, [{ credentialSource: 'pull-secret' }]);
+});
+
 t.test('a service account with the right for other namespaces', async (t) => {
   const { store, private_, ask } = await shop(t);
   putPod(store, 'web', private_.host);

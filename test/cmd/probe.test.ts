@@ -2,6 +2,8 @@ import t, { type Test } from 'tap';
 import { createKubeClient } from '../../src/kube/api/client.ts';
 import { probe } from '../../cmd/probe.ts';
 import { systemClock } from '../../src/async/clock.ts';
+import { run } from './run.ts';
+import { files } from './world.ts';
 import { json, startKubeServer, type KubeAnswer, type KubeServer } from '../support/kube-server.ts';
 
 const path = '/api/v1/namespaces/shop/pods';
@@ -88,6 +90,16 @@ t.test('it is tried again until the time is over; each reason is printed once', 
   t.match(never.answer, { isCalled: false, what: /came back unchanged/ });
   t.equal(never.waited, 8000);
   t.equal(never.server.requests.length, 5);
+});
+
+t.test('a kubeconfig that cannot be used is named', async (t) => {
+  const { broken } = files(t, { broken: 'users:\n- user: { token: a-secret' });
+  for (const command of [['probe'], ['report'], ['explain', 'pod/web'], ['clean', '--dry-run']]) {
+    const { code, err } = await run([...command, '--kubeconfig', broken]);
+    t.equal(code, 2, command.join(' '));
+    t.match(err, `kubeconfig ${broken} is no YAML in line 2: `, command.join(' '));
+    t.notMatch(err, /a-secret/, command.join(' '));
+  }
 });
 
 t.test('it ends on a stop signal', async (t) => {
