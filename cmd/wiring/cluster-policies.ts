@@ -10,7 +10,7 @@ import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { startReflector, type Reflector } from '../../src/kube/watch/reflector.ts';
 import type { LiveConfiguration } from '../../src/policy/configuration/live.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
-import { collectResources } from '../../src/policy/resources/collection.ts';
+import { collectResources, largeConfigs } from '../../src/policy/resources/collection.ts';
 import { followLogLevel } from '../../src/policy/resources/overlay.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
 import { systemClock } from '../../src/async/clock.ts';
@@ -46,7 +46,15 @@ export function followPolicies(options: {
   const { namespace, leaseName } = configuration();
   const client = forOptionalKind({ client: kubernetes.client, clock: systemClock, log });
   const reflect = (path: string): Reflector<KubeObject> =>
-    startReflector({ client, path, trim, log, metrics, isAbsent: () => client.isAbsent(path) });
+    startReflector({
+      client,
+      path,
+      trim,
+      large: largeConfigs,
+      log,
+      metrics,
+      isAbsent: () => client.isAbsent(path),
+    });
   const [clusterConfigs, podConfigs] = [reflect(clusterConfigsPath()), reflect(podConfigsPath())];
   const leader =
     namespace === undefined

@@ -123,3 +123,18 @@ t.test('without the definitions, or the right to read them, it is ready and quie
     t.equal(told.length, status === 403 ? 2 : 0, 'a missing right is logged once for each kind');
   }
 });
+
+t.test('custom resources without end of one namespace are ignored; those of another one count', async (t) => {
+  const values = Array.from({ length: 256 }, (_, index) => `value-${index}`.padEnd(63, 'x'));
+  const matchExpressions = Array.from({ length: 32 }, () => ({ key: 'app', operator: 'NotIn', values }));
+  const path = (namespace: string, name: string): string =>
+    `/apis/arch.example/v1alpha1/namespaces/${namespace}/podplacementconfigs/${name}`;
+  const { policyOf } = await follow(t, {}, (store) => {
+    for (let index = 0; index < 40; index += 1)
+      store.put(path('attacker', `large-${index}`), { spec: { labelSelector: { matchExpressions } } });
+    store.put(path('shop', 'mine'), {
+      spec: { fallbackArchitecture: 'arm64', labelSelector: { matchExpressions } },
+    });
+  });
+  t.equal(policyOf().fallbackArchitecture, 'arm64');
+});

@@ -1,16 +1,20 @@
 /** Attack: a few clients open as many connections as a server takes, to keep the API server out. */
 import { test } from 'tap';
+import { createCa } from '../support/certificates.ts';
 import { startServer } from '../../src/serving/server.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { rawConnection, recordingLog, until } from './support.ts';
+import { rawConnection, recordingLog, send, tlsDirectory, until } from './support.ts';
 
 test('three addresses that open all connections leave some for the next one', async (t) => {
   const metrics = createMetrics();
+  const ca = await createCa();
+  const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', ip: ['127.0.0.1'] }));
   const server = await startServer({
     listen: '127.0.0.1:0',
     handler: (_request, response) => response.end('hello'),
     log: recordingLog().log,
     metrics,
+    tls: { dir },
     limits: { quietMs: 1, maxConnections: 128 },
   });
   t.teardown(() => server.drain(0));
@@ -27,7 +31,12 @@ test('three addresses that open all connections leave some for the next one', as
     await until('the others are closed', async () => (await dropped()) === closed);
     await until('the clients see it', () => all.filter((socket) => !socket.closed).length === share);
   }
-  const api = await Promise.all(Array.from({ length: 8 }, () => rawConnection(t, server.port)));
-  for (const socket of api) socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
-  await until('the API server has its answers', () => api.every((socket) => /hello/.test(socket.received())));
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => send(server.url, { ca: ca.cert, agent: false })),
+  );
+  t.same(
+    answers.map(({ body }) => body),
+    Array.from({ length: 8 }, () => 'hello'),
+    'the API server has its answers',
+  );
 });

@@ -10,6 +10,7 @@ import { paths } from '../../kube/api/paths.ts';
 import { forOptionalKind } from '../../kube/watch/optional-kind.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../policy/resources/placement.ts';
+import { largeConfigs } from '../../policy/resources/collection.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { gauge, type Metrics } from '../../telemetry/metrics.ts';
 import {
@@ -60,7 +61,7 @@ export const largeObjects = gauge(
 );
 
 /** Memory of a watch for large objects. A list has old and new ones in memory, and the chart's limit leaves a heap of 256 MiB. */
-const largeBytes = { waitingPods: 16 * 1024 * 1024, runningPods: 32 * 1024 * 1024, custom: 8 * 1024 * 1024 };
+const largeBytes = { waitingPods: 16 * 1024 * 1024, runningPods: 32 * 1024 * 1024 };
 
 export interface CachesOptions {
   /** Only read from. */
@@ -77,8 +78,14 @@ export function startCaches(common: CachesOptions): Caches {
   const optional = forOptionalKind({ client, clock, log });
   const custom = (path: string): Reflector<KubeObject> => {
     const isAbsent = (): boolean => optional.isAbsent(path);
-    const large = { maxBytes: largeBytes.custom };
-    return startReflector({ ...common, client: optional, path, isAbsent, trim: trimConfig, large });
+    return startReflector({
+      ...common,
+      client: optional,
+      path,
+      isAbsent,
+      trim: trimConfig,
+      large: largeConfigs,
+    });
   };
   const reflectors = {
     waitingPods: startReflector({

@@ -16,6 +16,9 @@ import { readClusterConfig, readPodConfig } from './read.ts';
 
 export type ObjectSource = Pick<Reflector<KubeObject>, 'values' | 'onEach'>;
 
+/** Memory for large objects: anyone with the role `edit` may create any number, of half a megabyte each. Ones without room are ignored. */
+export const largeConfigs = { maxBytes: 8 * 1024 * 1024 } as const;
+
 export type ResourceCollection = ReturnType<typeof collectResources>;
 
 export interface ResourceSources {
