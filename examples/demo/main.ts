@@ -4,10 +4,10 @@
  * and with `--verbose` its image facts and patch. It fails if a result differs from the example's expectation.
  *
  * `setup.ts` starts everything, `rounds.ts` sends the examples, `summary.ts` and `details.ts` show them, `stay.ts` keeps it
- * running. The agents and the webhook are
- * the real program in separate processes. The rest runs in this process.
+ * running. The agents and the webhook are the real program in separate processes. The rest runs in this process.
  */
 import { constants } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
 import { onStopSignal } from '../../cmd/program/signals.ts';
 import { createApiServer } from './admit.ts';
 import { startCluster } from './cluster.ts';
@@ -23,6 +23,8 @@ import { openWorkspace, type Workspace } from './workspace.ts';
 
 /** Usually some seconds; a busy machine may need a minute. */
 const timeLimitMs = 120_000;
+
+const processEndMs = 1000;
 
 const help = `Usage: npm run demo [-- --verbose] [--stay]
 
@@ -54,21 +56,30 @@ async function show(workspace: Workspace, verbose: boolean): Promise<Shown> {
     'archwright demo: 3 registries, 2 node agents and the webhook on 127.0.0.1; nothing leaves this machine',
   );
   if (verbose) printServers(servers, registries);
-  const agents = await askAgents({
-    configFile,
-    urls: [...servers.agents.values()].map(({ url }) => url),
-    agentTlsDir: servers.agentTlsDir,
-  });
+  const urls = [...servers.agents.values()].map(({ url }) => url);
+  const asked = askAgents({ configFile, urls, agentTlsDir: servers.agentTlsDir });
+  const agents = await unlessEnded(asked, servers.failed);
   workspace.onClose(() => agents.close());
   const apiServer = createApiServer({ url: servers.webhook.url, ca: servers.webhookCa });
   workspace.onClose(() => apiServer.close());
   const rounds = { examples, apiServer, agents, registries, servers, verbose };
-  const sent = firstRound(rounds).then((answers) => secondRound(rounds, answers));
-  await Promise.race([sent, servers.failed]);
+  await unlessEnded(
+    firstRound(rounds).then((answers) => secondRound(rounds, answers)),
+    servers.failed,
+  );
   print(
     `\nAll as expected.${verbose ? '' : ' Facts, rules and patches of each pod: npm run demo -- --verbose'}`,
   );
   return { examples, setup };
+}
+
+/** If a process ended, that is why the work failed, and it may become known a moment later. */
+function unlessEnded<T>(work: Promise<T>, failed: Promise<never>): Promise<T> {
+  const told = work.catch(async (error: unknown) => {
+    await Promise.race([failed, pause(processEndMs)]);
+    throw error;
+  });
+  return Promise.race([told, failed]);
 }
 
 /** Rejects when there is a reason to end early, until `shown` aborts. */
