@@ -8,14 +8,23 @@ import { podOf, review } from '../webhook/support.ts';
 import { MiB, patienceMs } from './measured.ts';
 import { startMeasured } from './measured-world.ts';
 
-/** Sends one request after the other, and keeps the longest time, in milliseconds. */
+/**
+ * Sends one request after the other, and keeps the longest time in milliseconds: processor time of the process that answers, because other
+ * tests may have the processors.
+ */
 const probe = `
-  const { url, longestMs } = require('node:worker_threads').workerData;
+  const { readFileSync } = require('node:fs');
+  const { url, pid, longestMs } = require('node:worker_threads').workerData;
+  // Fields 14 and 15 of proc_pid_stat(5), in hundredths of a second.
+  const usedMs = () => {
+    const fields = readFileSync('/proc/' + pid + '/stat', 'utf8').split(') ')[1].split(' ');
+    return 10 * (Number(fields[11]) + Number(fields[12]));
+  };
   (async () => {
     for (;;) {
-      const begun = performance.now();
+      const before = usedMs();
       await (await fetch(url)).text();
-      longestMs[0] = Math.max(longestMs[0], 1 + performance.now() - begun);
+      longestMs[0] = Math.max(longestMs[0], 1 + usedMs() - before);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   })();
@@ -40,7 +49,7 @@ t.test(
     });
     // A thread of its own, because this one is busy with the registry.
     const longestMs = new Int32Array(new SharedArrayBuffer(4));
-    const workerData = { url: `${agent.health}/healthz`, longestMs };
+    const workerData = { url: `${agent.health}/healthz`, pid: agent.pid, longestMs };
     const prober = new Worker(probe, { eval: true, execArgv: [], workerData });
     t.teardown(() => prober.terminate());
     await until('the first probe', () => longestMs[0] !== 0, patienceMs);

@@ -41,6 +41,7 @@ export interface Measured {
   readonly health: string;
   /** The limit of the chart, in bytes. */
   readonly limit: number;
+  readonly pid: number;
   /** The most resident memory so far, in bytes. */
   readonly mostBytes: () => number;
   readonly log: () => string;
@@ -63,6 +64,7 @@ export async function measured(t: Test, part: Part, flags: readonly string[]): P
   return {
     address: found('url|api') ?? log,
     health: `http://${found('health')}`,
+    pid: child.pid ?? 0,
     limit: parseQuantity(values[part].resources.limits.memory) ?? 0,
     mostBytes: () => {
       if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${part} ended: ${log}`);

@@ -2,6 +2,7 @@
  * Memory of the real webhook and agent under attack, one attack on top of the other: resident memory stays below the chart's limits, and a
  * good pod is still answered. The processes run the bundle that the image ships.
  */
+import type { TcpNetConnectOpts } from 'node:net';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
 import { maxReviewBytes } from '../../src/webhook/app.ts';
@@ -12,7 +13,12 @@ import { MiB, type Measured } from './measured.ts';
 import { startMeasured, token } from './measured-world.ts';
 
 /** Opens TLS connections and leaves them idle. */
-async function idle(t: Test, count: number, { address }: Measured, options: ConnectionOptions) {
+async function idle(
+  t: Test,
+  count: number,
+  { address }: Measured,
+  options: ConnectionOptions & Pick<TcpNetConnectOpts, 'localAddress'>,
+) {
   const [host = '', port = ''] = address.split(':');
   const one = (): Promise<TLSSocket> =>
     new Promise((resolve, reject) => {
@@ -29,10 +35,17 @@ t.test('memory with idle connections, held bodies and pods with 256 images', asy
   const { host, pki, webhook, agent, statusesOf, survived } = await startMeasured(whole);
 
   await whole.test('1,000 idle TLS connections to each', async (t) => {
-    // They stay open during the other attacks. The agent's have a certificate, as those of a compromised webhook.
-    await idle(whole, 1000, webhook, { ca: webhookCa.cert });
+    // They stay open during the other attacks, from another address, because an address cannot have more than half.
+    const localAddress = '127.0.0.2';
+    // The agent's have a certificate, as those of a compromised webhook.
+    await idle(whole, 1000, webhook, { ca: webhookCa.cert, localAddress });
     const client = await clientTls(pki.clientDir);
-    await idle(whole, 1000, agent, { ca: pki.ca.cert, servername: 'archwright-agent', ...client });
+    await idle(whole, 1000, agent, {
+      ca: pki.ca.cert,
+      servername: 'archwright-agent',
+      localAddress,
+      ...client,
+    });
     await survived(t, 'idle-connections');
   });
 

@@ -92,7 +92,7 @@ const cases: readonly (readonly [args: readonly string[], message: RegExp, code?
 
   [['probe', 'x'], /takes no arguments, not x/],
   [['probe', '--timeout', 'soon'], /must be a duration/],
-  [['probe', '--kubeconfig', '/nowhere/config'], /nowhere/, 1],
+  [['probe', '--kubeconfig', '/nowhere/config'], /nowhere/],
 
   [['report', 'web'], /takes no arguments/],
   [['report', '-o', 'yaml'], /--output must be table or csv or json/],
