@@ -122,7 +122,7 @@ for (const [name, [files, ...words]] of Object.entries(nodes)) {
 for (const [name, files] of Object.entries(refused)) {
   t.test(`${name}: an error that names hosts.toml`, async (t) => {
     const { code, results } = await ask(files, []);
-    t.equal(code, 1);
+    t.equal(code, 3);
     t.match(results[0]?.error, { code: 'unavailable', message: /client certificate.* in hosts\.toml/ });
   });
 }
