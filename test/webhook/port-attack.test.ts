@@ -65,16 +65,14 @@ test('60 connections that hold bodies of 7 MiB: memory stays below the limit, an
   const webhook = await start(t);
   const path = `/mutate/${token}`;
   const sockets = await Promise.all(Array.from({ length: 60 }, () => webhook.open()));
+  let closed = 0;
   // The last byte is missing.
   for (const socket of sockets) {
+    socket.resume().once('close', () => (closed += 1));
     socket.write(head(path, 7 * MiB));
     socket.write(Buffer.alloc(7 * MiB - 1, ' '));
   }
-  await until(
-    'most are refused',
-    async () => /bad_requests_total\{reason="overloaded"\} 5[0-9]/.test(await webhook.metrics()),
-    30_000,
-  );
+  await until('most are refused', () => closed >= 50, 60_000);
   const good = readAnswer(await webhook.post(review({ object: podOf(['registry.invalid/app:1']) }), path));
   t.equal(good.allowed, true);
   t.comment(`${Math.round(webhook.mostBytes() / MiB)} MiB`);

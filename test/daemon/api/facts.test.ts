@@ -1,5 +1,6 @@
 import { request } from 'node:https';
 import t from 'tap';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import type { ImageFactsSource, ImageFacts } from '../../../src/images/facts/facts.ts';
 import type { FactsOptions } from '../../../daemon/api/facts.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
@@ -230,7 +231,9 @@ t.test('a reader that does not read is disconnected, and readers are limited', a
       yield factsOf(`r.example/a:${told}`);
     }
   };
+  const clock = createFakeClock();
   const { agent, pki, send } = await startTestAgent(t, {
+    clock: { ...clock, monotonic: () => clock.monotonic(), now: () => Date.now() },
     memory: sharing(endless, Number.MAX_SAFE_INTEGER),
     limits: { factsStreams: 1, streamTimeoutMs: 200, maxStreamBytes: Number.MAX_SAFE_INTEGER },
   });
@@ -251,6 +254,7 @@ t.test('a reader that does not read is disconnected, and readers are limited', a
   const before = told;
   await new Promise((resolve) => setImmediate(resolve));
   t.ok(told < 200_000, `back-pressure holds: ${told}, ${before}`);
+  await clock.advance(200);
   // Cut off by the agent, not by us.
   await new Promise((resolve) => response.resume().once('close', resolve));
   t.notOk(response.complete);
