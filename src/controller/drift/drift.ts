@@ -132,7 +132,8 @@ export class DriftMonitor {
     const digest = checked.kind === 'known' ? checked.digest : lastDigest;
     this.#states.set(tag.image, {
       ...(digest !== undefined && { digest }),
-      checkedAt: leading.serverNow(),
+      // When it was due: a slow registry must not move the next check.
+      checkedAt: this.#checkedUntil,
       refusals: isRefused ? refusals + 1 : refusals,
     });
     if (checked.kind === 'known') await this.#note(tag, checked, known);

@@ -110,7 +110,7 @@ function commands(image: World['image']): readonly Command[] {
     [
       'kubectl archwright explain of a Deployment, with the patch',
       beside(`explain deploy/archwright-webhook -n ${namespace} --patch`),
-      /workload-template +its images can run on amd64/,
+      /skip-excluded-namespace/,
       /patch: \[\]/,
     ],
     [
