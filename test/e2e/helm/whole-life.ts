@@ -137,7 +137,15 @@ async function gates(world: World, of: (name: string) => string): Promise<void> 
       involvedObject.name === 'typo' &&
       message.includes('pull secret default/pul: there is no such Secret');
     await events
-      .until('the event', (all) => [...all.values()].find(isTold), maxGateMs)
+      .until('the event', (all) => [...all.values()].find(isTold), maxGateMs - 2000)
+      .catch((error: unknown) => {
+        const seen = [...events.objects.values()].filter(
+          ({ involvedObject }) => involvedObject?.name === 'typo',
+        );
+        throw new Error(seen.map(({ reason, message }) => `${reason}: ${message}`).join('; '), {
+          cause: error,
+        });
+      })
       .finally(() => events.close());
     await deletePods(cluster, ['typo']);
   });
