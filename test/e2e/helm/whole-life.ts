@@ -9,7 +9,7 @@ import { listEverything } from '../cluster/listing.ts';
 import { leaving, nothingForbidden } from './leaving.ts';
 import type { Followed } from './logs.ts';
 import { crash, deletePart, partNames, webhooksInForce, whole } from './parts.ts';
-import { isGated, podPath, type EventNow } from '../cluster/pods.ts';
+import { isGated, podPath } from '../cluster/pods.ts';
 import { deletePods, duringStream, isPlaced, podOf, whereRuns, type WantedPod } from './pods.ts';
 import type { Helm } from './release.ts';
 import { step, tell } from './report.ts';
@@ -128,27 +128,7 @@ async function placements(world: World, of: (name: string) => string): Promise<v
 }
 
 async function gates(world: World, of: (name: string) => string): Promise<void> {
-  const { cluster, registries, image } = world;
-  await step(of('a pull secret that does not exist is told on the pod'), async () => {
-    await cluster.create(podOf({ name: 'typo', images: [image('secret/multi')], pullSecret: 'pul' }));
-    const events = await cluster.watch<EventNow>('/api/v1/namespaces/default/events');
-    const isTold = ({ reason, message = '', involvedObject = {} }: EventNow): boolean =>
-      reason === 'Gated' &&
-      involvedObject.name === 'typo' &&
-      message.includes('pull secret default/pul: there is no such Secret');
-    await events
-      .until('the event', (all) => [...all.values()].find(isTold), maxGateMs - 2000)
-      .catch((error: unknown) => {
-        const seen = [...events.objects.values()].filter(
-          ({ involvedObject }) => involvedObject?.name === 'typo',
-        );
-        throw new Error(seen.map(({ reason, message }) => `${reason}: ${message}`).join('; '), {
-          cause: error,
-        });
-      })
-      .finally(() => events.close());
-    await deletePods(cluster, ['typo']);
-  });
+  const { cluster, registries } = world;
   await step(of('a pod is gated until its image is pushed'), async () => {
     const pod = await cluster.create<Pod>(
       podOf({ name: 'early', images: [`${registries.hosts.plugin}/app/late:1`] }),
