@@ -8,8 +8,9 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
+import { listEverything } from '../cluster/listing.ts';
 import { isGated, podPath } from '../cluster/pods.ts';
-import { nothingForbidden } from './leaving.ts';
+import { nothingForbidden, sameAsBefore } from './leaving.ts';
 import type { Followed } from './logs.ts';
 import { webhooksInForce, whole } from './parts.ts';
 import { deletePods, isPlaced, podOf } from './pods.ts';
@@ -28,6 +29,7 @@ export async function noAgents(world: World, helm: Helm, logs: Followed): Promis
     cluster.merge(`/api/v1/namespaces/${namespace}`, {
       metadata: { labels: { 'pod-security.kubernetes.io/enforce': level } },
     });
+  const before = await listEverything(cluster);
   await allow('baseline');
   const values = helm.values('no-agents', {
     ...cardValues(world),
@@ -76,6 +78,7 @@ export async function noAgents(world: World, helm: Helm, logs: Followed): Promis
     await deletePods(cluster, ['again']);
   });
   await step(of('uninstall'), () => helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m'));
+  await sameAsBefore(world, helm, before);
   await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
 }
 
