@@ -1,6 +1,7 @@
+import type { ServerResponse } from 'node:http';
 import t from 'tap';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { factsOf, until } from './support.ts';
+import { factsOf, failureOf, until } from './support.ts';
 import { cut, denied, image, setup, silent, type Answer } from './fleet-setup.ts';
 
 t.test(
@@ -149,7 +150,9 @@ t.test('attack: slow images of one namespace do not go to every agent', async (t
 
 t.test('time', async (t) => {
   await t.test('ends with an answer that says who was asked', async (t) => {
-    const { lookup } = await setup(t, [{ facts: cut }, { facts: silent }], { questionTimeoutMs: 100 });
+    const clock = createFakeClock();
+    const options = { questionTimeoutMs: 100, hedgeMs: 20, clock };
+    const { lookup } = await setup(t, [{ facts: cut }, { facts: silent }], options);
     t.match(await lookup(), {
       image,
       error: {
@@ -159,13 +162,41 @@ t.test('time', async (t) => {
     });
   });
   await t.test('an agent that lets it run out three times in a row is left alone', async (t) => {
-    const { agents, lookup, asked, metric } = await setup(t, [{ facts: silent }], { questionTimeoutMs: 300 });
+    const options = { questionTimeoutMs: 300, hedgeMs: 20 };
+    const { agents, lookup, asked, metric } = await setup(t, [{ facts: silent }], options);
     for (let count = 0; count < 3; count += 1) await lookup();
     await until(() => agents[0]?.asked.length === 3);
     await until(async () => (await metric('archwright_fleet_agents{state="backed-off"}')) !== 0);
     await lookup();
     t.strictSame(asked(), [3]);
     t.equal(await metric('archwright_fleet_attempts_total{outcome="timeout"}'), 3);
+  });
+  await t.test('an agent that was asked a moment before is healthy', async (t) => {
+    // Its time stands still: the agent is silent for less than an answer takes.
+    const options = { questionTimeoutMs: 100, hedgeMs: 20, clock: createFakeClock() };
+    const { lookup, metric } = await setup(t, [{ facts: silent }], options);
+    for (let count = 0; count < 3; count += 1) await lookup();
+    t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), 0);
+  });
+  await t.test('attack: without the time for an answer, no other agent is asked', async (t) => {
+    for (const [passedMs, count] of [
+      [3000, 1],
+      [5000, 0],
+    ] as const) {
+      const started = Promise.withResolvers<ServerResponse>();
+      const slow: Answer = (_, response) => {
+        response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
+        started.resolve(response);
+      };
+      const clock = createFakeClock();
+      const { lookup, asked } = await setup(t, [{ facts: slow }, {}], { hedgeMs: 10_000, clock });
+      const facts = lookup();
+      const response = await started.promise;
+      await clock.advance(passedMs);
+      response.end(`${JSON.stringify(failureOf(image, 'timeout'))}\n`);
+      t.match(await facts, count === 1 ? factsOf(image) : { error: { code: 'timeout' } });
+      t.strictSame(asked(), [1, count]);
+    }
   });
   await t.test('ends with the asker', async (t) => {
     const stop = new AbortController();

@@ -61,9 +61,11 @@ export class FleetLookup {
   readonly #timeUp: AbortSignal;
   readonly #ended: AbortSignal;
   readonly #deadline: number;
+  /** How long an agent may be silent. */
+  readonly #usualMs: number;
   readonly #failures: string[] = [];
   /** The agents that have not answered. */
-  readonly #waitingFor = new Map<AgentAddress, RequestState>();
+  readonly #waitingFor = new Map<AgentAddress, { readonly state: RequestState; readonly since: number }>();
   #requests = 0;
   #leaveHedges: Leave | undefined;
   /** Whether an agent was left out because of `pullSecretNodes`. */
@@ -76,6 +78,7 @@ export class FleetLookup {
     this.#request = request;
     this.#signal = signal;
     this.#deadline = context.clock.monotonic() + context.timeoutMs;
+    this.#usualMs = context.responseTime.hedgeAfterMs;
     this.#timeUp = AbortSignal.timeout(context.timeoutMs);
     this.#ended = AbortSignal.any([signal, this.#timeUp]);
     setMaxListeners(0, this.#ended);
@@ -88,11 +91,11 @@ export class FleetLookup {
 
   /** The answer of one credential group; `undefined` if none of its agents gives one. */
   async askGroup(agents: readonly AgentAddress[]): Promise<ImageFacts | undefined> {
-    const { responseTime, meters, clock } = this.#context;
+    const { meters, clock } = this.#context;
     const answer = await hedge({
       agents: this.#healthy(agents),
       ask: (agent, stop) => this.#ask(agent, stop),
-      hedgeAfterMs: this.#isForDrift ? this.#context.timeoutMs : responseTime.hedgeAfterMs,
+      hedgeAfterMs: this.#isForDrift ? this.#context.timeoutMs : this.#usualMs,
       signal: this.#ended,
       clock,
       mayHedge: () => this.#mayHedge(),
@@ -142,6 +145,8 @@ export class FleetLookup {
     let inGroup = 0;
     for (const agent of agents) {
       if (inGroup === maxPerGroup || this.#requests === maxPerLookup) return;
+      // A request without the time for an answer is load for nothing: all images of a slow registry reach their deadline together.
+      if (this.#requests > 0 && this.#deadline - this.#context.clock.monotonic() < this.#usualMs) return;
       if (!this.#mayReceiveRequest(agent)) {
         this.#withheld = true;
         continue;
@@ -169,13 +174,16 @@ export class FleetLookup {
     const { requests, freshness, clock, health, responseTime, meters, onAnswer } = this.#context;
     const started = clock.monotonic();
     let facts: ImageFacts;
-    this.#waitingFor.set(agent, 'waiting');
+    const setState = (state: RequestState): void => {
+      this.#waitingFor.set(agent, { state, since: clock.monotonic() });
+    };
+    setState('waiting');
     try {
       const answer = await requests.ask(agent.url, this.#request, {
         signal: AbortSignal.any([this.#ended, stop]),
         deadline: this.#deadline - answerMarginMs,
         onState: (state) => {
-          this.#waitingFor.set(agent, state);
+          setState(state);
           if (state === 'responding') health.answered(agent.url);
         },
       });
@@ -205,7 +213,9 @@ export class FleetLookup {
 
   /** An agent answers at once, and then sends facts as it finds them: waiting for facts says nothing about the agent. */
   #noteSlow(agent: AgentAddress): void {
-    if (this.#waitingFor.get(agent) === 'sent') this.#context.health.slow(agent.url);
+    const { state, since = 0 } = this.#waitingFor.get(agent) ?? {};
+    const { clock, health } = this.#context;
+    if (state === 'sent' && clock.monotonic() - since >= this.#usualMs) health.slow(agent.url);
   }
 
   #noteFailure(agent: AgentAddress, error: unknown, stop: AbortSignal): void {
