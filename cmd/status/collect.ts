@@ -7,7 +7,7 @@ import {
   type ReadReplica,
 } from '../installation/installation.ts';
 import { configurationHashOf, leads } from '../installation/problems.ts';
-import { poolOf, type Part } from '../installation/replicas.ts';
+import { poolOf } from '../installation/replicas.ts';
 import type { KubeObject, Pod } from '../../src/kube/api/objects.ts';
 import { objectsOf, type Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
@@ -15,61 +15,7 @@ import { loadConfiguration, type Configuration } from '../../src/policy/configur
 import { parseBroken } from '../../src/images/sources/broken-images.ts';
 import { keys } from '../../src/names/keys.ts';
 import { findingsOf } from './findings.ts';
-
-/** Also the output of `--output json`. Times are ISO 8601. */
-export interface Status {
-  readonly namespace: string;
-  readonly replicas: readonly {
-    readonly part: Part;
-    readonly name: string;
-    readonly node: string | undefined;
-    readonly version: string | undefined;
-    readonly ready: boolean;
-    readonly leads: boolean;
-    readonly configuration: string | undefined;
-    /** Whether this is the configuration of the ConfigMap; `undefined`: one of them is not known. */
-    readonly inForce: boolean | undefined;
-  }[];
-  readonly webhooks: {
-    /** As the leader sees it: `in-force`, `waiting`, …; `undefined`: no leader could be asked. */
-    readonly state: string | undefined;
-    /** Of the MutatingWebhookConfiguration. */
-    readonly registered: number | undefined;
-    readonly failurePolicies: readonly string[];
-  };
-  readonly certificates: readonly {
-    readonly replica: string;
-    readonly use: string;
-    readonly expires: string;
-  }[];
-  readonly nodes: number | undefined;
-  readonly agents: readonly {
-    readonly daemonSet: string;
-    readonly pool: string | undefined;
-    readonly wanted: number;
-    readonly ready: number;
-  }[];
-  readonly gated: {
-    readonly byReason: readonly { readonly reason: string; readonly age: string; readonly pods: number }[];
-    readonly oldest: readonly { readonly pod: string; readonly since: string }[];
-  };
-  readonly taints: {
-    readonly nodesWaiting: number | undefined;
-    readonly heldBackBy: Readonly<Record<string, number>>;
-  };
-  readonly misplacedPods: number | undefined;
-  readonly brokenImages: readonly {
-    readonly image: string;
-    readonly architecture: string;
-    readonly until: string;
-  }[];
-  /** Credentials of nodes that are not used, and why. */
-  readonly credentialProblems: readonly string[];
-  /** What someone has to look at. */
-  readonly findings: readonly string[];
-  /** What could not be read, and why. */
-  readonly unread: readonly string[];
-}
+import type { Status } from './status.ts';
 
 /** Gated pods that are named. */
 const maxOldest = 5;

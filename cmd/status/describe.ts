@@ -1,7 +1,7 @@
 /** The status as text: replicas, then one line for each subject, then what to look at. */
 import { formatDuration } from '../../src/names/duration.ts';
 import { cell, nothing, table } from '../program/table.ts';
-import type { Status } from './collect.ts';
+import type { Status } from './status.ts';
 
 const unknown = 'not known';
 

@@ -2,7 +2,7 @@
 import { agentProblems, configurationProblems, daemonSetProblems } from '../installation/problems.ts';
 import type { Installation } from '../installation/installation.ts';
 import { printable } from '../../src/names/printable.ts';
-import type { Status } from './collect.ts';
+import type { Status } from './status.ts';
 
 /** Certificates are replaced after two thirds of their life. */
 const expiresSoonMs = 7 * 86_400_000;

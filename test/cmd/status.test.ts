@@ -1,6 +1,6 @@
 /** `archwright status` on an installation that works, and on one that does not. */
 import t, { type Test } from 'tap';
-import type { Status } from '../../cmd/status/collect.ts';
+import type { Status } from '../../cmd/status/status.ts';
 import { controllerMetrics } from '../../src/controller/metrics.ts';
 import { servingMetrics } from '../../src/serving/metrics.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';

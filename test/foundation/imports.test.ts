@@ -19,6 +19,47 @@ t.test('imports point one way', async (t) => {
   }
 });
 
+t.test('no imports form a circle, types included', async (t) => {
+  t.same(circles(new Map(all.map(({ path, imports }) => [path, imports.map(({ target }) => target)]))), []);
+  t.same(
+    circles(
+      new Map([
+        ['a', ['b', 'node:fs']],
+        ['b', ['c', 'd']],
+        ['c', ['b']],
+        ['d', []],
+        ['e', ['e']],
+      ]),
+    ),
+    [['b', 'c'], ['e']],
+    'the test sees them',
+  );
+});
+
+/** Files that reach themselves by their imports, grouped; what a file imports outside the map does not count. */
+function circles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
+  const reachedFrom = (path: string): ReadonlySet<string> => {
+    const reached = new Set<string>();
+    const waiting = [path];
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      for (const target of imports.get(next) ?? []) {
+        if (reached.has(target)) continue;
+        reached.add(target);
+        waiting.push(target);
+      }
+    }
+    return reached;
+  };
+  const reach = new Map([...imports.keys()].map((path) => [path, reachedFrom(path)]));
+  const inCircle = [...imports.keys()].filter((path) => reach.get(path)?.has(path));
+  const groups = inCircle.map((path) =>
+    inCircle.filter(
+      (other) => other === path || (reach.get(path)?.has(other) && reach.get(other)?.has(path)),
+    ),
+  );
+  return [...new Map(groups.map((group) => [group.join(' '), group])).values()];
+}
+
 t.test('every import of a file leads to one', async (t) => {
   for (const { path, imports } of all) {
     for (const { target } of imports) {

@@ -9,7 +9,6 @@ import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import type { Noted } from './broken-notes.ts';
-import type { Suspect } from './suspects.ts';
 
 /** `higher`: than that of the node. The program names no level. */
 export type MissedLevel = Amd64Level | 'higher';
@@ -48,7 +47,7 @@ export function neededLevel(missed: MissedLevel, ofNode: Amd64Level | undefined)
 
 export interface ReportedLevel {
   readonly pod: RunningPod;
-  readonly suspect: Suspect;
+  readonly suspect: { readonly container: string; readonly image: string };
   readonly level: Amd64Level;
   readonly ofNode: Amd64Level | undefined;
   readonly noted: Noted;
