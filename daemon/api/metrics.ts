@@ -8,7 +8,7 @@ export type RequestOutcome = (typeof requestOutcomes)[number];
 const requests: MetricSpec = {
   name: 'archwright_agent_requests_total',
   type: 'counter',
-  help: 'Requests to the agent API by method, path and outcome.',
+  help: 'Requests to the agent API.',
   labels: {
     method: ['GET', 'POST', 'other'],
     path: ['/v1/facts', '/v1/info', 'other'],
@@ -21,7 +21,7 @@ const resultNames = ['ok', 'stale', ...factsErrorCodes];
 const images: MetricSpec = {
   name: 'archwright_agent_images_total',
   type: 'counter',
-  help: 'Requested images by result: ok, stale, or the error code.',
+  help: 'Requested images.',
   labels: { result: resultNames },
 };
 

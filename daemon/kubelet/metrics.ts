@@ -6,14 +6,14 @@ const runOutcomes = ['ok', 'failed', 'timeout', 'refused'];
 
 const runs = counter(
   'archwright_plugin_runs_total',
-  'Runs of credential provider plugins by outcome; `refused`: the program is missing, or others can write it. Runs stopped by the end of the agent are not counted.',
+  'Runs of credential provider plugins. `refused`: the program is missing, or others can write it.',
   { outcome: runOutcomes },
 );
 
 const runSeconds: MetricSpec = {
   name: 'archwright_plugin_run_duration_seconds',
   type: 'histogram',
-  help: 'Duration of plugin runs, from the start to the end of the output. Refused runs are not counted.',
+  help: 'Duration of plugin runs, without refused ones.',
   // Plugins are killed after a minute.
   buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 };

@@ -14,7 +14,7 @@ import { webhookConfigurationMetrics } from './webhook-configuration/metrics.ts'
 
 export const execFormatErrors = counter(
   'archwright_exec_format_errors_total',
-  'Containers that ended with an exec format error, by architecture of their node.',
+  'Containers that ended with an exec format error, by architecture of the node.',
   { architecture: architectures },
 );
 
@@ -23,18 +23,18 @@ const missedLevels = ['v2', 'v3', 'v4'] as const;
 
 export const cpuLevelErrors = counter(
   'archwright_cpu_level_errors_total',
-  'Containers that ended because the CPU of their node lacks a level of x86-64, by the level that they need.',
+  'Containers that ended because the CPU lacks a level of x86-64.',
   { level: missedLevels },
 );
 
 export const imagesWithLevel = gauge(
   'archwright_images_with_cpu_level',
-  'Images that get a level of x86-64 since a CPU without it was seen to end them; one for each level.',
+  'Records of images that need a level of x86-64.',
 );
 
 export const brokenImages = gauge(
   'archwright_broken_images',
-  'Images that are avoided on an architecture since an exec format error was seen there; one for each architecture.',
+  'Records of images that are broken on an architecture.',
 );
 
 export const controllerMetrics: readonly MetricSpec[] = [

@@ -25,13 +25,13 @@ const specs = {
   lookups: {
     name: 'archwright_fleet_lookups_total',
     type: 'counter',
-    help: 'Lookups of images through the agents, by outcome: answered by an agent, or by none.',
+    help: 'Lookups of images through the agents.',
     labels: { outcome: ['answered', 'unanswered'] },
   },
   attempts: {
     name: 'archwright_fleet_attempts_total',
     type: 'counter',
-    help: 'Requests to single agents, by outcome; abandoned ones were overtaken by another agent or aborted by the caller.',
+    help: 'Requests to single agents. `abandoned`: another agent was faster, or the caller stopped waiting.',
     labels: { outcome: attemptOutcomes },
   },
   hedges: {
@@ -53,15 +53,13 @@ const specs = {
   rejected: {
     name: 'archwright_fleet_rejected_facts_total',
     type: 'counter',
-    help:
-      'Image facts of agents that were rejected, by reason: invalid; of an image that another agent owns (not-owner; usual ' +
-      'while agents come and go); of a digest, without documents that prove them (no-proof).',
+    help: 'Rejected image facts of agents: invalid; another agent owns the image (not-owner; usual while agents come and go); a digest without documents that prove it (no-proof).',
     labels: { reason: rejectReasons },
   },
   agents: {
     name: 'archwright_fleet_agents',
     type: 'gauge',
-    help: 'Agents by state: ready, backed off after failures, or silent (no answer when last asked for its credential group).',
+    help: 'Agents. `silent`: no answer when last asked for its credential group.',
     labels: { state: ['ready', 'backed-off', 'silent'] },
   },
   available: {
@@ -77,15 +75,13 @@ const specs = {
   surveyed: {
     name: 'archwright_fleet_surveyed_groups_total',
     type: 'counter',
-    help:
-      'Credential groups that were asked only whether their nodes can pull, by outcome: able, refused by the registry, ' +
-      'unable to reach it, or unknown (the answer shows neither).',
+    help: 'Credential groups that were only asked if their nodes can pull. `unreachable`: the registry.',
     labels: { outcome: pullResults },
   },
   repositories: {
     name: 'archwright_fleet_pullability_repositories',
     type: 'gauge',
-    help: 'Repositories for which memory holds the credential groups that can pull them.',
+    help: 'Repositories with known groups that can pull them.',
   },
 } satisfies Record<string, MetricSpec>;
 

@@ -17,27 +17,23 @@ const watchStates = ['starting', 'open', 'broken', 'absent'] as const;
 export type WatchState = (typeof watchStates)[number];
 
 const specs = {
-  requests: counter(
-    'archwright_kube_requests_total',
-    'Requests to the API server, by the class of its answer; `none`: no answer came.',
-    {
-      verb: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
-      code: ['2xx', '3xx', '401', '403', '404', '409', '410', '422', '429', '4xx', '5xx', 'none'],
-    },
-  ),
+  requests: counter('archwright_kube_requests_total', 'Requests to the API server. `none`: no answer.', {
+    verb: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
+    code: ['2xx', '3xx', '401', '403', '404', '409', '410', '422', '429', '4xx', '5xx', 'none'],
+  }),
   watchRestarts: counter(
     'archwright_kube_watch_restarts_total',
-    'Watches that were opened again, by why the one before ended; `ended`: by the server, as every few minutes.',
+    'Watches opened again, by why the last one ended; `ended`: by the server, as every few minutes.',
     { resource: resources, reason: ['ended', 'gone', 'refused', 'timeout', 'unavailable', 'other'] },
   ),
   watches: gauge(
     'archwright_kube_watches',
-    'Watches by their state: `starting` without a first list, `open`, `broken` and being opened again, or `absent`: the kind is not installed.',
+    'Watches. `starting`: without a first list; `broken`: being opened again; `absent`: the kind is not installed.',
     { resource: resources, state: watchStates },
   ),
   events: counter(
     'archwright_events_total',
-    'Kubernetes events: written, counted up on an existing one, or lost: too many for the object (limited), queue full (dropped), refused by the API server (failed).',
+    'Kubernetes events: written, counted on an existing one, or lost: too many for the object (limited), queue full (dropped), refused by the API server (failed).',
     { outcome: ['written', 'counted', 'limited', 'dropped', 'failed'] },
   ),
 } satisfies Record<string, MetricSpec>;

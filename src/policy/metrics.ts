@@ -4,7 +4,7 @@ import { clusterConfigKind, podConfigKind } from './resources/placement.ts';
 
 export const reloads = counter(
   'archwright_config_reloads_total',
-  'Changes of the configuration file, by outcome. After a failed one the last good configuration stays in force.',
+  'Changes of the configuration file. After a failed one the last good configuration stays in force.',
   { outcome: ['loaded', 'failed'] },
 );
 
@@ -15,18 +15,18 @@ export const lastReloadSuccessful = gauge(
 
 export const lastReloadSuccess = gauge(
   'archwright_config_last_reload_success_timestamp_seconds',
-  'When the configuration in force was read, in seconds since 1970.',
+  'When the configuration in force was read.',
 );
 
 export const configurationInfo: MetricSpec = gauge(
   'archwright_configuration_info',
-  'Always 1. The label `hash` is that of the configuration file in force: the first 12 digits of its SHA-256.',
+  'Always 1. `hash`: the first 12 digits of the SHA-256 of the configuration file in force.',
   { hash: [] },
 );
 
 export const customResources = gauge(
   'archwright_custom_resources',
-  'Custom resources in the cluster, by kind and validity. Invalid ones are ignored; their status has the reason.',
+  'Custom resources. Invalid ones are ignored; their status has the reason.',
   { kind: [clusterConfigKind, podConfigKind], state: ['used', 'invalid'] },
 );
 

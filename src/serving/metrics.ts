@@ -8,20 +8,20 @@ export type CertificateUse = (typeof certificateUses)[number];
 export const servingMetrics = {
   handshakeFailures: counter(
     'archwright_tls_handshake_failures_total',
-    'Connections that ended during the TLS handshake. The client may not trust this certificate, or may lack one.',
+    'Connections that ended during the TLS handshake: the client does not trust this certificate, or lacks one.',
   ),
   droppedConnections: counter(
     'archwright_dropped_connections_total',
-    'Connections that were closed at once because the server or the remote address had reached its limit.',
+    'Connections closed because the server or the remote address had reached its limit.',
   ),
   certificateExpiry: gauge(
     'archwright_tls_certificate_expiry_timestamp_seconds',
-    'Expiry of the certificate in use, in seconds since 1970.',
+    'Earliest expiry of the certificates in use.',
     { use: certificateUses },
   ),
   certificateReloads: counter(
     'archwright_tls_reloads_total',
-    'Reloads of changed TLS files. After a failure, the previous certificate stays in use.',
+    'Reloads of changed TLS files. After a failure the last good certificate stays in use.',
     { use: certificateUses, outcome: ['loaded', 'failed'] },
   ),
 } satisfies Record<string, MetricSpec>;

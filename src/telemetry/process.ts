@@ -6,10 +6,10 @@ const specs = {
   cpu: counter('process_cpu_seconds_total', 'CPU time of the process, user and system.'),
   resident: gauge('process_resident_memory_bytes', 'Resident memory of the process.'),
   heap: gauge('nodejs_heap_size_used_bytes', 'Memory of JavaScript objects.'),
-  start: gauge('process_start_time_seconds', 'Start of the process, in seconds since 1970.'),
+  start: gauge('process_start_time_seconds', 'Start of the process.'),
   delay: gauge(
     'nodejs_eventloop_lag_p99_seconds',
-    'Delay of timers since the last scrape, 99th percentile. It rises if work blocks the process.',
+    'Delay of timers since the last scrape, 99th percentile; it rises if work blocks the process.',
   ),
 } satisfies Record<string, MetricSpec>;
 
@@ -17,11 +17,11 @@ export const processMetrics: readonly MetricSpec[] = Object.values(specs);
 
 /** Version and commit are label values, so the specification depends on them. */
 function buildInfo(version: string, commit: string): MetricSpec {
-  return gauge(
-    'archwright_build_info',
-    'Always 1. The labels have the version, the commit and the version of Node.',
-    { version: [version], commit: [commit], node: [process.versions.node] },
-  );
+  return gauge('archwright_build_info', 'Always 1. `node`: version of Node.js.', {
+    version: [version],
+    commit: [commit],
+    node: [process.versions.node],
+  });
 }
 
 /** Sampling interval of the event loop's delay. A shorter one would wake an idle agent more often. */

@@ -33,7 +33,7 @@ function wrongMetrics({ text }: Page): string[] {
     for (const [, label = '', value = ''] of labels.matchAll(/(\w+)[=!]~?"([^"]*)"/g)) {
       const known = metric?.labels?.[label] ?? [];
       // An ellipsis stands for any of them.
-      const isKnown = value === '…' ? known.length > 0 : value.split('|').every((each) => known.includes(each));
+      const isKnown = value.split('|').every((each) => (each === '…' ? known.length > 0 : known.includes(each)));
       if (!isKnown) wrong.push(`${name} has no ${label}="${value}"`);
     }
   }

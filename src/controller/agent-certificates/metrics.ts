@@ -6,6 +6,6 @@ export type AgentCertificateResult = (typeof results)[number];
 export const agentCertificatesTotal: MetricSpec = {
   name: 'archwright_agent_certificate_requests_total',
   type: 'counter',
-  help: 'Requests of agents for certificates, by result. A refused request is a defect or an attack: its node is in the log.',
+  help: 'Certificate requests of agents. A refused one is a defect or an attack: the log has its node.',
   labels: { result: results },
 };

@@ -56,7 +56,7 @@ export const cachedObjects = gauge(
 
 export const largeObjects = gauge(
   'archwright_controller_large_objects',
-  'Objects of namespaces with too many large ones, by watch: waiting pods are read again for each decision, running pods and custom resources are ignored.',
+  'Objects of namespaces with too many large ones: waiting pods are read again for each decision, others are ignored.',
   { watch: limitedWatches },
 );
 

@@ -11,7 +11,7 @@ export const leadingLevel = gauge(
 export function featureFailures(features: readonly string[]): MetricSpec {
   return counter(
     'archwright_controller_feature_failures_total',
-    'Parts of the controller that failed because of a defect and were started again; the log has the error.',
+    'Features that failed by a defect and were restarted; the log has the error.',
     { feature: features },
   );
 }
@@ -23,20 +23,20 @@ export type ReconcileOutcome = (typeof reconcileOutcomes)[number];
 export function featureReconciles(features: readonly string[]): MetricSpec {
   return counter(
     'archwright_controller_reconciles_total',
-    'Reconciles of the controller, by feature and result. After an `error` the same key is tried again.',
+    'Reconciles. After an `error` the key is retried.',
     { feature: features, result: reconcileOutcomes },
   );
 }
 
 export const factsWaits = counter(
   'archwright_controller_facts_waits_total',
-  "Waits of the controller for the facts of a pod's images, by whether all had an answer in time.",
+  "Waits for the facts of a pod's images: all answered in time, or expired.",
   { outcome: ['answered', 'expired'] },
 );
 
 export const inquiryFailures = counter(
   'archwright_controller_inquiry_failures_total',
-  'Inspections of an image for the controller that ended by an unexpected error; the log has it.',
+  'Lookups that ended by an unexpected error; the log has it.',
 );
 
 /** @param features names of all that run */

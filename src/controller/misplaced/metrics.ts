@@ -3,7 +3,7 @@ import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 const misplacedPods: MetricSpec = {
   name: 'archwright_misplaced_pods',
   type: 'gauge',
-  help: 'Pods that are not ready on a node with an architecture that their images lack; without pods that archwright skips.',
+  help: 'Pods that are not ready, on a node with an architecture that their images lack; without skipped pods.',
 };
 
 const outcomes = [
@@ -24,11 +24,7 @@ export type MisplacedOutcome = (typeof outcomes)[number];
 const misplacedPodsHandled: MetricSpec = {
   name: 'archwright_misplaced_pods_total',
   type: 'counter',
-  help:
-    'What was done about misplaced pods: evicted; told, if misplacedPods is event; held, if the eviction was refused, for example by ' +
-    'a PodDisruptionBudget; again, if the successor of an evicted pod is misplaced too; no-node and no-architecture, if ' +
-    'eviction would not help; last-try, if a Job would fail by it; unconfirmed, if only one agent reports it; unplaced, if a DaemonSet has to be ' +
-    'applied again; pinned, if another controller chose the node; failed.',
+  help: 'Actions on misplaced pods: evicted; told (misplacedPods is event); held (eviction refused, for example by a PodDisruptionBudget); again (the successor is misplaced too); no-node, no-architecture (eviction would not help); last-try (a Job would fail); unconfirmed (only one agent reports it); unplaced (apply the DaemonSet again); pinned (another controller chose the node); failed.',
   labels: { outcome: outcomes },
 };
 

@@ -17,16 +17,16 @@ export const variants = ['none', 'v5', 'v6', 'v7', 'v8', 'v2', 'v3', 'v4', 'othe
 
 export const runningImages = gauge(
   'archwright_running_images',
-  'Different images of running pods that have a platform; an image with several counts for each.',
+  'Distinct images of running pods, by each platform that they have.',
   { os: systems, architecture: architectures, variant: variants },
 );
 
 export const runningImagesUnknown = gauge(
   'archwright_running_images_unknown',
-  'Different images of running pods without known image facts.',
+  'Distinct images of running pods without image facts.',
 );
 
-export const runningPods = gauge('archwright_running_pods', 'Running pods, by architecture of their node.', {
+export const runningPods = gauge('archwright_running_pods', 'Running pods, by architecture of the node.', {
   architecture: architectures,
 });
 

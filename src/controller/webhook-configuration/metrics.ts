@@ -18,7 +18,7 @@ const states = Object.keys(sentences) as readonly ConfigurationState[];
 const webhookConfigurationState: MetricSpec = {
   name: 'archwright_webhook_configuration',
   type: 'gauge',
-  help: 'State of the webhook configuration, as the leader sees it: 1 for one state, 0 for the others.',
+  help: 'State of the webhook configuration, as the leader sees it: 1 for the current state.',
   labels: { state: states },
 };
 

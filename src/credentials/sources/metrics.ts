@@ -8,14 +8,14 @@ export type LiveSourceName = (typeof liveSourceNames)[number];
 const failedReadings: MetricSpec = {
   name: 'archwright_source_failed_readings_total',
   type: 'counter',
-  help: 'Readings of a source of credentials or endpoints with content that could not be used; files are read when they change and every 10 seconds.',
+  help: 'Readings of a source with unusable content; files are read when they change and every 10 seconds.',
   labels: { source: liveSourceNames },
 };
 
 const broken: MetricSpec = {
   name: 'archwright_source_broken',
   type: 'gauge',
-  help: 'Set to 1 if part of the current content of a source cannot be used, else 0. The previous good content may still be in force.',
+  help: 'Set to 1 if part of the content of a source cannot be used. The last good content may still be in force.',
   labels: { source: liveSourceNames },
 };
 

@@ -10,19 +10,19 @@ export const factsMetricSpecs = {
   recalls: {
     name: 'archwright_facts_recalls_total',
     type: 'counter',
-    help: 'Recalls from memory by result: facts that are fresh, due for revalidation or stale, a remembered failure, an override, or nothing.',
+    help: 'Recalls from memory. `due`: for revalidation; `failure`: a remembered one.',
     labels: { result: recallResults },
   },
   inspections: {
     name: 'archwright_facts_inspections_total',
     type: 'counter',
-    help: 'Lookups of images by cause: asked for a request that waits, started to revalidate facts in memory, or joined to one that runs.',
+    help: 'Lookups of images. `asked`: a request waits; `joined`: one is in flight already.',
     labels: { cause: ['asked', 'revalidation', 'joined'] },
   },
   failures: {
     name: 'archwright_facts_failures_total',
     type: 'counter',
-    help: 'Lookups of images that failed, by error code.',
+    help: 'Failed lookups of images.',
     labels: { code: factsErrorCodes },
   },
   evictions: {
@@ -33,7 +33,7 @@ export const factsMetricSpecs = {
   inFlight: {
     name: 'archwright_facts_inspections_in_flight',
     type: 'gauge',
-    help: 'Lookups of images that run.',
+    help: 'Lookups of images in flight.',
   },
   entries: { name: 'archwright_facts_entries', type: 'gauge', help: 'Images whose facts are in memory.' },
   bytes: {
