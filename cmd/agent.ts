@@ -28,9 +28,7 @@ export const subcommand: Subcommand = {
   settings: 'agent',
   flags: {
     check: {
-      help:
-        'Prints each source that an agent with these settings would find on this node, whether it can be used, and ' +
-        'what the kubelet or containerd would do differently. Then exits.',
+      help: 'Shows what an agent with these settings finds on this node. Then exits.',
     },
     output: {
       value: 'list|json',

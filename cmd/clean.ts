@@ -21,17 +21,13 @@ export const subcommand: Subcommand = {
     '2 for wrong usage.',
   settings: 'clean',
   flags: {
-    'dry-run': { help: 'Shows what would be changed, deleted or evicted, and does nothing.' },
+    'dry-run': { help: 'Shows what would be changed, deleted or evicted.' },
     'restart-pods': {
-      help:
-        "Then evicts the pods that carry archwright's tolerations, one of each workload at a time, within PodDisruptionBudgets. " +
-        'Pods of DaemonSets and Jobs, and pods without an owner, stay.',
+      help: "Then evicts pods with archwright's tolerations, one of each workload at a time, within PodDisruptionBudgets. Pods of DaemonSets and Jobs, and pods without an owner, stay.",
     },
     program: {
       value: 'NAME',
-      help:
-        'Removes what another program left behind instead: the gates of `multiarch-tuning-operator`, or the taints of ' +
-        '`archaware-controller`. Stop that program first.',
+      help: 'Removes what another program left behind: the gates of `multiarch-tuning-operator`, or the taints of `archaware-controller`. Stop that program first.',
     },
     output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
   },

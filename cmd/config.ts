@@ -18,11 +18,7 @@ const actions = ['check', 'print', 'convert'] as const;
 export const subcommand: Subcommand = {
   usage: 'check [FLAGS] [FILE] | print [FLAGS] [FILE] | convert [FLAGS] FILE…',
   description:
-    '`check` reads a configuration file as the program would, with the environment and flags, and names all that is ' +
-    'wrong with it; its exit code is 1 where something is. `print` shows the value of every setting and where it ' +
-    'comes from; what it prints can be used as a configuration file. Both read standard input for `-`. `convert` turns the configuration of Noe (chart values or ' +
-    'Deployment), the Multiarch Tuning Operator (custom resources), tolerable (TOML) or archaware-controller (Deployment) into ' +
-    'chart values, a configuration file or custom resources, and says on standard error what has no counterpart.',
+    '`check` names all errors of a configuration file, with the environment and flags; exit code 1 if there are any. `print` shows every setting and its source, as a configuration file. Both read standard input for `-`. `convert` converts the configuration of Noe, the Multiarch Tuning Operator, tolerable or archaware-controller to chart values, TOML or custom resources; standard error lists what has no counterpart.',
   settings: 'all',
   flags: {
     output: {

@@ -46,7 +46,7 @@ export const subcommand: Subcommand = {
     },
     output: { value: 'table|json|yaml', short: 'o', help: 'Output format. Default: table.' },
     patch: {
-      help: 'Adds the JSON patch of the webhook, and the result: the scheduling fields, or with json and yaml the whole object.',
+      help: "Adds the webhook's JSON patch, and the result: the scheduling fields, with json and yaml the whole object.",
     },
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),

@@ -32,9 +32,7 @@ export const subcommand: Subcommand = {
     ...clusterFlags,
     architecture: { value: 'NAME', short: 'a', help: 'Target architecture. Default: arm64.' },
     drift: {
-      help:
-        'Lists only the tags that were pushed again and lost or gained an architecture that the pods which run do not have, as the ' +
-        'controller noted them. Looks up no image.',
+      help: 'Lists only tags that lost or gained an architecture since pods were started, as the controller noted them. Looks up no image.',
     },
     by: { value: 'workload|image', help: 'Rows of a table or CSV. Default: workload.' },
     namespace: {

@@ -21,15 +21,11 @@ export interface ClusterContext {
 /** Flags of the subcommands that use this. */
 export const clusterFlags = {
   local: {
-    help:
-      'Looks up images from this machine, with your credentials. Default: through the controller of the cluster, if archwright is installed ' +
-      'there.',
+    help: "Looks up images from this machine, with your credentials. Default: through the cluster's controller, if it has archwright.",
   },
   'as-service-account': {
     value: 'NAMESPACE/NAME',
-    help:
-      'Service account whose token shows the controller who asks. It needs the right to create `imagefacts.arch.example` in each ' +
-      "namespace. Default: the service account `default` of each pod's namespace.",
+    help: "Account whose token authenticates to the controller. It needs the right to create `imagefacts.arch.example` in each namespace. Default: `default` in each pod's namespace.",
   },
 } as const;
 

@@ -1,21 +1,14 @@
-/** The page `docs/reference/command-line.md`: each subcommand with its own flags, and the groups of settings that it takes as flags. */
-import { settingsOf } from '../../cmd/program/flags.ts';
+/** The page `docs/reference/command-line.md`: each subcommand with its own flags. */
 import type { OwnFlag, Subcommand } from '../../cmd/program/subcommand.ts';
 import { subcommands } from '../../cmd/program/subcommands.ts';
-import { anchorOf, code, table } from './markdown.ts';
-import { settingGroups } from './settings.ts';
+import { code } from './markdown.ts';
 
 const introduction = `# Command line
 
-\`\`\`text
-archwright SUBCOMMAND [FLAGS]
-archwright --version
-\`\`\`
-
-- \`--config FILE\` names the configuration in TOML; \`--help\` prints a short help, \`archwright help SUBCOMMAND\` one with all settings.
-  \`completion\` has no configuration.
-- Each [setting](settings.md) that a subcommand uses is also a flag, such as \`--preferred-architecture\` for
-  \`preferredArchitecture\`, unless the subcommand has another flag of that name.
+- \`--help\` prints a short help, \`archwright help SUBCOMMAND\` one with all settings; \`archwright --version\` version and commit.
+- Each [setting](settings.md) that a subcommand uses is also a flag, unless the subcommand has another flag of that name. \`--config FILE\` names the
+  configuration.
+- Exit code 2: wrong usage or a broken configuration.
 `;
 
 /** Subcommands with a page of their own, which says more than their help text. */
@@ -36,39 +29,20 @@ export async function commandLinePage(): Promise<string> {
   const entries = await Promise.all(
     Object.entries(subcommands).map(async ([name, entry]) => ({ name, summary: entry.summary, ...(await entry.load()) })),
   );
-  const index = table(
-    ['Subcommand', 'What it does'],
-    entries.map(({ name, summary }) => [`[${code(name)}](#${anchorOf(`archwright ${name}`)})`, summary]),
-  );
-  const users = table(['Settings', 'Used by'], settingGroups.map((group) => [
-    `[${group.title}](settings.md#${anchorOf(group.title)})`,
-    entries.flatMap(({ name, subcommand }) => useOf(name, subcommand, Object.keys(group.settings))).join(', '),
-  ]));
-  return [introduction, `${index}\n`, `${users}\n`, ...entries.map(({ name, subcommand }) => section(name, subcommand))].join('\n');
+  return [introduction, ...entries.map(section)].join('\n');
 }
 
-function section(name: string, subcommand: Subcommand): string {
-  const flags = Object.entries(subcommand.flags).map(([flag, described]) => [titleOf(flag, described), described.help]);
+function section({ name, summary, subcommand }: { name: string; summary: string; subcommand: Subcommand }): string {
+  const flags = Object.entries(subcommand.flags).map(([flag, described]) => `- ${titleOf(flag, described)}: ${described.help}`);
   const guide = guides[name];
   return [
     `## archwright ${name}\n`,
-    `\`\`\`text\narchwright ${name} ${subcommand.usage}\n\`\`\`\n`,
-    `${guide === undefined ? subcommand.description : `Guide: ${guide}.`}\n`,
-    ...(flags.length === 0 ? [] : [`${table(['Flag', 'Meaning'], flags)}\n`]),
+    ...(subcommand.usage === '[FLAGS]' ? [] : [`${code(`${name} ${subcommand.usage}`)}\n`]),
+    `${guide === undefined ? subcommand.description : `${summary[0]?.toUpperCase()}${summary.slice(1)}: ${guide}.`}\n`,
+    ...(flags.length === 0 ? [] : [`${flags.join('\n')}\n`]),
   ].join('\n');
 }
 
 function titleOf(name: string, { short, value }: OwnFlag): string {
   return code(`${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`);
-}
-
-/** Up to this many settings are named. */
-const fewSettings = 4;
-
-/** The subcommand, if it uses settings of the group: all of them, or those in parentheses. */
-function useOf(name: string, subcommand: Subcommand, group: readonly string[]): string[] {
-  const used = Object.keys(settingsOf(subcommand)).filter((key) => group.includes(key));
-  if (used.length === 0) return [];
-  if (used.length === group.length) return [code(name)];
-  return [`${code(name)} (${used.length > fewSettings ? `${used.length} of ${group.length}` : used.map(code).join(', ')})`];
 }

@@ -1,6 +1,6 @@
 /** The page `docs/reference/settings.md`, made from the descriptions of the settings. */
 import { otherVariables } from '../../src/policy/configuration/layer.ts';
-import { variableName, written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
+import { written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
 import { certificateSettings, controllerSettings } from '../../src/policy/settings/controller.ts';
 import { imageSettings } from '../../src/policy/settings/images.ts';
 import { containerdSettings, kubeletSettings } from '../../src/policy/settings/node.ts';
@@ -8,7 +8,7 @@ import { placementSettings } from '../../src/policy/settings/placement.ts';
 import { registrySettings } from '../../src/policy/settings/registries.ts';
 import { servingSettings } from '../../src/policy/settings/serving.ts';
 import { formatToml } from '../../src/policy/configuration/toml.ts';
-import { code, table } from './markdown.ts';
+import { code } from './markdown.ts';
 
 /** Every setting, in groups. */
 export const settingGroups: readonly { readonly title: string; readonly settings: Settings }[] = [
@@ -24,31 +24,25 @@ export const settingGroups: readonly { readonly title: string; readonly settings
 
 const introduction = `# Settings
 
-Set a value in a TOML file (\`--config\` or \`ARCHWRIGHT_CONFIG\` names it), in the environment, or by a flag, which is the key in lower case
-with hyphens: \`--preferred-architecture\`. A flag wins over the environment, the environment over the file, the file over the default.
-
-\`\`\`toml
-schedulableArchitectures = ["amd64", "arm64"]
-preferredArchitecture = "arm64"
-proxies = ["docker.io=docker-proxy.example.com"]
-\`\`\`
+Set a value in a TOML file (\`--config\` or \`ARCHWRIGHT_CONFIG\` names it), in an environment variable or by a flag. A flag wins over the environment,
+the environment over the file, the file over the default. All three set the same:
 
 \`\`\`sh
-ARCHWRIGHT_SCHEDULABLE_ARCHITECTURES=amd64,arm64 archwright webhook --preferred-architecture arm64
+archwright webhook --preferred-architecture arm64
+ARCHWRIGHT_PREFERRED_ARCHITECTURE=arm64 archwright webhook
+echo 'preferredArchitecture = "arm64"' > archwright.toml && archwright webhook --config archwright.toml
 \`\`\`
 
-| kind of value | in a variable or flag |
-| --- | --- |
-| list | separated by commas; a flag may be repeated |
-| boolean | \`true\` or \`false\`; the flags \`--name\` and \`--no-name\` |
-| table of plain values | \`name=value,name=value\` |
-| table with fixed keys | an inline TOML value such as \`{ key = "arch", effect = "NoSchedule" }\` |
-| duration | whole numbers with \`d\`, \`h\`, \`m\`, \`s\` and \`ms\`, largest first: \`7d\`, \`1h30m\`, \`500ms\` |
-| size | a whole number with \`Ki\`, \`Mi\`, \`Gi\`, or bytes without a unit |
+In variables and flags:
 
-All errors are reported at once, with file, line and key; a starting program then ends with exit code 2. \`archwright config check FILE\` checks a
-file; \`archwright config print\` shows every value and its source. A running program reads a changed file again. If it is broken, this is logged and
-the last good configuration stays in force. Settings marked *restart* take effect at the next start.
+- lists: separated by commas; a flag may be repeated.
+- booleans: \`true\` or \`false\`; the flags \`--name\` and \`--no-name\`.
+- tables: \`name=value,name=value\`, or inline TOML such as \`{ key = "arch", effect = "NoSchedule" }\` if their keys are fixed.
+- durations: \`7d\`, \`1h30m\`, \`500ms\`. Sizes: whole numbers with \`Ki\`, \`Mi\`, \`Gi\`, or bytes.
+
+All errors are reported at once, with file, line and key; a starting program then ends with exit code 2. A running program reads a changed file again;
+if it is broken, the last good configuration stays in force. Settings marked *restart* take effect at the next start. \`archwright config check FILE\`
+checks a file, \`archwright config print\` shows every value and its source.
 `;
 
 /** Makes the page. */
@@ -57,10 +51,7 @@ export function settingsPage(): string {
     introduction,
     ...settingGroups.map(group),
     '## Other variables\n',
-    table(
-      ['Variable', 'Meaning'],
-      Object.entries(otherVariables).map(([name, help]) => [code(name), help]),
-    ),
+    ...Object.entries(otherVariables).map(([name, help]) => `- ${code(name)}: ${help}`),
     '',
     'Variables that Kubernetes sets for Services whose names begin with `archwright` are ignored.\n',
   ].join('\n');
@@ -70,7 +61,7 @@ function group({ title, settings }: (typeof settingGroups)[number]): string {
   const users = Object.values(settings).map(({ parts }) => parts.join(', '));
   const usual = users.toSorted((a, b) => timesIn(users, b) - timesIn(users, a))[0] ?? '';
   const entries = Object.entries(settings).map(([key, setting]) => entry(key, setting, usual));
-  return [`## ${title}\n`, `Used by ${usual}, if nothing else is said.\n`, ...entries].join('\n');
+  return [`## ${title}\n`, `Used by ${usual}, unless stated otherwise.\n`, ...entries].join('\n');
 }
 
 function timesIn(list: readonly string[], text: string): number {
@@ -82,10 +73,9 @@ function entry(key: string, setting: Setting<unknown>, usual: string): string {
   const users = setting.parts.join(', ');
   const facts = [
     setting.kind.name,
-    preset === undefined ? 'no default' : `default ${code(formatToml(preset))}`,
+    ...(preset === undefined ? [] : [code(formatToml(preset))]),
     ...(users === usual ? [] : [`used by ${users}`]),
     ...(setting.restart ? ['restart'] : []),
-    code(variableName(key)),
     ...(setting.shortFlag === undefined ? [] : [code(`--${setting.shortFlag}`)]),
   ];
   return [

@@ -32,10 +32,10 @@ function targets({ path, links }: Page): string[] {
 }
 
 function rowsOf({ path, text }: Page): Page {
-  return pageOf(path, text.split('\n').filter((line) => line.startsWith('|')).join('\n'));
+  return pageOf(path, text.split('\n').filter((line) => /^[|-] /.test(line)).join('\n'));
 }
 
-t.test('every page has a row in the index of its folder, and every folder one in the index above', async (t) => {
+t.test('every page has a row or an item in the index of its folder, and every folder one in the index above', async (t) => {
   const folders = globSync('docs/**/', { exclude: ['docs/images'] });
   t.ok(folders.length > 6);
   for (const folder of folders) {

@@ -1,5 +1,5 @@
 /** The alerts of the chart: `files/alerts.json` for the PrometheusRule, and a runbook page for each of them. */
-import { code, table } from '../markdown.ts';
+import { code } from '../markdown.ts';
 
 export interface Alert {
   readonly name: string;
@@ -261,11 +261,11 @@ export function alertsFile(): string {
 
 /** The list of the runbooks. */
 export function runbookIndex(): string {
-  const rows = alerts.map(({ name, severity, summary }) => [`[${name}](${name}.md)`, severity, withLabels(summary)]);
+  const rows = alerts.map(({ name, severity, summary }) => `- [${name}](${name}.md), ${severity}: ${withLabels(summary)}`);
   return (
-    '# Runbooks\n\nOne page for each alert of the chart ([monitoring](../../../charts/archwright/README.md#monitoring)). ' +
-    'The annotation `runbook_url` of a firing alert links to its page: what it means, and what to do, for the release and namespace `archwright`.\n\n' +
-    `${table(['Alert', 'Severity', 'Summary'], rows)}\n`
+    '# Runbooks\n\nWhat each alert of the chart means and what to do, for the release and namespace `archwright`. The annotation `runbook_url` of a firing ' +
+    'alert links to its page. Alerts are part of [monitoring](../../../charts/archwright/README.md#monitoring).\n\n' +
+    `${rows.join('\n')}\n`
   );
 }
 
@@ -274,10 +274,7 @@ function withLabels(summary: string): string {
 }
 
 /** The page of an alert. */
-export function runbookPage({ name, expr, for: time, severity, summary, meaning, steps }: Alert): string {
+export function runbookPage({ name, summary, meaning, steps }: Alert): string {
   const list = steps.map((step, index) => `${index + 1}. ${step}`).join('\n');
-  return (
-    `# ${name}\n\n${withLabels(summary)} ${meaning}\n\n${list}\n\n` +
-    `Severity ${severity}, after ${time} of\n\n\`\`\`promql\n${expr}\n\`\`\`\n`
-  );
+  return `# ${name}\n\n${withLabels(summary)} ${meaning}\n\n${list}\n`;
 }

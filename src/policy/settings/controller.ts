@@ -31,13 +31,11 @@ const architectureOrAll = {
 export const controllerSettings = {
   leaseName: settingsOf('controller', 'webhook', 'explain', 'clean', 'status').atStart(objectName, {
     default: 'archwright-controller',
-    help:
-      "Lease in archwright's own namespace for leader election. The webhook gates pods only while the " +
-      'Lease is held.',
+    help: "Lease for leader election, in archwright's own namespace. The webhook gates pods only while the Lease is held.",
   }),
   leaseDuration: controller.atStart(duration(2 * second, 10 * minute), {
     default: 15 * second,
-    help: 'How long other replicas wait before they take over from a leader that does not renew its Lease.',
+    help: 'How long other replicas wait for a leader that does not renew its Lease.',
   }),
   leaseRenewDeadline: controller.atStart(duration(second, 10 * minute), {
     default: 10 * second,
@@ -65,22 +63,15 @@ export const controllerSettings = {
   }),
   agentNodes: controller.live(integerOr('all', 1, 1000), {
     default: 'all',
-    help:
-      'Nodes that run an agent: all of them, or this number in each node pool. With a number, the controller ' +
-      'labels the nodes `arch.example/agent=true`, and the DaemonSet must select that label.',
+    help: 'Nodes that run an agent: `all`, or this number in each node pool. With a number, the controller labels nodes `arch.example/agent=true`, and the DaemonSet must select that label.',
   }),
   amd64LevelLabels: controller.live(flag, {
     default: false,
-    help:
-      'Labels amd64 nodes with the x86-64 level of their CPU, `arch.example/amd64-level=v3`, as their agents report ' +
-      'it. Pods whose images need a level then require the label.',
+    help: 'Labels amd64 nodes with the x86-64 level that their agents report, `arch.example/amd64-level=v3`. Pods whose images need a level then require the label.',
   }),
   taintArchitectures: placement.live(listOf(text('architecture or *', architectureOrAll)), {
     default: [],
-    help:
-      'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, once the pods on ' +
-      'them tolerate it. `*`: every architecture. The taints of an architecture are removed when it is ' +
-      'removed from the list.',
+    help: 'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, once the pods on them tolerate it. `*`: every architecture. Taints of other architectures are removed.',
   }),
   taintKey: shared.live(labelKey, {
     default: 'arch.example/architecture',
@@ -88,13 +79,11 @@ export const controllerSettings = {
   }),
   misplacedPods: controller.live(choice(misplacedPodsValues), {
     default: 'evict',
-    help:
-      'Effect on a pod that is not ready, on a node that its images cannot run on: it is evicted ' +
-      '(`evict`, within PodDisruptionBudgets), only reported by events (`event`), or ignored (`off`).',
+    help: 'Effect on a pod that is not ready on a node that cannot run its images: evicted (`evict`, within PodDisruptionBudgets), reported by events (`event`), or ignored (`off`).',
   }),
   misplacedPodsShare: controller.live(integer(1, 100), {
     default: 25,
-    help: 'Percentage of the pods of one workload that may be evicted at the same time. At least one.',
+    help: 'Percentage of the pods of a workload that may be evicted at the same time; at least one pod.',
   }),
   evictionsPerMinute: controllerAndClean.live(integer(1, 6000), {
     default: 30,
@@ -102,34 +91,27 @@ export const controllerSettings = {
   }),
   movedPodsName: controllerAndClean.atStart(objectName, {
     default: 'archwright-moved-pods',
-    help:
-      "ConfigMap in archwright's own namespace with the workloads whose pods were evicted, so that no " +
-      'pods are evicted twice.',
+    help: 'ConfigMap with the workloads whose pods were evicted, so that none are evicted twice.',
   }),
   execFormatErrorMonitor: controller.live(flag, {
     default: true,
-    help:
-      'Records an image as broken on the architecture of a node if its containers end with an exec ' +
-      'format error there, and the level of x86-64 that it needs if they end because a CPU lacks it. Needs the ' +
-      'right to read pod logs.',
+    help: 'Records images that are broken on an architecture, by exec format errors of containers, and the levels of x86-64 that images need. Needs the right to read pod logs.',
   }),
   brokenImageTime: controller.live(duration(minute, 365 * day), {
     default: 7 * day,
-    help: 'How long an image stays recorded as broken on an architecture, or as needing a level of x86-64.',
+    help: 'How long records of broken images and CPU levels last.',
   }),
   brokenImagesName: shared.atStart(objectName, {
     default: 'archwright-broken-images',
-    help: "ConfigMap in archwright's own namespace with the images that are broken on an architecture, and the levels of x86-64 that images need.",
+    help: "ConfigMap with the records of broken images and CPU levels, in archwright's own namespace.",
   }),
   driftInterval: controller.live(duration(0, 30 * day), {
     default: 6 * hour,
-    help:
-      'How often each tag of running pods is compared with its registry, by one request that registries do not ' +
-      'count. The requests are spread over this time. A tag that lost an architecture is reported by an event. 0s: never.',
+    help: 'How often each tag of running pods is compared with its registry, by a request that registries do not count. An event reports a lost architecture. 0s: never.',
   }),
   driftName: shared.atStart(objectName, {
     default: 'archwright-drift',
-    help: "ConfigMap in archwright's own namespace with the tags that lost or gained an architecture.",
+    help: "ConfigMap with the tags that lost or gained an architecture, in archwright's own namespace.",
   }),
   runningImagesMetric: controller.atStart(flag, {
     default: true,
@@ -142,16 +124,11 @@ export const certificatesValues = ['builtin', 'external'] as const;
 export const certificateSettings = {
   certificates: settingsOf('controller', 'clean', 'webhook', 'explain').atStart(choice(certificatesValues), {
     default: 'builtin',
-    help:
-      'Issuer of the certificates of webhook, agents and controller: the controller (`builtin`), or ' +
-      'another program, such as cert-manager, that writes them to the Secrets (`external`). The ' +
-      'controller keeps `caBundle` current in both modes.',
+    help: 'Issuer of all certificates: the controller (`builtin`), or another program that writes them to the Secrets (`external`), such as cert-manager. The controller keeps `caBundle` current in both modes.',
   }),
   certificateTime: controller.atStart(duration(minute, 3650 * day), {
     default: 90 * day,
-    help:
-      'Validity of an issued certificate, which is replaced after two thirds of it. Less than an hour is ' +
-      'for tests only: the kubelet takes up to two minutes to update a changed Secret in a pod.',
+    help: 'Validity of an issued certificate, which is replaced after two thirds of it. Less than an hour is for tests only: the kubelet takes up to two minutes to update a Secret.',
   }),
   caTime: controller.atStart(duration(2 * minute, 3650 * day), {
     default: 365 * day,
@@ -171,9 +148,7 @@ export const certificateSettings = {
   }),
   agentServiceAccount: controller.atStart(objectName, {
     default: 'archwright-agent',
-    help:
-      "Service account of the agents, in archwright's own namespace. Only its pods get certificates for " +
-      'agents, each for its own node.',
+    help: 'Service account of the agents. Only its pods get certificates for agents, each for its own node.',
   }),
   webhookClientTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-webhook-client-tls',
@@ -187,9 +162,7 @@ export const certificateSettings = {
   }),
   webhookNames: controller.atStart(listOf(text('DNS name or IP address')), {
     default: [],
-    help:
-      "DNS names and IP addresses in the webhook's certificate. Default: those of its Service in " +
-      '`webhooksFile`.',
+    help: "DNS names and IP addresses in the webhook's certificate. Default: those in `webhooksFile`.",
   }),
   webhookConfiguration: controllerAndClean.atStart(objectName, {
     help: 'MutatingWebhookConfiguration that the controller keeps equal to `webhooksFile`. Default: none.',
@@ -200,10 +173,7 @@ export const certificateSettings = {
       'controller writes them once the webhook responds.',
   }),
   webhookPathSecret: controllerAndClean.atStart(objectName, {
-    help:
-      "Secret in archwright's own namespace with the unguessable part of the webhook's path, by which the " +
-      'webhook recognizes the API server. The controller writes it. Default: none; the path is that of ' +
-      '`webhooksFile`.',
+    help: "Secret with the unguessable part of the webhook's path, by which the webhook recognizes the API server. The controller writes it. Default: none; the path is that of `webhooksFile`.",
   }),
   webhookPathRotation: controller.live(duration(minute, 3650 * day), {
     default: 7 * day,
@@ -211,8 +181,6 @@ export const certificateSettings = {
   }),
   webhookAbsenceTime: controller.live(duration(0, day), {
     default: 30 * second,
-    help:
-      'A webhook with `failurePolicy: Fail` and without a ready endpoint for this long gets `Ignore` ' +
-      'until it is back, so that pods can be created. 0s: never.',
+    help: 'A webhook with `failurePolicy: Fail` and no ready endpoint for this long gets `Ignore` until it is back. 0s: never.',
   }),
 };

@@ -12,10 +12,7 @@ const variableName = matching(
 
 export const kubeletSettings = {
   'kubeletConfig.config': node.atStart(text('path'), {
-    help:
-      "Configuration file of the kubelet's credential provider plugins, below `hostRoot`: the value of " +
-      "the kubelet's flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`. With " +
-      '`kubeletConfig.configDir`: the name of a file in that directory.',
+    help: "Configuration file of the kubelet's credential provider plugins, below `hostRoot`: the kubelet's flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`. With `kubeletConfig.configDir`: a file in that directory.",
   }),
   'kubeletConfig.configDir': node.atStart(text('directory'), {
     help:
@@ -23,23 +20,15 @@ export const kubeletSettings = {
       'are combined.',
   }),
   'kubeletConfig.binDir': node.atStart(text('directory'), {
-    help:
-      "Directory of the plugins' programs, below `hostRoot`: the value of the kubelet's flag " +
-      '`--image-credential-provider-bin-dir`.',
+    help: "Directory of the plugins' programs, below `hostRoot`: the kubelet's flag `--image-credential-provider-bin-dir`.",
   }),
   serviceAccountTokens: node.atStart(flag, {
     default: false,
-    help:
-      'Requests service account tokens from the cluster for credential provider plugins with ' +
-      '`tokenAttributes`. Without it such plugins are ignored. It needs far-reaching rights: see ' +
-      'docs/install/kubelet.md.',
+    help: 'Requests service account tokens for credential provider plugins with `tokenAttributes`; without it such plugins are ignored. It needs far-reaching rights: see docs/install/kubelet.md.',
   }),
   kubeletEnvironment: node.atStart(tableOf(variableName, text('value')), {
     default: {},
-    help:
-      'Environment variables for credential provider plugins, such as `HTTPS_PROXY` or `AWS_REGION`. ' +
-      "They are added to those of the node's kubelet. " +
-      "Plugins get none of archwright's own variables.",
+    help: "Environment variables for credential provider plugins, such as `AWS_REGION`, added to those of the node's kubelet. Plugins get none of archwright's own.",
   }),
 };
 
@@ -50,24 +39,16 @@ const absolutePath = text(
 
 export const containerdSettings = {
   containerdConfigPathCandidates: node.atStart(listOf(absolutePath), {
-    help:
-      'Containerd configuration files below `hostRoot`, or directories with a `config.toml`; the first existing file ' +
-      'applies. Default: the ' +
-      "locations that distributions use, those with their own containerd first. Empty: containerd's " +
-      'configuration is ignored.',
+    help: "Containerd configuration files below `hostRoot`, or directories with a `config.toml`; the first existing file applies. Default: the locations of distributions. Empty: containerd's configuration is ignored.",
   }),
   containerdVersion: node.atStart(
     text('version', matching('^v?[0-9]+\\.[0-9]+', 'must be a version of containerd such as 2.1.4, not {}')),
     {
-      help:
-        'Version of containerd, which determines the rules for its configuration. Default: the version ' +
-        "of the node's containerd program; the newest if it cannot be run.",
+      help: "Version of containerd, for the rules of its configuration. Default: that of the node's containerd program; the newest if it cannot be run.",
     },
   ),
   mirrorCredentials: node.live(flag, {
     default: true,
-    help:
-      "Sends the credentials of a registry to its mirrors in containerd's configuration, as containerd " +
-      'does.',
+    help: 'Sends the credentials of a registry to its mirrors of containerd, as containerd does.',
   }),
 };

@@ -31,43 +31,29 @@ export const placementSettings = {
   }),
   preferenceMode: placement.live(choice(preferenceModes), {
     default: 'soft',
-    help:
-      '`soft`: a preference is a weight that the scheduler may overrule. `hard`: a preference pins the ' +
-      'pod.',
+    help: '`soft`: a preference is a weight for the scheduler. `hard`: it pins the pod.',
   }),
   fallbackArchitecture: placement.live(architecture, {
     help: 'Architecture for pods with an unknown image. DaemonSets never get it.',
   }),
   onUnknownImage: placement.live(choice(onUnknownImageValues), {
-    help:
-      'Effect of an image that cannot be inspected in time. `gate`: a scheduling gate holds the pod ' +
-      'until the controller has decided it. `fallback`: `fallbackArchitecture`. `allow`: the pod is ' +
-      'admitted. `deny`: the pod is refused. Default: `gate` while a controller leads and agents answer; otherwise ' +
-      '`fallback` if `fallbackArchitecture` is set, else `allow`.',
+    help: 'Effect of an image that is unknown in time: a scheduling gate until the controller decides (`gate`), `fallbackArchitecture` (`fallback`), admitted (`allow`) or refused (`deny`). Default: `gate` while a controller leads and agents answer; otherwise `fallback` if `fallbackArchitecture` is set, else `allow`.',
   }),
   onNoCommonArchitecture: placement.live(choice(onNoCommonArchitectureValues), {
     default: 'deny',
-    help:
-      'Effect of images that share no architecture: the pod is refused with an explanation (`deny`), ' +
-      'stays pending (`pend`), or is admitted unchanged (`allow`).',
+    help: 'Effect of images that share no architecture: the pod is refused (`deny`), stays pending (`pend`), or is admitted unchanged (`allow`).',
   }),
   matchNodeLabels: placement.live(listOf(labelKey), {
     default: [],
-    help:
-      'Label keys. If a pod has one of these labels, its node must have the same label with the same ' +
-      'value.',
+    help: 'Label keys. The node of a pod with such a label must have the same label and value.',
   }),
   requirePullableNodes: placement.live(flag, {
     default: false,
-    help:
-      'Excludes nodes whose credentials or network cannot pull the images of a pod, as far as agents ' +
-      'know. Needs `agents`. DaemonSets stay unchanged.',
+    help: 'Excludes nodes that cannot pull the images of a pod, as far as agents know. Needs `agents`. DaemonSets stay unchanged.',
   }),
   tolerations: placement.live(oneOrMore(tolerationTemplate), {
     default: [],
-    help:
-      'Tolerations for each architecture that a pod can run on: the given `key`, `operator` and ' +
-      '`effect`, with the architecture as `value`.',
+    help: 'Tolerations for each architecture of a pod: the given `key`, `operator` and `effect`, with the architecture as `value`.',
   }),
   tolerateArchitectureTaint: placement.live(flag, {
     default: true,
@@ -92,10 +78,6 @@ export const placementSettings = {
   }),
   imageOverrides: images.live(oneOrMore(imageOverride), {
     default: [],
-    help:
-      'Architectures of images, in place of those in the registry. The first match applies. `match` is ' +
-      'an image reference; `*` matches any characters except a slash, `**` any characters. ' +
-      '`architectures` may be empty, for an image that runs on any architecture. `level`, such as `v3`, is the ' +
-      'level of x86-64 that the image needs on amd64; without `architectures`, the registry says these.',
+    help: 'Architectures of images, in place of those in the registry. The first match applies. `match`: an image reference; `*` matches anything but `/`, `**` anything. `architectures`: empty if the image runs on any. `level`: the level of x86-64 that it needs on amd64, such as `v3`; without `architectures`, these are those in the registry.',
   }),
 };

@@ -18,21 +18,15 @@ const selector = matching(
 export const registrySettings = {
   allowedRegistries: lookups.live(listOf(registryGlob), {
     default: [],
-    help:
-      'Registries, or repositories in them, whose images are inspected, such as `ghcr.io/team/**`. `*` matches ' +
-      'anything but `/`, `**` anything. Images of others are unknown images. Empty: all.',
+    help: 'Registries or repositories whose images are inspected, such as `ghcr.io/team/**`. `*` matches anything but `/`, `**` anything. Other images are unknown. Empty: all.',
   }),
   deniedRegistries: lookups.live(listOf(registryGlob), {
     default: [],
-    help:
-      'Registries, or repositories in them, whose images are never inspected. They win over ' +
-      '`allowedRegistries`. A host without a port means every port.',
+    help: 'Registries or repositories whose images are never inspected. They win over `allowedRegistries`. A host without a port means every port.',
   }),
   allowLoopbackRegistries: lookups.live(flag, {
     default: true,
-    help:
-      'Whether images of registries on the same machine are inspected, such as `localhost:5000/app`. In a cluster, ' +
-      'that is any local service of the node; the chart sets it to false.',
+    help: 'Inspects images of registries on the same machine, such as `localhost:5000/app`. In a cluster, that is any local service of the node; the chart sets it to false.',
   }),
   hostRoot: node.atStart(text('directory'), {
     default: '/',

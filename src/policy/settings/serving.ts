@@ -29,14 +29,10 @@ export const servingSettings = {
     help: 'Directory with `tls.crt` and `tls.key`, and `ca.crt` for the agent. Changes are read.',
   }),
   webhookPathDir: webhook.atStart(text('directory'), {
-    help:
-      'Directory with the unguessable part of the path, the content of `webhookPathSecret`. Reviews at other ' +
-      'paths are refused. Changes are read. Default: none; the path is `/mutate`.',
+    help: 'Directory with the content of `webhookPathSecret`. Reviews at other paths are refused. Changes are read. Default: none; the path is `/mutate`.',
   }),
   webhookClientCa: webhook.atStart(text('path'), {
-    help:
-      'PEM file with the CA of the client certificate that the API server presents (AdmissionConfiguration, ' +
-      '`kubeConfigFile`). Reviews without such a certificate are refused. Changes are read. Default: none.',
+    help: "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`). Reviews without such a certificate are refused. Changes are read. Default: none.",
   }),
   inlineBudget: webhook.live(duration(0, 10_000), {
     default: 150,
@@ -50,27 +46,20 @@ export const servingSettings = {
       'inspects images itself.',
   }),
   agentAuthorityDir: agent.atStart(text('directory'), {
-    help:
-      'Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. The agent then requests a ' +
-      'certificate of its own from the cluster and writes it to `tlsDir`. Default: `tlsDir` has a certificate.',
+    help: 'Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. The agent requests its own certificate from the cluster and writes it to `tlsDir`. Default: `tlsDir` has a certificate.',
   }),
   agentTlsDir: agentClients.atStart(text('directory'), {
     help: 'Directory with `tls.crt`, `tls.key` and `ca.crt` for connections to agents.',
   }),
   kubeconfig: everything.atStart(text('path'), {
-    help:
-      'Kubeconfig file of the cluster, for pull secrets, namespaces, nodes and `serviceAccountTokens`. ' +
-      "Default: the service account of archwright's own pod; outside of a cluster none, and for " +
-      "`explain` and `inspect` the user's own.",
+    help: "Kubeconfig file of the cluster. Default: the service account of archwright's own pod; outside of a cluster none, and for `explain` and `inspect` the user's own.",
   }),
   kubeContext: everything.atStart(text('context'), {
     help: 'Context of the kubeconfig. Default: its current context.',
     shortFlag: 'context',
   }),
   factsListen: controller.atStart(listenAddress, {
-    help:
-      'Address and port for requests of `explain` and `report` on other machines, which come through the API server. Port 0: any ' +
-      'free port. Default: none are answered.',
+    help: 'Address and port for requests of `explain` and `report` on other machines, through the API server. Port 0: any free port. Default: none are answered.',
   }),
   drainTime: servers.live(duration(0, 10 * minute), {
     default: 20_000,
