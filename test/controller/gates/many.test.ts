@@ -128,6 +128,32 @@ void t.test('one namespace does not keep the pods of others waiting', async (t) 
   t.same(turns, ['shop/b', 'busy/d', 'shop/c'], 'round robin');
 });
 
+void t.test(
+  'attack: gated pods of eight namespaces, whose lookups hang, do not delay those of others',
+  async (t) => {
+    const hostile = Array.from({ length: 8 * 100 }, (_, index) =>
+      gated(`p${index}`, [`tar/pit-${index}`], {}, { namespace: `attacker-${index % 8}` }),
+    );
+    const time = createFakeClock();
+    const store = await newStore(t, time);
+    for (let index = 0; index < 8; index += 1)
+      store.put(`/api/v1/namespaces/attacker-${index}`, {
+        metadata: { name: `attacker-${index}`, labels: {} },
+      });
+    const gates = await startGates(t, hostile, { store, time });
+    // Eight busy namespaces leave about half of the 1,024 places.
+    await store.until(() => gates.open >= 400);
+    const before = gates.open;
+    store.put(path('web'), gated('web', ['shop/web']));
+    await store.until(() => gates.asked.some(({ namespace }) => namespace === 'shop'));
+    gates.known = { 'shop/web': 'arm64' };
+    gates.answer('shop/web');
+    await gates.opened(1);
+    t.notOk(gates.isGated('web'));
+    t.ok(gates.open >= before, 'the others hang');
+  },
+);
+
 void t.test('an answer that never comes is none; one that comes after that is too late', async (t) => {
   const { it, asked, answered, time } = asking(2);
   it.find('a', wanted('web'));
