@@ -8,6 +8,11 @@ export class FairQueue<Item> {
     return this.#size;
   }
 
+  /** Keys with items. */
+  get keys(): number {
+    return this.#byKey.size;
+  }
+
   sizeOf(key: string): number {
     return this.#byKey.get(key)?.size ?? 0;
   }

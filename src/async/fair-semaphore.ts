@@ -9,8 +9,8 @@ import { FairQueue } from './fair-queue.ts';
 
 export interface FairLimits {
   readonly places: number;
-  /** Waiting callers of one key, and of all keys together. Default: as many as come. */
-  readonly maxWaiting?: { readonly perKey: number; readonly total: number };
+  /** Callers that wait, shared by the same rule: one busy key gets a third. Default: as many as come. */
+  readonly maxWaiting?: number;
 }
 
 /** Too many callers wait already. */
@@ -76,17 +76,13 @@ export class FairSemaphore {
   }
 
   #hasRoom(key: string): boolean {
-    if (this.#free === 0) return false;
-    const held = this.#held.get(key) ?? 0;
-    // Any key gets one place.
-    if (held === 0) return true;
-    return held + 1 <= this.#free / (this.#held.size + 1);
+    return isWithinShare(this.#held.get(key) ?? 0, this.#free, this.#held.size);
   }
 
   #isFull(key: string): boolean {
-    const { maxWaiting } = this.#limits;
-    if (maxWaiting === undefined) return false;
-    return this.#waiting.size >= maxWaiting.total || this.#waiting.sizeOf(key) >= maxWaiting.perKey;
+    const { maxWaiting = Number.POSITIVE_INFINITY } = this.#limits;
+    const waiting = this.#waiting;
+    return !isWithinShare(waiting.sizeOf(key), maxWaiting - waiting.size, waiting.keys);
   }
 
   #take(key: string): Leave {
@@ -111,6 +107,12 @@ export class FairSemaphore {
   #next(): Waiter | undefined {
     return this.#waiting.take((key) => this.#hasRoom(key));
   }
+}
+
+/** Whether a key that holds so many may have one more. Any key gets one, as long as there are any. */
+function isWithinShare(held: number, free: number, busyKeys: number): boolean {
+  if (held === 0 || free === 0) return free > 0;
+  return held + 1 <= free / (busyKeys + 1);
 }
 
 /** A semaphore for each resource, such as a host or an agent; it exists only while it is in use. */

@@ -83,16 +83,35 @@ t.test('a caller that gives up leaves the queue', async (t) => {
 });
 
 t.test('callers beyond the bounds of the queue are refused', async (t) => {
-  const semaphore = new FairSemaphore({ places: 1, maxWaiting: { perKey: 2, total: 3 } });
+  const semaphore = new FairSemaphore({ places: 1, maxWaiting: 6 });
   const leave = await semaphore.enter('a', patience);
-  const waiting = ['a', 'a', 'b'].map((key) => semaphore.enter(key, patience));
-  await t.rejects(semaphore.enter('a', patience), Overloaded, 'of one key');
-  await t.rejects(semaphore.enter('c', patience), Overloaded, 'of all keys');
+  const waiting = ['a', 'a', 'b', 'c', 'd', 'e'].map((key) => semaphore.enter(key, patience));
+  await t.rejects(semaphore.enter('a', patience), Overloaded, 'of one key: a third');
+  await t.rejects(semaphore.enter('f', patience), Overloaded, 'of all keys');
   leave();
   (await waiting[0])?.();
   await t.rejects(semaphore.enter('a', AbortSignal.abort(new Error('gone'))), { message: 'gone' });
-  (await waiting[2])?.();
-  (await waiting[1])?.();
+  for (const index of [2, 3, 4, 5, 1]) (await waiting[index])?.();
+});
+
+t.test('attack: eight keys that wait as often as they may leave room in the queue for others', async (t) => {
+  const semaphore = new FairSemaphore({ places: 8, maxWaiting: 100 });
+  const stop = new AbortController();
+  const refused = async (key: string): Promise<boolean> => {
+    const entered = semaphore.enter(key, stop.signal);
+    return Promise.race([
+      entered.then(
+        () => false,
+        () => true,
+      ),
+      settle().then(() => false),
+    ]);
+  };
+  for (let key = 0; key < 8; key += 1) while (!(await refused(`hog-${key}`)));
+  const others: boolean[] = [];
+  for (const key of ['shop', 'shop', 'other']) others.push(await refused(key));
+  t.same(others, [false, false, false]);
+  stop.abort(new Error('enough'));
 });
 
 t.test('resources do not wait for each other, and exist only while they are used', async (t) => {

@@ -54,7 +54,7 @@ const maxKept = 1000;
 /** Waiting and the review, which the API server answers from memory. */
 const reviewMs = 5000;
 /** Of all callers that are not kept yet, fair by address: strangers in one pod do not keep others waiting. */
-const reviews = { places: 8, maxWaiting: { perKey: 32, total: 256 } };
+const reviews = { places: 8, maxWaiting: 256 };
 
 export interface Caller {
   readonly username: string;

@@ -39,7 +39,7 @@ export interface FactsServerOptions {
 }
 
 /** A report has 16 requests in flight. One busy namespace gets a third of the places, and the agents are fair by namespace too. */
-const lookups = { places: 48, maxWaiting: { perKey: 64, total: 512 } };
+const lookups = { places: 48, maxWaiting: 192 };
 /** Of one namespace. A report of 5,000 kinds of pods whose images are known takes 100 s. */
 const rate = { perSecond: 50, burst: 200 };
 const maxRates = 1000;

@@ -5,8 +5,8 @@
 import { FairSemaphore, FairSemaphores, type Leave } from '../../async/fair-semaphore.ts';
 import type { ImageRequest } from '../facts/facts.ts';
 
-/** Each lookup in progress or waiting holds some kilobytes. A thousand pods of a namespace may wait for new images. */
-const maxWaiting = { perKey: 2048, total: 8192 };
+/** Each lookup in progress or waiting holds some kilobytes. Two thousand pods of a namespace may wait for new images. */
+const maxWaiting = 8192;
 
 export class LookupPlaces {
   readonly #all: FairSemaphore;
