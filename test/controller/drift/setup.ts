@@ -3,6 +3,7 @@ import type { Test } from 'tap';
 import { createNodeClasses } from '../../../src/cluster/node-classes.ts';
 import type { PullSecrets } from '../../../src/cluster/pull-secrets.ts';
 import { DriftMonitor } from '../../../src/controller/drift/drift.ts';
+import { defaultFreshness } from '../../../src/images/memory/freshness.ts';
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
 import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
@@ -16,6 +17,11 @@ import { startLeading } from '../leading.ts';
 export const hour = 3_600_000;
 /** Longer than those of the program, which have a minute: the requests are the same. */
 const roundMs = 10 * 60_000;
+/** A revalidation behind an answer would be in progress when the clock jumps: it times out, and the next check with it. */
+const withoutRevalidation = {
+  ...defaultFreshness,
+  revalidateIntervalMs: defaultFreshness.ifNotPresentCacheTimeMs,
+};
 export const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-drift';
 
 interface SetupOptions {
@@ -57,7 +63,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
       mayAskAnonymously: () => true,
       clock,
     });
-    const memory = new FactsMemory({ source, log: captureLog().log, clock });
+    const memory = new FactsMemory({ source, log: captureLog().log, clock, freshness: withoutRevalidation });
     t.teardown(() => memory.close());
     return memory;
   };
