@@ -20,8 +20,8 @@ export interface ApiServer {
   close(): void;
 }
 
-/** What the webhook configuration says as `timeoutSeconds`; the API server tells it with each request. */
-const timeoutSeconds = 10;
+/** `timeoutSeconds` of the webhook configuration, the most that it can be; the API server sends it with each request. */
+const timeoutSeconds = 30;
 
 /** Path and query of the webhook as the API server asks it. */
 export const mutatePath = `/mutate?timeout=${timeoutSeconds}s`;

@@ -35,7 +35,7 @@ export interface Agents {
 }
 
 /** Agents answer from memory here; what they would have to learn first shows as unknown. */
-const questionTimeoutMs = 5000;
+const questionTimeoutMs = 30_000;
 
 export async function askAgents(options: {
   readonly configFile: string;

@@ -14,7 +14,7 @@ import { DemoError } from './error.ts';
 const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
 
 /** A process starts in less than a second; this is for a machine with much else to do. */
-const startTimeoutMs = 60_000;
+const startTimeoutMs = 300_000;
 /** After SIGTERM the webhook serves for some seconds, until all clients know that it stops. Here no client remains. */
 const politeMs = 300;
 const secondSignalMs = 3000;

@@ -10,10 +10,10 @@ import { logins } from './registries.ts';
 import type { Workspace } from './workspace.ts';
 
 /** An agent is ready when it listens, the webhook when it knows its agents. */
-const readyTimeoutMs = 60_000;
+const readyTimeoutMs = 300_000;
 const readyPauseMs = 25;
 /** Health and metrics are answered from memory. */
-const requestTimeoutMs = 5000;
+const requestTimeoutMs = 60_000;
 
 export interface Server {
   readonly process: RunningProcess;

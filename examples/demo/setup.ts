@@ -33,7 +33,7 @@ function configuration({ mirror }: Registries, caFile: string): string {
   return `# Shows a pod that waits until its images are known; a cluster with a controller would open the gate later.
 onUnknownImage = "gate"
 # Nothing is known at first, and the machine may be slow. In a cluster 150 ms are enough, the default.
-inlineBudget = "5s"
+inlineBudget = "10s"
 proxies = ["${mirror.serves}=${mirror.server.host}"]
 caFiles = [${JSON.stringify(caFile)}]
 `;

@@ -11,7 +11,7 @@ const [room = ''] = process.argv.slice(2);
 const cwd = fileURLToPath(new URL('..', import.meta.url));
 
 /** A test that takes longer than this hangs; the others go on. */
-const testTimeoutMs = 120_000;
+const testTimeoutMs = 300_000;
 t.on('subtestStart', (test) => test.setTimeout(testTimeoutMs));
 
 for (const file of globSync(`${room}/**/*.test.ts`, { cwd }).sort()) {

@@ -25,6 +25,17 @@ const secrets = [
   'of-the-test',
 ];
 
+/** What else decides about colors: a person's wishes, and the CI that runs the tests (`tty.WriteStream.getColorDepth`). */
+const colorVariables = [
+  'NO_COLOR',
+  'FORCE_COLOR',
+  'NODE_DISABLE_COLORS',
+  'CI',
+  'TF_BUILD',
+  'TEAMCITY_VERSION',
+  'TMUX',
+];
+
 export interface Demo {
   readonly child: ChildProcess;
   /** Where it makes its temporary directory. */
@@ -40,20 +51,27 @@ export function start(t: Test, args: string[] = [], more: Record<string, string>
   return startProgram(t, process.execPath, [main, ...args], more);
 }
 
-/** Runs it in a terminal (`script` of util-linux makes one), and returns what it wrote there. */
+/**
+ * Runs it in a terminal (`script` of util-linux makes one), and returns what it wrote there. The terminal stays until the test has
+ * read the last line: what a terminal still has when its program ends may be lost.
+ */
 export async function inTerminal(t: Test, more: Record<string, string>): Promise<string> {
-  const command = `'${process.execPath}' '${main}'`;
-  return (await startProgram(t, 'script', ['-qec', command, '/dev/null'], { TERM: 'xterm', ...more }).ended)
-    .out;
+  const command = `'${process.execPath}' '${main}'; echo "exit code $?"; read -r _`;
+  const demo = startProgram(t, 'script', ['-qec', command, '/dev/null'], { TERM: 'xterm', ...more });
+  await demo.until(/^exit code \d/m);
+  demo.child.stdin?.end('\n');
+  await demo.ended;
+  return demo.text();
 }
 
 function startProgram(t: Test, program: string, args: string[], more: Record<string, string>): Demo {
   const tmp = t.testdir({});
-  // Without what tap adds to each process it starts, and without the colors that the person wants.
-  const { NODE_OPTIONS: _, NO_COLOR: _no, FORCE_COLOR: _force, ...env } = process.env;
+  // Without what tap adds to each process it starts, in NODE_OPTIONS.
+  const env: NodeJS.ProcessEnv = { ...process.env, ...compileCache };
+  for (const name of [...colorVariables, 'NODE_OPTIONS']) delete env[name];
   const child = spawn(program, args, {
-    env: { ...env, ...compileCache, ...more, TMPDIR: tmp },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...env, ...more, TMPDIR: tmp },
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
   t.teardown(() => child.kill('SIGTERM'));
   let out = '';
