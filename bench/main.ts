@@ -1,6 +1,6 @@
 /**
  * All benches, one after the other, and one table of the budgets beside what was measured. `npm run bench`; with
- * `-- --write` also into `docs/internals/benchmarks.md`. Nothing fails because it is slow: what is missed is said by how much.
+ * `-- --write` the budgets also go into `docs/internals/benchmarks.md`. Nothing fails because it is slow: what is missed is said by how much.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { format, resolveConfig } from 'prettier';
@@ -13,7 +13,7 @@ import { benchFleet } from './fleet.ts';
 import { benchHostile } from './hostile.ts';
 import { benchInspection } from './inspection.ts';
 import { describeMachine } from './support/machine.ts';
-import { budgetTable, formatSection, type Section } from './support/section.ts';
+import { budgetList, budgetTable, formatSection, type Section } from './support/section.ts';
 
 const page = new URL('../docs/internals/benchmarks.md', import.meta.url);
 /** What people wrote about the numbers; it is kept when they are measured again. */
@@ -45,14 +45,12 @@ if (write) await writePage();
 async function writePage(): Promise<void> {
   const text = [
     '# Benchmarks',
-    '`npm run bench -- --write` measures everything and writes this page, except for the notes. Each section has a script that ' +
-      'measures only that. No test asserts on time.',
+    '`npm run bench` measures what archwright costs and prints every table; with `-- --write` it also writes the budgets here. No test ' +
+      'asserts on time.',
     machineBefore,
     '## Budgets',
-    budgets,
+    budgetList(sections.flatMap((section) => section.budgets)),
     `${notes.begin}${await keptNotes()}${notes.end}`,
-    // The table of all budgets is above.
-    ...sections.map((section) => formatSection({ ...section, budgets: [] })),
   ].join('\n\n');
   const config = await resolveConfig(page);
   await writeFile(page, await format(text, { ...config, parser: 'markdown' }));

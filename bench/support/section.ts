@@ -42,7 +42,18 @@ export function budgetTable(budgets: readonly Budget[]): string {
   );
 }
 
-/** A section as it is printed and written. */
+/** The budgets in short, for the page. */
+export function budgetList(budgets: readonly Budget[]): string {
+  return budgets
+    .map((budget) => {
+      const { what, value, limit, unit, digits } = budget;
+      const missed = verdict(budget) === 'met' ? '' : ', missed';
+      return `- ${what}: ${value.toFixed(digits)} ${unit} (≤ ${limit.toFixed(digits)})${missed}`;
+    })
+    .join('\n');
+}
+
+/** A section as it is printed. */
 export function formatSection({ title, script, text, budgets }: Section): string {
   const parts = [`## ${title}`, `\`npm run ${script}\``, text];
   if (budgets.length > 0) parts.push(budgetTable(budgets));

@@ -70,7 +70,7 @@ t.test('wrong settings', async (t) => {
   t.ok(total >= 10_000_000 && total < 10_100_000, `${total}`);
 });
 
-t.test('the page has a row for each target, and the command that repeats the run', async (t) => {
+t.test('the page has the figures, and the command that repeats the run', async (t) => {
   const fuzzed = ['b', 'a'].map((target) => ({
     target,
     inputs: 2000,
@@ -79,5 +79,5 @@ t.test('the page has a row for each target, and the command that repeats the run
     findings: [],
   }));
   const page = pageOf({ inputs: 3900, seed: 9, workers: 2, seconds: 61, fuzzed });
-  t.match(page, /\*\*4,000 inputs, 0 findings\*\*[^]*--seed 9 --inputs 3900[^]*\| a \| 2,000 [^]*\| b \|/);
+  t.match(page, /2 targets[^]*\*\*4,000 inputs,\s0 findings\*\*[^]*--seed 9 --inputs 3900/);
 });
