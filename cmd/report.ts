@@ -2,21 +2,17 @@
  * `archwright report`: which pods of a cluster could run on an architecture, and what blocks the rest, by workload or by
  * image. Each image is looked up once, with the pull secrets of the pods that use it.
  */
-import { setMaxListeners } from 'node:events';
 import { clusterObjects } from '../src/cluster/cluster.ts';
-import { concurrently } from '../src/async/concurrently.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
 import { unknownArchitecture } from '../src/names/architecture.ts';
-import { sortObjects } from './explain/input.ts';
-import { clusterFlags, openClusterContext, type ClusterContext } from './explain/cluster-context.ts';
-import { createPodContext } from './explain/context.ts';
-import { openPodFacts } from './explain/pod-facts.ts';
+import { clusterFlags, openClusterContext } from './explain/cluster-context.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
 import { untilStopped, type CliContext } from './program/context.ts';
 import { readDrift, driftRows, writeDrift } from './report/drift.ts';
-import { listNodes, listPods, workloadsOf } from './report/pods.ts';
-import { imageRows, totals, workloadRows, type JudgedPod } from './report/rows.ts';
-import { judge, judgeImages, withGain } from './report/verdict.ts';
+import { judgedPods } from './report/judged-pods.ts';
+import { pageFile, writePage } from './report/page-file.ts';
+import { listPods, workloadsOf } from './report/pods.ts';
+import { imageRows, totals, workloadRows } from './report/rows.ts';
 import { asCsv, asJson, asTable, type Report } from './report/write.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
@@ -41,14 +37,13 @@ export const subcommand: Subcommand = {
       help: 'Only pods of this namespace. Can be repeated. Default: all namespaces.',
     },
     output: { value: 'table|csv|json', short: 'o', help: 'Output format. Default: table.' },
+    html: {
+      value: 'FILE',
+      help: 'Writes the report to a file as one page for a browser, in place of the output. `-`: standard output.',
+    },
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
-
-/** Sets of images looked up at a time. The registry client limits the requests of each registry. */
-const concurrentSets = 16;
-/** Limit for a GET by name; a busy cluster needs less. */
-const clusterLimitMs = 10_000;
 
 async function run(invocation: Invocation): Promise<number> {
   const { io, flags, stop } = invocation;
@@ -59,6 +54,7 @@ async function run(invocation: Invocation): Promise<number> {
   if (mistake !== undefined) throw new UsageError(`--architecture: ${mistake}`);
   if (invocation.positionals.length > 0)
     throw new UsageError('takes no arguments; select namespaces with --namespace');
+  const page = await pageFile(flags);
   await using opened = new AsyncDisposableStack();
   try {
     const around = await openClusterContext(invocation, 'needed', opened);
@@ -78,9 +74,10 @@ async function run(invocation: Invocation): Promise<number> {
       workloads: workloadRows(pods),
       images: imageRows(pods),
     };
-    if (output === 'json') io.out(asJson(report));
+    if (page !== undefined) await writePage(page, { ...report, pods }, invocation);
+    else if (output === 'json') io.out(asJson(report));
     else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
-    if (output === 'csv') io.err(`archwright report: images: ${asked}\n`);
+    if (page === undefined && output === 'csv') io.err(`archwright report: images: ${asked}\n`);
     if (!isComplete) return exitCodes.unanswered;
     return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
   } catch (error) {
@@ -110,53 +107,4 @@ async function reportDrift(
   const affected = pods.filter(({ made }) => made.wanted.uses.some(({ image }) => driftOf(image)));
   io.out(writeDrift(driftRows(affected, await workloadsOf(affected, client, stop), driftOf), output));
   return exitCodes.success;
-}
-
-async function judgedPods(
-  invocation: Invocation,
-  around: ClusterContext,
-  { kubernetes, architecture }: { readonly kubernetes: Kubernetes; readonly architecture: string },
-  opened: AsyncDisposableStack,
-): Promise<{ readonly pods: readonly JudgedPod[]; readonly asked: string; readonly isComplete: boolean }> {
-  const { flags, io, stop } = invocation;
-  const problems = new Set<string>();
-  const onProblem = (message: string): void => {
-    if (!problems.has(message)) io.err(`archwright report: ${message}\n`);
-    problems.add(message);
-  };
-  const { client } = kubernetes;
-  setMaxListeners(0, stop);
-  const [pods, nodes] = await Promise.all([
-    listPods(client, [...new Set(flags.get('namespace'))], stop),
-    listNodes(client, stop),
-  ]);
-  if (nodes === undefined)
-    invocation.io.err(
-      'archwright: warning: no permission to read nodes; the report does not show where pods run\n',
-    );
-  const workloadOf = await workloadsOf(pods, client, stop);
-  const surroundings = createPodContext({
-    input: sortObjects([], 'default'),
-    cluster: clusterObjects({ client, log: around.context.log }),
-    warn: (message) => invocation.io.err(`archwright: warning: ${message}\n`),
-    limitMs: clusterLimitMs,
-  });
-  const { factsOfPod, asked, budgetMs } = await openPodFacts(
-    { invocation, around, surroundings, onProblem },
-    opened,
-  );
-  const driftOf = (await readDrift(around.context.configuration, surroundings, stop)) ?? (() => undefined);
-  const sets = [...Map.groupBy(pods, ({ made }) => made).values()];
-  const judged = await concurrently(sets, concurrentSets, async ([first, ...more]) => {
-    if (first === undefined) return [];
-    const facts = await factsOfPod({ ...first.made.wanted, budgetMs });
-    const judgedAs = judgeImages(first.made, architecture, (image) => facts.get(image));
-    const images = judgedAs.map((each) => withGain(each, architecture, driftOf(each.image)));
-    return [first, ...more].map((pod) => {
-      const workload = workloadOf(pod);
-      const on = pod.node === undefined ? undefined : nodes?.get(pod.node);
-      return { pod, workload, images, on, judged: judge(pod, workload, images, architecture) };
-    });
-  });
-  return { pods: judged.flat(), asked, isComplete: problems.size === 0 };
 }

@@ -1,5 +1,6 @@
 /** Adds up the verdicts of pods: by workload, by image and in total. */
 import { recordedOutcome } from '../../src/placement/record/read.ts';
+import type { Blocker } from './blockers.ts';
 import { noRequests, sum, type Requests } from './requests.ts';
 import type { ReportedPod, ReportedWorkload } from './pods.ts';
 import { verdicts, type Judged, type JudgedImage, type Verdict } from './verdict.ts';
@@ -9,6 +10,8 @@ export interface JudgedPod {
   readonly workload: ReportedWorkload;
   readonly judged: Judged;
   readonly images: readonly JudgedImage[];
+  /** Empty if it could run on the architecture. */
+  readonly blockers: readonly Blocker[];
   /** Architecture of its node, if the pod has a node and it is known. */
   readonly on: string | undefined;
 }
@@ -96,17 +99,24 @@ export function totals(
   return { yes: of('yes'), pinned: of('pinned'), no: of('no'), unknown: of('unknown'), all: total(pods) };
 }
 
-function requestsOf(pods: readonly JudgedPod[]): Requests {
+export function requestsOf(pods: readonly JudgedPod[]): Requests {
   return pods.map(({ pod }) => pod.made.requests).reduce(sum, noRequests);
 }
 
-function workloadKey({ kind, name }: ReportedWorkload, { namespace }: ReportedPod): string {
+export function workloadKey({ kind, name }: ReportedWorkload, { namespace }: ReportedPod): string {
   return `${namespace}/${kind}/${name}`;
 }
 
-function countsOf(names: readonly string[]): Readonly<Record<string, number>> {
+export function countsOf(names: readonly string[]): Readonly<Record<string, number>> {
   const groups = Map.groupBy(names.toSorted(byText), (name) => name);
   return Object.fromEntries([...groups].map(([name, all]) => [name, all.length]));
+}
+
+/** `undefined` for no counts. */
+export function countsText(on: Readonly<Record<string, number>>): string | undefined {
+  const places = Object.entries(on);
+  if (places.length < 2) return places[0]?.[0];
+  return places.map(([name, count]) => `${name} ${count}`).join(', ');
 }
 
 function rank({ verdict }: { readonly verdict: Verdict }): number {
@@ -117,6 +127,6 @@ function byWeight(a: WorkloadRow | ImageRow, b: WorkloadRow | ImageRow): number 
   return rank(a) - rank(b) || b.requests.cpu - a.requests.cpu || b.requests.memory - a.requests.memory;
 }
 
-function byText(a: string, b: string): number {
+export function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -93,8 +93,8 @@ export function withGain(
 }
 
 export function judge(
-  { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
-  { template }: Pick<ReportedWorkload, 'template'>,
+  pod: Pick<ReportedPod, 'made' | 'owner'>,
+  workload: Pick<ReportedWorkload, 'template'>,
   images: readonly JudgedImage[],
   architecture: string,
 ): Judged {
@@ -102,7 +102,7 @@ export function judge(
   if (lacking.length > 0) return { verdict: 'no', why: joined(lacking) };
   const unknown = images.filter(({ verdict }) => verdict === 'unknown');
   if (unknown.length > 0) return { verdict: 'unknown', why: joined(unknown) };
-  const chosen = chosenBy(owner?.kind === 'DaemonSet' ? (template ?? withoutAffinity(pod)) : pod);
+  const chosen = chosenBy(decidingTemplate(pod, workload));
   if (chosen === undefined || chosen.includes(architecture)) {
     return { verdict: 'yes', why: joined(images.filter(({ why }) => why !== '')) };
   }
@@ -111,6 +111,14 @@ export function judge(
     verdict: 'pinned',
     why: which === '' ? 'it asks for no architecture that there is' : `it asks for ${which}`,
   };
+}
+
+/** What chooses the nodes of a pod: the pod, or for a DaemonSet its template. */
+export function decidingTemplate(
+  { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
+  { template }: Pick<ReportedWorkload, 'template'>,
+): MadePod['pod'] {
+  return owner?.kind === 'DaemonSet' ? (template ?? withoutAffinity(pod)) : pod;
 }
 
 const maxNamed = 3;

@@ -1,7 +1,8 @@
 /** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
 import { cell, nothing, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
-import type { ImageRow, Total, WorkloadRow } from './rows.ts';
+import { bytes, rounded } from './amounts.ts';
+import { countsText, type ImageRow, type Total, type WorkloadRow } from './rows.ts';
 
 export interface Report {
   readonly architecture: string;
@@ -63,13 +64,6 @@ function imageTable(architecture: string, rows: readonly ImageRow[]): readonly (
   return [[...head, 'ARCHITECTURES'], ...lines];
 }
 
-/** `undefined` for no counts. */
-function countsText(on: Readonly<Record<string, number>>): string | undefined {
-  const places = Object.entries(on);
-  if (places.length < 2) return places[0]?.[0];
-  return places.map(([name, count]) => `${name} ${count}`).join(', ');
-}
-
 const csvColumns = {
   image: ['image', 'namespaces', 'workloads', 'pods', 'cpu', 'memory', 'verdict', 'architectures', 'why'],
   workload: ['namespace', 'kind', 'name', 'pods', 'decided', 'on', 'cpu', 'memory', 'verdict', 'why'],
@@ -113,24 +107,6 @@ function flat<T extends Pick<Total, 'requests'>>({ requests, ...rest }: T) {
   return { ...rest, cpu: rounded(requests.cpu), memory: requests.memory };
 }
 
-/** To a thousandth, the smallest unit of Kubernetes. */
-function rounded(value: number): number {
-  return Math.round(value * 1000) / 1000;
-}
-
 function amounts({ cpu, memory }: Total['requests']): readonly string[] {
   return [String(rounded(cpu)), bytes(memory)];
-}
-
-const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
-
-/** With three digits at most: `512Mi`, `1.5Gi`. */
-function bytes(value: number): string {
-  let unit = 0;
-  let left = value;
-  while (left >= 1024 && unit < units.length - 1) {
-    left /= 1024;
-    unit++;
-  }
-  return `${left < 10 ? Math.round(left * 10) / 10 : Math.round(left)}${units[unit]}`;
 }

@@ -17,6 +17,7 @@ function judged(image: string, why: string, bytes = 0): JudgedPod {
     workload: { kind: 'Pod', name: image },
     judged: { verdict: 'unknown', why },
     images: [{ image, verdict: 'unknown', why }],
+    blockers: [],
     on: undefined,
   };
 }

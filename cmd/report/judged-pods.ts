@@ -1,0 +1,84 @@
+/** The pods of a report, each with its verdict and everything that blocks it. */
+import { setMaxListeners } from 'node:events';
+import { concurrently } from '../../src/async/concurrently.ts';
+import { clusterObjects } from '../../src/cluster/cluster.ts';
+import type { ClusterContext } from '../explain/cluster-context.ts';
+import { createPodContext } from '../explain/context.ts';
+import { sortObjects } from '../explain/input.ts';
+import { openPodFacts } from '../explain/pod-facts.ts';
+import { createProgress } from '../program/progress.ts';
+import type { Invocation } from '../program/subcommand.ts';
+import type { Kubernetes } from '../wiring/kubernetes.ts';
+import { blockersOf } from './blockers.ts';
+import { readDrift } from './drift.ts';
+import { listNodes, listPods, workloadsOf } from './pods.ts';
+import type { JudgedPod } from './rows.ts';
+import { judge, judgeImages, withGain } from './verdict.ts';
+
+/** Sets of images looked up at a time. The registry client limits the requests of each registry. */
+const concurrentSets = 16;
+/** Limit for a GET by name; a busy cluster needs less. */
+const clusterLimitMs = 10_000;
+
+/**
+ * Reads the pods, and looks up their images.
+ * @param opened closes what this opens
+ * @throws KubeError
+ */
+export async function judgedPods(
+  invocation: Invocation,
+  around: ClusterContext,
+  { kubernetes, architecture }: { readonly kubernetes: Kubernetes; readonly architecture: string },
+  opened: AsyncDisposableStack,
+): Promise<{ readonly pods: readonly JudgedPod[]; readonly asked: string; readonly isComplete: boolean }> {
+  const { flags, io, stop } = invocation;
+  const progress = createProgress(io);
+  const problems = new Set<string>();
+  const onProblem = (message: string): void => {
+    progress.end();
+    if (!problems.has(message)) io.err(`archwright report: ${message}\n`);
+    problems.add(message);
+  };
+  const { client } = kubernetes;
+  setMaxListeners(0, stop);
+  progress.show('reading pods');
+  const [pods, nodes] = await Promise.all([
+    listPods(client, [...new Set(flags.get('namespace'))], stop),
+    listNodes(client, stop),
+  ]);
+  progress.end();
+  if (nodes === undefined)
+    io.err('archwright: warning: no permission to read nodes; the report does not show where pods run\n');
+  const workloadOf = await workloadsOf(pods, client, stop);
+  const surroundings = createPodContext({
+    input: sortObjects([], 'default'),
+    cluster: clusterObjects({ client, log: around.context.log }),
+    warn: (message) => io.err(`archwright: warning: ${message}\n`),
+    limitMs: clusterLimitMs,
+  });
+  const { factsOfPod, asked, budgetMs } = await openPodFacts(
+    { invocation, around, surroundings, onProblem },
+    opened,
+  );
+  const driftOf = (await readDrift(around.context.configuration, surroundings, stop)) ?? (() => undefined);
+  const sets = [...Map.groupBy(pods, ({ made }) => made).values()];
+  let done = 0;
+  const judged = await concurrently(sets, concurrentSets, async ([first, ...more]) => {
+    if (first === undefined) return [];
+    const facts = await factsOfPod({ ...first.made.wanted, budgetMs });
+    done += 1;
+    progress.show(`images of ${done} of ${sets.length} kinds of pods`);
+    const judgedAs = judgeImages(first.made, architecture, (image) => facts.get(image));
+    const images = judgedAs.map((each) => withGain(each, architecture, driftOf(each.image)));
+    const isBroken = (image: string): boolean => facts.get(image)?.brokenOn?.includes(architecture) === true;
+    return [first, ...more].map((pod) => {
+      const workload = workloadOf(pod);
+      const on = pod.node === undefined ? undefined : nodes?.get(pod.node);
+      const judged = judge(pod, workload, images, architecture);
+      const blockers = blockersOf({ pod, workload, images }, architecture, isBroken);
+      return { pod, workload, images, on, judged, blockers };
+    });
+  });
+  progress.end();
+  return { pods: judged.flat(), asked, isComplete: problems.size === 0 };
+}

@@ -1,0 +1,81 @@
+/**
+ * `archwright report --markup`: the report as one page. It makes no request: script, style and data are inline, and its policy
+ * allows nothing else. The page's script and style are built from `page/` by `npm run docs`.
+ */
+import { createHash } from 'node:crypto';
+import { printable } from '../../../src/names/printable.ts';
+import type { JudgedPod } from '../rows.ts';
+import { pageScript, pageStyle } from './assets.ts';
+import { firstChanges } from './changes.ts';
+import type { PageData } from './data.ts';
+import { embeddedJson, Html, markup } from './html.ts';
+import { changesSection, namespacesSection, todaySection } from './sections.ts';
+import { stateLabels } from './shares.ts';
+import { pageTables } from './tables.ts';
+
+export interface PageInput {
+  readonly architecture: string;
+  /** Who looked up the images. */
+  readonly asked: string;
+  readonly pods: readonly JudgedPod[];
+  /** Namespaces that the report is limited to; empty: all. */
+  readonly namespaces: readonly string[];
+  readonly made: Date;
+  readonly version: string;
+}
+
+/** @returns the whole document */
+export function reportPage(input: PageInput): string {
+  const { architecture, asked, pods, namespaces, made, version } = input;
+  const data: PageData = { causeLabels: stateLabels, tables: pageTables(pods) };
+  const scope = namespaces.length === 0 ? 'all namespaces' : `namespaces ${namespaces.join(', ')}`;
+  const madeAt = made.toISOString().slice(0, 16).replace('T', ' ');
+  const title = `Pods that can run on ${architecture}`;
+  return markup`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<link rel="icon" href="data:,">
+<title>${title}</title>
+<style>${new Html(pageStyle)}</style>
+</head>
+<body>
+<a class="skip" href="#table">Skip to the table</a>
+<header><div><h1>${title}</h1>
+<p>${madeAt} UTC, ${printable(scope, 1024)}, archwright ${version}. Images: ${printable(asked, 1024)}.</p></div>
+<label class="theme">Theme <select id="theme">
+<option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
+</select></label></header>
+<main>
+${todaySection(pods, architecture)}
+${changesSection(firstChanges(pods), pods)}
+${namespacesSection(pods)}
+<section aria-labelledby="all"><h2 id="all">All workloads, namespaces and images</h2>
+<noscript><p>The table needs JavaScript, which is part of this file.</p></noscript>
+<div id="table" tabindex="-1"></div></section>
+</main>
+<footer><p>CPU and memory are the requests of the pods. Pods that have ended and mirror pods are not counted.</p></footer>
+<script type="application/json" id="data">${embeddedJson(data)}</script>
+<script>${new Html(pageScript)}</script>
+</body>
+</html>
+`.text;
+}
+
+const policy = [
+  "default-src 'none'",
+  `script-src ${sourceHash(pageScript)}`,
+  `style-src ${sourceHash(pageStyle)}`,
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "require-trusted-types-for 'script'",
+].join('; ');
+
+function sourceHash(text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+}

@@ -1,0 +1,205 @@
+/** The parts of the page that need no script. */
+import { printable } from '../../../src/names/printable.ts';
+import { bytes, rounded } from '../amounts.ts';
+import type { Cause } from '../blockers.ts';
+import type { JudgedPod } from '../rows.ts';
+import { bar, swatch } from './charts.ts';
+import type { Change } from './changes.ts';
+import { markup, type Html } from './html.ts';
+import {
+  percent,
+  ratio,
+  shareOf,
+  sharesByState,
+  stateLabels,
+  states,
+  type Measure,
+  type Share,
+  type State,
+} from './shares.ts';
+
+const measures: Readonly<Record<Measure, string>> = {
+  pods: 'pods',
+  cpu: 'CPU requests',
+  memory: 'memory requests',
+};
+const measureNames = Object.keys(measures) as readonly Measure[];
+
+export const meanings: Readonly<Record<State, string>> = {
+  ready: 'All images have the architecture, and the pod chooses no other.',
+  image: 'An image lacks the architecture. Build it for the architecture, or take another image or tag.',
+  broken: 'The image has the architecture, but its binaries did not start there (exec format error).',
+  unknown: 'The image could not be looked up, or is never pulled.',
+  selector: 'The node selector of the pod names other architectures. Remove it.',
+  affinity: 'The required node affinity of the pod names other architectures. Remove it.',
+};
+
+export function todaySection(pods: readonly JudgedPod[], architecture: string): Html {
+  const all = shareOf(pods);
+  const byState = sharesByState(pods);
+  const there = pods.filter(({ on }) => on === architecture).length;
+  const tiles = measureNames.map(
+    (measure) =>
+      markup`<div class="tile">
+        <p class="number">${percent(ratio(byState.ready[measure], all[measure]))}</p>
+        <p>of the ${measures[measure]}</p>
+        ${bar(segments(byState, all, measure))}
+      </div>`,
+  );
+  const rows = states
+    .filter((state) => byState[state].pods > 0)
+    .map(
+      (state) =>
+        markup`<tr>
+          <th scope="row">${swatch(state)} ${stateLabels[state]}</th>
+          ${measureNames.map((measure) => amountCells(byState[state], all, measure))}
+          <td>${meanings[state]}</td>
+        </tr>`,
+    );
+  return markup`<section aria-labelledby="today">
+    <h2 id="today">What can run on ${architecture} today</h2>
+    <div class="tiles">${tiles}</div>
+    <p>${there.toLocaleString('en')} of ${amount(all, 'pods')} pods run on ${architecture} now.</p>
+    <div class="scroll" role="region" aria-labelledby="today" tabindex="0">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">State</th>
+            ${measureNames.map((measure) => markup`<th scope="colgroup" colspan="2" class="n">${measures[measure]}</th>`)}
+            <th scope="col">Meaning</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${rows}
+        </tbody>
+      </table>
+    </div>
+  </section>`;
+}
+
+function segments(byState: Readonly<Record<State, Share>>, all: Share, measure: Measure) {
+  return states.map((state) => ({
+    color: state,
+    part: all[measure] === 0 ? 0 : byState[state][measure] / all[measure],
+  }));
+}
+
+function amountCells(share: Share, all: Share, measure: Measure): Html {
+  const part = all[measure] === 0 ? '–' : percent(share[measure] / all[measure]);
+  return markup`<td class="n">${amount(share, measure)}</td>
+    <td class="n">${part}</td>`;
+}
+
+export function amount(share: Share, measure: Measure): string {
+  if (measure === 'memory') return bytes(share.memory);
+  return (measure === 'cpu' ? rounded(share.cpu) : share.pods).toLocaleString('en');
+}
+
+const actions: Readonly<Record<Cause, string>> = {
+  image: 'Build for the architecture:',
+  broken: 'Mend the binaries of:',
+  unknown: 'Make known:',
+  selector: 'Remove the node selector of',
+  affinity: 'Remove the node affinity of',
+};
+
+/** @param more further columns: a head, and a cell of each change */
+export function changesSection(
+  changes: readonly Change[],
+  pods: readonly JudgedPod[],
+  more?: { readonly head: string; readonly cell: (change: Change) => Html },
+): Html | undefined {
+  if (changes.length === 0) return undefined;
+  const all = shareOf(pods);
+  let reached = shareOf(pods.filter(({ blockers }) => blockers.length === 0)).cpu;
+  const rows = changes.map((change, index) => {
+    const before = reached;
+    reached += change.gain.cpu;
+    const parts = [
+      { color: 'ready', part: all.cpu === 0 ? 0 : before / all.cpu },
+      { color: 'gain', part: all.cpu === 0 ? 0 : change.gain.cpu / all.cpu },
+    ];
+    return markup`<tr>
+      <td class="n">${index + 1}</td>
+      <th scope="row">${actions[change.cause]} <span class="name">${change.subject}</span></th>
+      <td class="n">${change.blocked.toLocaleString('en')}</td>
+      <td class="n">${amount(change.gain, 'pods')}</td>
+      <td class="n">${amount(change.gain, 'cpu')}</td>
+      <td class="n">${amount(change.gain, 'memory')}</td>
+      ${more?.cell(change)}
+      <td class="reached">${bar(parts)} <span>${percent(ratio(reached, all.cpu))}</span></td>
+    </tr>`;
+  });
+  return markup`<section aria-labelledby="first">
+    <h2 id="first">What to change first</h2>
+    <p>
+      Each step is the change that brings the most after the steps before it. A pod counts when its last
+      blocker is gone.
+    </p>
+    <div class="scroll" role="region" aria-labelledby="first" tabindex="0">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col" class="n">Step</th>
+            <th scope="col">Change</th>
+            <th scope="col" class="n">Pods with it</th>
+            <th scope="col" class="n">Pods that can run then</th>
+            <th scope="col" class="n">CPU</th>
+            <th scope="col" class="n">Memory</th>
+            ${more && markup`<th scope="col">${more.head}</th>`}
+            <th scope="col">CPU that can run after it</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${rows}
+        </tbody>
+      </table>
+    </div>
+  </section>`;
+}
+
+/** Ten bars are read; the table has the rest. */
+const maxNamespaces = 10;
+
+export function namespacesSection(pods: readonly JudgedPod[]): Html | undefined {
+  const rows = [...Map.groupBy(pods, ({ pod }) => pod.namespace)]
+    .map(([namespace, group]) => {
+      const all = shareOf(group);
+      const byState = sharesByState(group);
+      return { namespace, all, byState, blocked: all.cpu - byState.ready.cpu };
+    })
+    .filter(({ blocked }) => blocked > 0)
+    .toSorted((a, b) => b.blocked - a.blocked)
+    .slice(0, maxNamespaces);
+  const [widest] = rows.toSorted((a, b) => b.all.cpu - a.all.cpu);
+  if (widest === undefined) return undefined;
+  const lines = rows.map(({ namespace, byState, blocked }) => {
+    const parts = states.map((state) => ({ color: state, part: byState[state].cpu / widest.all.cpu }));
+    return markup`<tr>
+      <th scope="row" class="name">${printable(namespace, 253)}</th>
+      <td class="wide">${bar(parts)}</td>
+      <td class="n">${rounded(blocked).toLocaleString('en')}</td>
+    </tr>`;
+  });
+  const legend = states.map((state) => markup`<li>${swatch(state)} ${stateLabels[state]}</li>`);
+  return markup`<section aria-labelledby="where">
+    <h2 id="where">Where the rest is</h2>
+    <ul class="legend">
+      ${legend}
+    </ul>
+    <div class="scroll" role="region" aria-labelledby="where" tabindex="0">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Namespace</th>
+            <th scope="col">CPU requests by state</th>
+            <th scope="col" class="n">Blocked cores</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${lines}
+        </tbody>
+      </table>
+    </div>
+  </section>`;
+}

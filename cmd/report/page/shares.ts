@@ -1,0 +1,51 @@
+/** How much of pods and their requests can run on an architecture, and what blocks the rest. */
+import { causes, mainCause, type Cause } from '../blockers.ts';
+import { requestsOf, type JudgedPod } from '../rows.ts';
+
+/** A cause, or `ready` for pods without blockers. */
+export type State = 'ready' | Cause;
+export const states: readonly State[] = ['ready', ...causes];
+
+export const stateLabels: Readonly<Record<State, string>> = {
+  ready: 'can run',
+  image: 'image lacks it',
+  broken: 'image is broken',
+  unknown: 'image is unknown',
+  selector: 'node selector',
+  affinity: 'node affinity',
+};
+
+export interface Share {
+  readonly pods: number;
+  /** In cores. */
+  readonly cpu: number;
+  /** In bytes. */
+  readonly memory: number;
+}
+
+export type Measure = keyof Share;
+
+export function shareOf(pods: readonly JudgedPod[]): Share {
+  return { pods: pods.length, ...requestsOf(pods) };
+}
+
+/** Each pod counts once, for its main cause. */
+export function sharesByState(pods: readonly JudgedPod[]): Readonly<Record<State, Share>> {
+  const groups = Map.groupBy(pods, (pod) => mainCause(pod) ?? 'ready');
+  return Object.fromEntries(states.map((state) => [state, shareOf(groups.get(state) ?? [])])) as Record<
+    State,
+    Share
+  >;
+}
+
+/** @returns between 0 and 1; 1 for a part of nothing */
+export function ratio(part: number, whole: number): number {
+  return whole === 0 ? 1 : part / whole;
+}
+
+/** A whole number of percent, never 100 % for less than all nor 0 % for more than nothing. */
+export function percent(share: number): string {
+  const rounded = Math.round(share * 100);
+  if (share < 1 && rounded >= 100) return '> 99 %';
+  return share > 0 && rounded <= 0 ? '< 1 %' : `${rounded} %`;
+}

@@ -1,0 +1,78 @@
+/** How cells are shown, sorted and searched. */
+import type { Cell, ColumnKind, PageData, Row } from '../cmd/report/page/data.ts';
+import { element } from './element.ts';
+
+const collator = new Intl.Collator('en', { numeric: true });
+const count = new Intl.NumberFormat('en');
+const cores = new Intl.NumberFormat('en', { maximumFractionDigits: 3 });
+const threeDigits = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
+const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
+
+export function isNumeric(kind: ColumnKind): boolean {
+  return kind !== 'text' && kind !== 'causes';
+}
+
+export function cellElement(
+  cell: Cell,
+  kind: ColumnKind,
+  { causeLabels, currency = '' }: Pick<PageData, 'causeLabels' | 'currency'>,
+): HTMLTableCellElement {
+  if (isNumeric(kind)) return element('td', { class: 'n' }, numberText(cell, kind, currency));
+  if (kind === 'causes' && Array.isArray(cell)) {
+    const badges = (cell as readonly string[]).map((cause) =>
+      element('span', { class: `badge ${cause}` }, causeLabels[cause] ?? cause),
+    );
+    return element('td', {}, ...badges);
+  }
+  return element('td', { class: 'name' }, String(cell ?? ''));
+}
+
+function numberText(cell: Cell, kind: ColumnKind, currency: string): string {
+  if (typeof cell === 'object' && cell !== null) {
+    const [low, high] = cell;
+    return typeof low === 'number' && typeof high === 'number' ? rangeText(low, high, currency) : '';
+  }
+  if (typeof cell !== 'number') return '';
+  if (kind === 'share') return percentText(cell);
+  if (kind === 'bytes') return bytesText(cell);
+  return (kind === 'cores' ? cores : count).format(cell);
+}
+
+function rangeText(low: number, high: number, currency: string): string {
+  const money = new Intl.NumberFormat('en', { style: 'currency', currency });
+  const [from, to] = [money.format(low), money.format(high)];
+  return from === to ? from : `${from} to ${to}`;
+}
+
+/** As on the rest of the page: never 100 % for less than all. */
+function percentText(share: number): string {
+  const rounded = Math.round(share * 100);
+  if (share < 1 && rounded >= 100) return '> 99 %';
+  return share > 0 && rounded <= 0 ? '< 1 %' : `${rounded} %`;
+}
+
+function bytesText(value: number): string {
+  const unit = value < 1 ? 0 : Math.min(Math.floor(Math.log2(value) / 10), units.length - 1);
+  return `${threeDigits.format(value / 1024 ** unit)}${units[unit] ?? ''}`;
+}
+
+/** Smaller first. Ranges compare by their upper ends. */
+export function compareCells(a: Cell, b: Cell): number {
+  return typeof a === 'string' && typeof b === 'string' ? collator.compare(a, b) : keyOf(a) - keyOf(b);
+}
+
+function keyOf(cell: Cell): number {
+  if (typeof cell === 'number') return cell;
+  if (!Array.isArray(cell)) return Number.NEGATIVE_INFINITY;
+  const last = (cell as readonly (number | string)[]).at(-1);
+  // Causes: those with fewer first.
+  return typeof last === 'number' ? last : cell.length;
+}
+
+/** What a search looks at. */
+export function searchText({ cells }: Row): string {
+  return cells
+    .filter((cell) => typeof cell === 'string')
+    .join('\n')
+    .toLowerCase();
+}

@@ -1,0 +1,19 @@
+/** The script of `archwright report --html`. It runs in a browser; `npm run docs` builds it into `cmd/report/page/assets.ts`. */
+import type { PageData } from '../cmd/report/page/data.ts';
+import { Explorer } from './explorer.ts';
+
+const root = document.documentElement;
+const theme = document.querySelector<HTMLSelectElement>('#theme');
+theme?.addEventListener('change', () => {
+  if (theme.value === '') delete root.dataset['theme'];
+  else root.dataset['theme'] = theme.value;
+});
+
+const data = JSON.parse(document.querySelector('#data')?.textContent ?? '') as PageData;
+const place = document.querySelector<HTMLElement>('#table');
+if (place !== null) {
+  const explorer = new Explorer(data, place);
+  // On paper there are no pages to turn.
+  addEventListener('beforeprint', () => explorer.showAll(true));
+  addEventListener('afterprint', () => explorer.showAll(false));
+}
