@@ -18,6 +18,8 @@ t.test('it listens while agents are not found yet, and is not ready', async (t) 
   const health = (): string | undefined => /"health":"([^"]+)"/.exec(log)?.[1];
   await until('health is served', () => health() !== undefined, 20_000);
   t.match(await send(`${health()}/readyz`, { agent: false }), { status: 503, body: /\[-\]warm-up failed/ });
+  const { body } = await send(`${health()}/metrics`, { agent: false });
+  t.match(body, /^archwright_fleet_available [01]$/m, 'the alert ArchwrightNoAgents follows this');
   stop.abort();
   t.equal(await ended, 0);
 });

@@ -1,9 +1,12 @@
 /** Whether agents answer at all: none is known, none can be reached, one comes back. */
+import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
+import { parseSamples, type Sample } from '../../cmd/installation/samples.ts';
 import { createAgentList } from '../../src/fleet/discovery/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
+import { startHealth } from '../../src/serving/health.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { recordingLog } from '../serving/support.ts';
+import { recordingLog, send } from '../serving/support.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { connect, createPki, startScripted } from './support.ts';
 
@@ -22,6 +25,8 @@ async function setup(t: Test) {
     clock,
     discovery,
     fleet,
+    log,
+    metrics,
     said: () => lines.map(({ level, msg, agents }) => `${String(level)} ${String(agents)} ${String(msg)}`),
     metric: async (sample: string): Promise<number> => {
       const text = await metrics.render();
@@ -53,6 +58,52 @@ t.test('no agent is known', async (t) => {
   t.ok(fleet.isAvailable());
   t.match(said(), [gone, back]);
   t.equal(await metric('archwright_fleet_available'), 1);
+});
+
+/** Whether the expression of an alert has a result: `min(METRIC) == NUMBER` over the samples of all replicas. */
+function fires(expr: string, samples: readonly Sample[]): boolean {
+  const [, aggregation, name, wanted] = /^(min|max)\((\w+)\) == (\d+)$/.exec(expr) ?? [];
+  const values = samples.filter((sample) => sample.name === name).map(({ value }) => value);
+  const number = aggregation === 'min' ? Math.min(...values) : Math.max(...values);
+  return aggregation !== undefined && number === Number(wanted);
+}
+
+t.test('the alert of the chart fires on what Prometheus reads while no agent is known', async (t) => {
+  const alerts = JSON.parse(readFileSync('charts/archwright/files/alerts.json', 'utf8')) as {
+    readonly name: string;
+    readonly expr: string;
+  }[];
+  const { expr = '' } = alerts.find(({ name }) => name === 'ArchwrightNoAgents') ?? {};
+  const start = async () => {
+    const replica = await setup(t);
+    const { metrics, log } = replica;
+    const health = await startHealth({ listen: '127.0.0.1:0', ready: {}, metrics, log });
+    t.teardown(() => health.drain(0));
+    return { ...replica, page: `${health.url}/metrics` };
+  };
+  const [first, second] = await Promise.all([start(), start()]);
+  const isFiring = async (): Promise<boolean> => {
+    const pages = await Promise.all([first, second].map(({ page }) => send(page, { agent: false })));
+    t.same(
+      pages.map(({ status }) => status),
+      [200, 200],
+    );
+    return fires(
+      expr,
+      pages.flatMap(({ body }) => parseSamples(body)),
+    );
+  };
+  const agent = await startScripted(t, first.pki);
+  first.discovery.set([]);
+  await first.fleet.grouped(never);
+  second.discovery.set([]);
+  await second.fleet.grouped(never);
+  t.notOk(await isFiring(), 'agents of a new cluster are not up yet');
+  await first.clock.advance(30_000);
+  t.ok(await isFiring(), 'one replica without agents suffices');
+  first.discovery.set([agent]);
+  await first.fleet.grouped(never);
+  t.notOk(await isFiring(), 'an agent answers again');
 });
 
 t.test('agents that are known and do not answer', async (t) => {
