@@ -20,6 +20,7 @@ const policy: Policy = {
   fallbackArchitecture: 'amd64',
   onUnknownImage: 'gate',
   onNoCommonArchitecture: 'deny',
+  constraints: 'keep',
   matchNodeLabels: ['topology.kubernetes.io/zone'],
   tolerations: [{ key: 'supported-arch', operator: 'Equal', effect: 'NoSchedule' }],
   architectures: { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } },

@@ -42,6 +42,7 @@ const believing: Policy = {
   fallbackArchitecture: undefined,
   onUnknownImage: 'allow',
   onNoCommonArchitecture: 'allow',
+  constraints: 'keep',
   matchNodeLabels: [],
   tolerations: [],
   architectures: {},

@@ -16,7 +16,8 @@ import { commonArchitectures, requiredArchitectures, verdictsOf, withinAllowed }
 import { skipped, skipReasonOf } from './rules/skip.ts';
 import { addedTolerations } from './rules/tolerations.ts';
 import { unknownImage } from './rules/unknown.ts';
-import { reason } from './rules/rules.ts';
+import { reason, type Rule } from './rules/rules.ts';
+import { widenConstraint } from './rules/widen.ts';
 import { namedNodeWarnings } from './running-pod.ts';
 
 export function decide(input: PlacementInput): PlacementDecision {
@@ -33,8 +34,11 @@ export function decide(input: PlacementInput): PlacementDecision {
   const podLabels = pod.metadata?.labels;
   const common = withinMatchedLabels(withinAllowed(shared, policy), policy, podLabels);
   const recorded = recordedIn(input) ?? (input.before && recordedIn({ ...input, pod: input.before }));
-  const own = ownFieldsOf(pod.spec, recorded);
+  const fields = ownFieldsOf(pod.spec, recorded);
+  const widening = widenConstraint(input, fields, images, fit, common);
+  const own = widening?.fields ?? fields;
   const draft =
+    widening?.draft ??
     keepOwnConstraint(own, shared, images, matchedArchitectures(policy, podLabels)) ??
     noCommonArchitecture(policy, images, common, podLabels) ??
     unknownImage(input, os, images, common, own, recorded) ??
@@ -42,13 +46,14 @@ export function decide(input: PlacementInput): PlacementDecision {
   const preference = preferredOf(input, own, draft, certainOf(images, draft.required, input.nodes, os));
   const { required } = preference;
   const tolerations = addedTolerations(policy, draft, required, own);
-  const labels = nodeLabelsOf(policy, podLabels, required);
+  const labels = nodeLabelsOf(policy, podLabels, required, draft.keptArchitectures);
   const restriction = restrictToClasses(input, own, images, os, fit, draft, required);
   const nodes = excludedNodesOf(input, own, images, draft, required, restriction.hostnames);
   const decision: PlacementDecision = {
     outcome: draft.outcome,
     ...(template === undefined ? {} : { template }),
     own,
+    ...(draft.widened && { widened: draft.widened }),
     ...(recorded === undefined ? {} : { replaces: recorded }),
     ...(input.seal === undefined ? {} : { seal: input.seal }),
     os,
@@ -73,6 +78,7 @@ export function decide(input: PlacementInput): PlacementDecision {
     ]),
     reasons: [
       ...draft.reasons,
+      ...(widening?.reasons ?? []),
       ...explainAllowed(policy, draft.outcome),
       ...preference.reasons,
       ...explainDetails(policy, images, own, recorded),
@@ -85,6 +91,14 @@ export function decide(input: PlacementInput): PlacementDecision {
   };
   return template === 'workload' ? unchangedTemplate(decision, input, common) : decision;
 }
+
+/** What holds for the pods of a template too. */
+const rulesOfPods: ReadonlySet<string> = new Set<Rule>([
+  'constraint-widened',
+  'constraint-not-widened',
+  'exec-format-error',
+  'cpu-level',
+]);
 
 /**
  * The template of a Deployment, StatefulSet, ReplicaSet, Job or CronJob stays unchanged, because its pods are placed when they
@@ -108,9 +122,6 @@ function unchangedTemplate(
     os,
     images,
     warnings: common?.length === 0 ? boundedWarnings([refusal]) : warnings,
-    reasons: [
-      reason('workload-template', message),
-      ...reasons.filter(({ rule }) => rule === 'exec-format-error' || rule === 'cpu-level'),
-    ],
+    reasons: [reason('workload-template', message), ...reasons.filter(({ rule }) => rulesOfPods.has(rule))],
   };
 }

@@ -139,11 +139,20 @@ export interface Added {
   readonly pinned: string | undefined;
 }
 
+/** What was removed from a pod that names its architectures, because all of its images have more (`constraints: widen`). */
+export interface Widened {
+  /** Architecture labels, with their values. */
+  readonly nodeSelector: Readonly<Record<string, string>>;
+  /** Expressions that every required term had. */
+  readonly match: readonly NodeSelectorRequirement[];
+}
+
 /** The record of an earlier call, as far as it is plausible. */
 export interface Recorded {
   readonly architectures: readonly string[] | undefined;
   readonly imagesKey: string;
   readonly added: Added;
+  readonly widened?: Widened;
   /** An image of a DaemonSet was unknown: the additions are an upper bound. */
   readonly isProvisional: boolean;
 }
@@ -154,12 +163,14 @@ export interface Split<Item> {
   readonly added: readonly Item[];
 }
 
-/** The pod's own scheduling fields, without the additions of an earlier call. */
+/** The pod's own scheduling fields, as they were before an earlier call. */
 export interface OwnFields {
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly terms: readonly NodeSelectorTerm[] | undefined;
   readonly preferred: Split<PreferredSchedulingTerm>;
   readonly tolerations: Split<Toleration>;
+  /** An earlier call removed the architectures, and the pod names some again: another webhook insists on them. */
+  readonly namedAgain?: true;
 }
 
 export interface PlacementDecision {
@@ -167,6 +178,8 @@ export interface PlacementDecision {
   readonly template?: 'DaemonSet' | 'workload';
   /** Absent if nothing can be added: the pod is skipped, or it is the template of a workload. */
   readonly own?: OwnFields;
+  /** Removed from the pod, and no longer in `own`. */
+  readonly widened?: Widened;
   /** The additions of an earlier call. */
   readonly replaces?: Recorded;
   /** Of the new record. */

@@ -14,6 +14,7 @@ export const defaultPolicy: Policy = {
   fallbackArchitecture: undefined,
   onUnknownImage: 'gate',
   onNoCommonArchitecture: 'deny',
+  constraints: 'keep',
   matchNodeLabels: [],
   tolerations: [],
   architectures: {},

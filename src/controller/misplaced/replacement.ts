@@ -3,6 +3,7 @@ import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';
+import { ownArchitecturesOf } from '../../placement/rules/own-constraint.ts';
 import { expressionGroups } from '../../placement/patch/additions.ts';
 import type { CachedNode } from '../caches/cached.ts';
 import { selectorsOf, letsIn, takesPods } from '../scope/chosen-nodes.ts';
@@ -38,8 +39,11 @@ export function replacementOf(
 ): Replacement {
   const { nodeName: _, ...spec } = pod.spec;
   const decision = decide({ ...context, pod: { ...pod, spec }, facts: (image) => facts.get(image) });
-  const { outcome, required } = decision;
-  if (outcome === 'skipped' || outcome === 'own-constraint') return { kind: 'skipped' };
+  const { outcome } = decision;
+  // What a pod was widened to is not its own choice: its successor keeps to the names that are put back.
+  const named = decision.replaces?.widened && decision.own && ownArchitecturesOf(decision.own);
+  if (outcome === 'skipped' || (outcome === 'own-constraint' && !named)) return { kind: 'skipped' };
+  const required = outcome === 'own-constraint' ? named?.architectures : decision.required;
   if (outcome === 'denied' || outcome === 'pending') return { kind: 'no-architecture' };
   if (required === undefined || required.length === 0 || required.includes(architecture))
     return { kind: 'unsure' };

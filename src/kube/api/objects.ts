@@ -76,6 +76,7 @@ export interface Volume {
 }
 
 export interface PodSpec {
+  readonly runtimeClassName?: string | null;
   readonly nodeName?: string;
   readonly serviceAccountName?: string;
   readonly os?: { readonly name: string };

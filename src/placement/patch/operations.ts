@@ -6,7 +6,7 @@
 import type { NodeAffinity, Pod, PodSpec, PodTemplate } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
-import type { Operation, OwnFields } from '../decision.ts';
+import type { Operation } from '../decision.ts';
 import type { TermsChange } from './additions.ts';
 import type { ListChange, Plan } from './plan.ts';
 
@@ -21,13 +21,12 @@ const preferredKey = 'preferredDuringSchedulingIgnoredDuringExecution';
 export function operationsOf(
   pod: Pod | PodTemplate,
   plan: Plan,
-  { nodeSelector }: OwnFields,
   basePath: string,
   isReplacing: boolean,
 ): Operation[] {
   const path = `${basePath}/spec`;
   return [
-    ...nodeSelectorOperations(pod.spec, nodeSelector, plan.pinned, `${path}/nodeSelector`),
+    ...nodeSelectorOperations(pod.spec, plan.nodeSelector, `${path}/nodeSelector`),
     ...affinityOperations(pod.spec, plan, `${path}/affinity`),
     ...listOperations(pod.spec.tolerations, plan.tolerations, `${path}/tolerations`),
     ...gateOperations(pod, plan.gate, path),
@@ -37,14 +36,17 @@ export function operationsOf(
 
 function nodeSelectorOperations(
   { nodeSelector: present }: PodSpec,
-  ownSelector: OwnFields['nodeSelector'],
-  pinned: string | undefined,
+  wanted: Plan['nodeSelector'],
   path: string,
 ): Operation[] {
-  if (pinned === own(present, keys.architectureLabel)) return [];
-  if (pinned === undefined) return [{ op: 'replace', path, value: ownSelector }];
-  if (!present) return [{ op: 'add', path, value: { [keys.architectureLabel]: pinned } }];
-  return [{ op: 'add', path: `${path}/${escaped(keys.architectureLabel)}`, value: pinned }];
+  if (present === wanted) return [];
+  const entries = Object.entries(wanted);
+  if (!present) return entries.length === 0 ? [] : [{ op: 'add', path, value: wanted }];
+  if (Object.keys(present).some((key) => own(wanted, key) === undefined))
+    return [{ op: 'replace', path, value: wanted }];
+  return entries
+    .filter(([key, value]) => own(present, key) !== value)
+    .map(([key, value]) => ({ op: 'add', path: `${path}/${escaped(key)}`, value }));
 }
 
 /** The highest absent object is added whole, so that no operation depends on another one. */

@@ -19,7 +19,7 @@ export function patchPod(
   if (own === undefined) return gateOperations(pod, false, `${basePath}/spec`);
   const plan = admissionPlan(pod, decision, own);
   // A record of others must not stay either: it would be taken for archwright's.
-  return operationsOf(pod, plan, own, basePath, true);
+  return operationsOf(pod, plan, basePath, true);
 }
 
 /**
@@ -37,7 +37,7 @@ export function patchGatedPod(
   const { outcome, own, replaces } = decision;
   if (outcome === 'denied' || own === undefined) return ungatedPod(pod);
   const plan = gatedPlan(pod, decision, own, options);
-  return [...guard(pod), ...operationsOf(pod, plan, own, '', replaces !== undefined)];
+  return [...guard(pod), ...operationsOf(pod, plan, '', replaces !== undefined)];
 }
 
 export function ungatedPod(pod: Pod): Operation[] {

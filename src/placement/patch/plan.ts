@@ -1,7 +1,7 @@
 /**
  * The plan of a patch: how each scheduling field of a pod changes, and the new record. There are two cases:
  *
- * - At admission, additions of an earlier call that no longer apply are removed.
+ * - At admission, additions of an earlier call that no longer apply are removed, and what widening removed is put back.
  * - A pod that waits behind the gate accepts fewer changes (KEP-3838, kubernetes pkg/apis/core/validation
  *   `ValidatePodUpdate`), so its requirement only narrows. The nodeSelector gains keys, and no value changes. Expressions are
  *   appended to the present required terms, or terms are made if there are none. Tolerations are added and never removed.
@@ -30,8 +30,7 @@ export interface ListChange<Item> {
 }
 
 export interface Plan {
-  /** Value of `kubernetes.io/arch` in the nodeSelector; `undefined`: the pod's own nodeSelector without it. */
-  readonly pinned: string | undefined;
+  readonly nodeSelector: Readonly<Record<string, string>>;
   readonly terms: TermsChange;
   readonly preferred: ListChange<PreferredSchedulingTerm>;
   readonly tolerations: ListChange<Toleration>;
@@ -55,7 +54,7 @@ export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecisio
   // Additions of a gated pod that no record names would count as the pod's own constraint once its images are known.
   const added = gate && record === undefined ? nothingAdded : wanted;
   return {
-    pinned: added.pinned ?? own(fields.nodeSelector, keys.architectureLabel),
+    nodeSelector: pinnedTo(added.pinned, fields.nodeSelector),
     terms: extendTerms(requiredTermsOf(pod), fields.terms, { ...added, isRecorded: record !== undefined }),
     preferred: changeOf(fields.preferred, added.preferred, samePreferred),
     tolerations: changeOf(fields.tolerations, added.tolerations, sameToleration),
@@ -84,7 +83,7 @@ export function gatedPlan(
   };
   const decided = narrowed ? { ...decision, required: narrowed.required } : decision;
   return {
-    pinned: pinned ?? wanted.pinned,
+    nodeSelector: pinnedTo(pinned ?? wanted.pinned, pod.spec.nodeSelector ?? {}),
     terms: narrowed
       ? { kind: 'append', lists: narrowed.appended }
       : extendTerms(undefined, fields.terms, { ...wanted, isRecorded: true }),
@@ -93,6 +92,12 @@ export function gatedPlan(
     gate: false,
     record: withRecord && !addsNothing(added) ? recordThatFits(pod, decided, added) : undefined,
   };
+}
+
+function pinnedTo(architecture: string | undefined, nodeSelector: OwnFields['nodeSelector']) {
+  return architecture === undefined
+    ? nodeSelector
+    : { ...nodeSelector, [keys.architectureLabel]: architecture };
 }
 
 function requiredTermsOf({ spec }: Pod | PodTemplate): readonly NodeSelectorTerm[] | undefined {

@@ -1,5 +1,5 @@
 /**
- * A pod's own scheduling fields, without the additions of an earlier call. The rules read only these, so that a second call
+ * A pod's own scheduling fields, as they were before an earlier call. The rules read only these, so that a second call
  * decides like the first.
  */
 import type { NodeSelectorTerm, PodSpec, PreferredSchedulingTerm } from '../../kube/api/objects.ts';
@@ -17,6 +17,7 @@ import {
 } from '../pod/terms.ts';
 import { sameToleration } from '../pod/expressions.ts';
 import { hashText } from './hash.ts';
+import { namesArchitectures, withNames } from './widened.ts';
 
 export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnFields {
   const affinity = spec.affinity?.nodeAffinity;
@@ -33,13 +34,15 @@ export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnF
       tolerations: { own: tolerations, added: [] },
     };
   }
-  const { added } = recorded;
-  return {
+  const { added, widened } = recorded;
+  const fields: OwnFields = {
     nodeSelector: withoutPin(nodeSelector, added.pinned),
     terms: withoutAdded(terms, added),
     preferred: split(preferred, added.preferred, samePreferred),
     tolerations: split(tolerations, added.tolerations, sameToleration),
   };
+  if (widened === undefined) return fields;
+  return namesArchitectures(fields) ? { ...fields, namedAgain: true } : withNames(fields, widened);
 }
 
 function withoutPin(

@@ -4,7 +4,14 @@
  * then everything in the pod is the pod's own.
  */
 import type { NodeSelectorRequirement, Pod, PodTemplate, Toleration } from '../../kube/api/objects.ts';
-import { byName, isArchitecture, isRecord, maxArchitectures, own } from '../../names/architecture.ts';
+import {
+  byName,
+  isArchitecture,
+  isArchitectureKey,
+  isRecord,
+  maxArchitectures,
+  own,
+} from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import { isLabelValue, isNonEmptyLabelValue } from '../../names/labels.ts';
 import { isLevelExpression } from '../../nodes/amd64-level.ts';
@@ -16,6 +23,7 @@ import {
   type PlacementInput,
   type Recorded,
   type RecordSeal,
+  type Widened,
 } from '../decision.ts';
 import {
   anyArchitectureToleration,
@@ -31,7 +39,7 @@ export const version = 1;
 export type RecordedExpression = readonly [string, readonly string[]];
 
 /** More than any policy produces. */
-const maxReadLength = 32_768;
+export const maxReadLength = 32_768;
 
 /** More than the labels or tolerations of any realistic policy. */
 const maxItems = 256;
@@ -55,7 +63,10 @@ export function recordedIn({
   // Preferred terms are all that is ever removed from a waiting pod.
   const trusted = isSealed ? added : { ...added, preferred: [] };
   const isProvisional = content['provisional'] === true;
-  return { architectures: architectures?.toSorted(byName), imagesKey, added: trusted, isProvisional };
+  const record = { architectures: architectures?.toSorted(byName), imagesKey, added: trusted, isProvisional };
+  // A pod that waits was not widened, and nothing can be put back.
+  const widened = waiting ? undefined : readWidened(content['widened']);
+  return widened ? { ...record, widened } : record;
 }
 
 const sealStart = ',"seal":"';
@@ -142,6 +153,19 @@ function readAdded(
     tolerations: tolerations.filter((toleration) => waiting || canTolerate(policy, toleration)),
     pinned: policy.preferenceMode === 'hard' ? pinned : undefined,
   };
+}
+
+/** Anything but what can name an architecture counts as absent. */
+function readWidened(content: unknown): Widened | undefined {
+  if (!isRecord(content)) return undefined;
+  const { nodeSelector = {}, terms = [] } = content;
+  if (!isRecord(nodeSelector) || !isListOf(terms, isExpression, maxItems)) return undefined;
+  const labels = Object.entries(nodeSelector);
+  const areNames =
+    labels.every(([key, value]) => isArchitectureKey(key) && isArchitectureName(value)) &&
+    terms.every(([key, values]) => isArchitectureKey(key) && values.length > 0 && values.every(isLabelValue));
+  if (!areNames || labels.length + terms.length === 0) return undefined;
+  return { nodeSelector: nodeSelector as Widened['nodeSelector'], match: expressionsOf(terms) };
 }
 
 /** An expression in the terms without an architecture constraint: architectures, or labels of nodes. */

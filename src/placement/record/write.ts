@@ -8,10 +8,10 @@
 import type { NodeSelectorRequirement, Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
 import { maxImageBytes, printable } from '../../names/printable.ts';
-import type { Added, ImageVerdict, PlacementDecision } from '../decision.ts';
+import type { Added, ImageVerdict, PlacementDecision, Widened } from '../decision.ts';
 import { publicCode } from '../rules/unknown.ts';
 import { imagesKeyOf } from './hash.ts';
-import { version, withSeal, type RecordedExpression } from './read.ts';
+import { maxReadLength, version, withSeal, type RecordedExpression } from './read.ts';
 
 const maxAnnotationsBytes = 256 * 1024;
 
@@ -40,6 +40,11 @@ export function recordThatFits(
   if (fits(annotations, whole)) return whole;
   const short = sealed(recordText(decision, added, { provisional, withImages: false }));
   return fits(annotations, short) ? short : undefined;
+}
+
+/** Whether any record that `read.ts` accepts fits. */
+export function hasRoomForRecord({ metadata }: Pick<Pod | PodTemplate, 'metadata'>): boolean {
+  return fits(metadata?.annotations ?? {}, ' '.repeat(maxReadLength));
 }
 
 function fits(annotations: Readonly<Record<string, string>>, record: string): boolean {
@@ -99,6 +104,7 @@ export function recordText(
     architectures: decision.required,
     imagesKey: imagesKeyOf(decision.os, decision.images),
     provisional: provisional || undefined,
+    widened: decision.widened && recordedWidened(decision.widened),
     added: {
       terms: filled(terms)?.map(recordedExpressions),
       match: filled(match) && recordedExpressions(match),
@@ -114,6 +120,13 @@ export function recordText(
     },
     images: forPeople && withImages ? imageDetail(decision.images) : undefined,
   });
+}
+
+function recordedWidened({ nodeSelector, match }: Widened) {
+  return {
+    nodeSelector: Object.keys(nodeSelector).length === 0 ? undefined : nodeSelector,
+    terms: filled(match) && recordedExpressions(match),
+  };
 }
 
 function filled<Item>(list: readonly Item[]): readonly Item[] | undefined {

@@ -63,7 +63,7 @@ export function restrictToClasses(
   images: readonly ImageVerdict[],
   os: string,
   { refusing }: CommonFit,
-  { outcome, tolerated }: Pick<Draft, 'outcome' | 'tolerated'>,
+  { outcome, tolerated, keptArchitectures }: Pick<Draft, 'outcome' | 'tolerated' | 'keptArchitectures'>,
   required: readonly string[] | undefined,
 ): ClassRestriction {
   if (outcome === 'denied' || outcome === 'pending' || outcome === 'gated') return noRestriction;
@@ -73,7 +73,8 @@ export function restrictToClasses(
   if (wrong.length === 0) return noRestriction;
   const why = listed([...new Set(wrong.map(([, text]) => text))], (text) => text, maxWhyBytes);
   if (namesNode(fields)) return notExcluded(`the pod names its node itself: ${why}`);
-  const level = takesLabel(input, fields, outcome, architectures) ? levelOf(images) : undefined;
+  const isByName = keptArchitectures?.includes('amd64') ?? false;
+  const level = !isByName && takesLabel(input, fields, outcome, architectures) ? levelOf(images) : undefined;
   const amd64Level = level && separating(groupsOf(classes, 'amd64', os), refusing, level);
   const isLeft = ([group]: (typeof wrong)[number]): boolean =>
     amd64Level === undefined || group.class.architecture !== 'amd64' || matches(group.levels, amd64Level);

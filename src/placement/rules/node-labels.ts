@@ -35,12 +35,15 @@ export function matchedArchitectures(policy: Policy, podLabels: Labels | null | 
   return Object.fromEntries(matched.filter(([key]) => isArchitectureKey(key)));
 }
 
+/** @param kept architectures whose nodes need no labels, because the pod named them itself */
 export function nodeLabelsOf(
   policy: Policy,
   podLabels: Labels | null | undefined,
   required: readonly string[] | undefined,
+  kept: readonly string[] = [],
 ) {
-  const byArchitecture = labelsByArchitecture(policy, required);
+  const chosen = kept.length === 0 ? required : required?.filter((name) => !kept.includes(name));
+  const byArchitecture = labelsByArchitecture(policy, chosen);
   const matched = matchedNodeLabels(policy, podLabels);
   const reasons = Object.entries(byArchitecture).map(([architecture, labels]) =>
     reason('require-node-labels', `${architecture}: ${describeLabels(labels)}`),

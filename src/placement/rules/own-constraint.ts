@@ -26,7 +26,7 @@ interface Chosen {
   readonly architectures: readonly string[] | undefined;
 }
 
-function ownConstraintOf(fields: OwnFields): Chosen | undefined {
+export function ownConstraintOf(fields: OwnFields): Chosen | undefined {
   const isKept = (term: NodeSelectorTerm): boolean => isEmptyTerm(term) || constrainsItself(term);
   return selectedBy(fields) || fields.terms?.every(isKept) ? ownArchitecturesOf(fields) : undefined;
 }
@@ -46,7 +46,7 @@ export function ownArchitecturesOf(fields: OwnFields): Chosen | undefined {
   return { architectures: anyNode ? undefined : [...found].sort(byName).slice(0, maxArchitectures) };
 }
 
-function selectedBy({ nodeSelector }: OwnFields): readonly string[] | undefined {
+export function selectedBy({ nodeSelector }: Pick<OwnFields, 'nodeSelector'>): readonly string[] | undefined {
   const stable = own(nodeSelector, keys.architectureLabel);
   const beta = own(nodeSelector, keys.betaArchitectureLabel);
   const value = stable ?? beta;

@@ -58,7 +58,8 @@ export function preferredOf(
 ) {
   const { outcome, required } = draft;
   const isSettled = withoutPreference.has(outcome);
-  const mode = isSettled ? 'soft' : policy.preferenceMode;
+  // A pin would take away the architectures that the pod named itself.
+  const mode = isSettled || draft.widened ? 'soft' : policy.preferenceMode;
   const preferences = isSettled || template === 'DaemonSet' ? [] : preferencesOf(pod.metadata, policy);
   if (preferences.length === 0) return { required, preferred: [], mode, warnings: [], reasons: [] };
   if (prefersItself(fields)) {
@@ -95,6 +96,11 @@ export function preferredOf(
     return { required: mode === 'hard' ? names : required, preferred: chosen, mode, warnings, reasons };
   }
   return { required, preferred: [], mode, warnings, reasons };
+}
+
+/** Whether a person pinned the pod by its own label or annotation. */
+export function isPinnedByLabel({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy'>): boolean {
+  return policy.preferenceMode === 'hard' && preferencesOf(pod.metadata, policy).some(({ inPod }) => inPod);
 }
 
 function preferencesOf(metadata: PlacementInput['pod']['metadata'], policy: Policy): readonly Preference[] {

@@ -3,7 +3,7 @@
  * from this list.
  */
 import { own } from '../../names/architecture.ts';
-import type { Outcome, Reason, SkipReason } from '../decision.ts';
+import type { Outcome, Reason, SkipReason, Widened } from '../decision.ts';
 
 export const rules = {
   'skip-node-name': 'The pod names its node already, so the scheduler does not see it.',
@@ -18,6 +18,10 @@ export const rules = {
   'skip-no-image': 'No image may be pulled (`imagePullPolicy: Never`), so none can be inspected.',
   'own-constraint':
     'The pod names one architecture or pins its node, in every required term, and keeps that.',
+  'constraint-widened':
+    '`constraints: widen`: the pod may also run on the other architectures that all of its images have.',
+  'constraint-not-widened':
+    '`constraints: widen`, but the pod keeps the architectures that it names, for the reason given.',
   'own-term-constraint': 'A required term that names one architecture or a node is kept as it is.',
   'empty-term': 'A required term without content, or no term at all, matches no node and stays so.',
   'required-architectures': 'The architectures that all known images have, ANDed into every required term.',
@@ -95,6 +99,9 @@ export interface Draft {
   /** Architectures whose taints are tolerated. Default: the required ones. */
   readonly tolerated?: readonly string[];
   readonly gate?: boolean;
+  readonly widened?: Widened;
+  /** If it is widened: the pod's own architectures that it would keep alone. Only `matchNodeLabels` chooses among their nodes. */
+  readonly keptArchitectures?: readonly string[];
   readonly message?: string;
   readonly warnings: readonly string[];
   readonly reasons: readonly Reason[];

@@ -57,6 +57,8 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
     onUnknownImage: resolved(unknown, gates, fallbackArchitecture),
     onNoCommonArchitecture:
       firstOf(pods, (each) => each.onNoCommonArchitecture) ?? configuration.onNoCommonArchitecture,
+    constraints:
+      firstOf(pods, (each) => each.constraints) ?? cluster?.constraints ?? configuration.constraints,
     matchNodeLabels: configuration.matchNodeLabels,
     tolerations: tolerations(configuration),
     ...(configuration.taintArchitectures.length > 0 && { ownTaintKey: configuration.taintKey }),

@@ -10,6 +10,10 @@ export type OnUnknownImage = (typeof onUnknownImageValues)[number];
 export const onNoCommonArchitectureValues = ['deny', 'pend', 'allow'] as const;
 export type OnNoCommonArchitecture = (typeof onNoCommonArchitectureValues)[number];
 
+/** What happens to the architectures that a pod names itself, if all of its images have more. */
+export const constraintsValues = ['keep', 'widen'] as const;
+export type Constraints = (typeof constraintsValues)[number];
+
 export const preferenceModes = ['soft', 'hard'] as const;
 export type PreferenceMode = (typeof preferenceModes)[number];
 
@@ -58,6 +62,7 @@ export interface Policy {
   /** Resolved: never `gate` while no controller leads or no agent answers. */
   readonly onUnknownImage: OnUnknownImage;
   readonly onNoCommonArchitecture: OnNoCommonArchitecture;
+  readonly constraints: Constraints;
   readonly matchNodeLabels: readonly string[];
   readonly tolerations: readonly TolerationTemplate[];
   /** Key of archwright's own taint. A pod that can run on any architecture tolerates all of its values. */

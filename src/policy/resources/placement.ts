@@ -10,7 +10,7 @@
  */
 import { clusterPath, namespacedPath } from '../../kube/api/paths.ts';
 import type { Selector } from '../effective/label-selector.ts';
-import type { OnNoCommonArchitecture, OnUnknownImage } from '../effective/policy.ts';
+import type { Constraints, OnNoCommonArchitecture, OnUnknownImage } from '../effective/policy.ts';
 
 export const resourceGroup = 'arch.example';
 export const resourceVersion = `${resourceGroup}/v1alpha1`;
@@ -41,6 +41,7 @@ export interface ClusterPlacement extends ArchitecturePreferences {
   /** `undefined`: every namespace. */
   readonly namespaceSelector: Selector | undefined;
   readonly execFormatErrorMonitor: boolean | undefined;
+  readonly constraints: Constraints | undefined;
 }
 
 export interface PodPlacement extends ArchitecturePreferences {
@@ -54,6 +55,7 @@ export interface PodPlacement extends ArchitecturePreferences {
   readonly selector: Selector;
   readonly onUnknownImage: OnUnknownImage | undefined;
   readonly onNoCommonArchitecture: OnNoCommonArchitecture | undefined;
+  readonly constraints: Constraints | undefined;
 }
 
 export type Reading<T> =

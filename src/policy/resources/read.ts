@@ -6,7 +6,11 @@ import type { KubeObject } from '../../kube/api/objects.ts';
 import { isRecord } from '../../names/architecture.ts';
 import { checkArchitecture } from '../value-kinds/architectures.ts';
 import { readSelector } from '../effective/label-selector.ts';
-import { onNoCommonArchitectureValues, onUnknownImageValues } from '../effective/policy.ts';
+import {
+  constraintsValues,
+  onNoCommonArchitectureValues,
+  onUnknownImageValues,
+} from '../effective/policy.ts';
 import {
   clusterConfigName,
   logVerbosities,
@@ -44,6 +48,7 @@ export function readClusterConfig(object: KubeObject): Reading<ClusterPlacement>
     fallbackArchitecture: architecture(spec, 'fallbackArchitecture', problems),
     weights: preferred === undefined ? scored : { [preferred]: maxWeight },
     execFormatErrorMonitor: enabled(monitor, 'spec.plugins.execFormatErrorMonitor', problems),
+    constraints: oneOf(spec, 'spec.constraints', constraintsValues, problems),
   };
   return problems.length > 0 ? { problems } : { placement, problems: [] };
 }
@@ -71,6 +76,7 @@ export function readPodConfig(object: KubeObject): Reading<PodPlacement> {
       onNoCommonArchitectureValues,
       problems,
     ),
+    constraints: oneOf(spec, 'spec.constraints', constraintsValues, problems),
   };
   return problems.length > 0 ? { problems } : { placement, problems: [] };
 }

@@ -9,7 +9,12 @@ import {
   weights,
 } from '../value-kinds/architectures.ts';
 import { choice, flag, listOf, namespaceGlob, text } from '../value-kinds/plain.ts';
-import { onNoCommonArchitectureValues, onUnknownImageValues, preferenceModes } from '../effective/policy.ts';
+import {
+  constraintsValues,
+  onNoCommonArchitectureValues,
+  onUnknownImageValues,
+  preferenceModes,
+} from '../effective/policy.ts';
 import { oneOrMore, recordsByName } from '../value-kinds/records.ts';
 import { settingsOf } from './setting.ts';
 
@@ -42,6 +47,12 @@ export const placementSettings = {
   onNoCommonArchitecture: placement.live(choice(onNoCommonArchitectureValues), {
     default: 'deny',
     help: 'Effect of images that share no architecture: the pod is refused (`deny`), stays pending (`pend`), or is admitted unchanged (`allow`).',
+  }),
+  constraints: placement.live(choice(constraintsValues), {
+    default: 'keep',
+    help:
+      'Effect of architectures that a pod names in its own nodeSelector or required node affinity. `keep`: it runs only ' +
+      'there. `widen`: a new pod may also run on the other architectures that all of its images have.',
   }),
   matchNodeLabels: placement.live(listOf(labelKey), {
     default: [],

@@ -15,6 +15,7 @@ const nothing: ClusterPlacement = {
   namespaceSelector: undefined,
   execFormatErrorMonitor: undefined,
   weights: undefined,
+  constraints: undefined,
   fallbackArchitecture: undefined,
 };
 
@@ -30,6 +31,7 @@ t.test('nothing set', async (t) => {
     fallbackArchitecture: undefined,
     onUnknownImage: 'allow',
     onNoCommonArchitecture: 'deny',
+    constraints: 'keep',
     matchNodeLabels: [],
     tolerations: [architectureTaint],
     architectures: {},

@@ -14,5 +14,6 @@ export function placement(name: string, priority: number, createdAt: number, app
     fallbackArchitecture: undefined,
     onUnknownImage: undefined,
     onNoCommonArchitecture: undefined,
+  constraints: undefined,
   };
 }

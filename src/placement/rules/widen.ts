@@ -1,0 +1,133 @@
+/**
+ * `constraints: widen`: a pod that names architectures, in its nodeSelector or by `In` in its required terms, may also run on the others
+ * that all of its images have. Charts often pin amd64 although their images have had arm64 for years.
+ *
+ * - Only a pod that is created, or a template, for its warnings: the API server lets a pod that waits behind a gate only narrow its
+ *   nodeSelector and required terms (KEP-3838). A DaemonSet keeps its nodes.
+ * - An architecture is added only if every image has it for certain, and no node of it refuses an image.
+ * - The pod keeps every node that it could have without this rule.
+ * - What the pod excludes, by `NotIn`, stays excluded.
+ */
+import { byName, isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
+import { maxImageBytes, printable } from '../../names/printable.ts';
+import type { ImageVerdict, OwnFields, PlacementInput, Reason, Widened } from '../decision.ts';
+import { isEmptyTerm, namedArchitectures, permittedBy } from '../pod/terms.ts';
+import { isNaming, namesArchitectures, withoutNames } from '../record/widened.ts';
+import { hasRoomForRecord } from '../record/write.ts';
+import type { CommonFit } from './node-classes.ts';
+import { matchedArchitectures } from './node-labels.ts';
+import { ownConstraintOf, selectedBy } from './own-constraint.ts';
+import { isPinnedByLabel } from './preferred.ts';
+import { namesNode } from './pullable-nodes.ts';
+import { intersection } from './required.ts';
+import { draft, reason, type Draft } from './rules.ts';
+
+export interface Widening {
+  /** The pod's own fields for all other rules. */
+  readonly fields: OwnFields;
+  /** Absent: not widened. */
+  readonly draft?: Draft;
+  readonly reasons: readonly Reason[];
+}
+
+/**
+ * @param common architectures that the images share and the policy allows
+ * @returns `undefined` under `keep`, and if the pod names no architecture
+ */
+export function widenConstraint(
+  input: PlacementInput,
+  fields: OwnFields,
+  images: readonly ImageVerdict[],
+  fit: CommonFit,
+  common: readonly string[] | undefined,
+): Widening | undefined {
+  if (input.policy.constraints !== 'widen' || input.waiting || !namesArchitectures(fields)) return undefined;
+  const kept = (why: string): Widening => ({ fields, reasons: [reason('constraint-not-widened', why)] });
+  const obstacle = obstacleIn(input, fields) ?? unknownAmong(images);
+  if (obstacle !== undefined) return kept(obstacle);
+  const named = namedAlike(fields);
+  if (named === undefined)
+    return kept('its required terms differ in the architectures that they name, or name many');
+  const isOwnConstraint = ownConstraintOf(fields) !== undefined;
+  if (!isOwnConstraint && input.policy.preferenceMode === 'hard') return kept('a preference pins the pod');
+  // A pod's own constraint has precedence over the architectures that a custom resource allows.
+  const possible = intersection((isOwnConstraint ? fit.architectures : common) ?? [], named.architectures);
+  const before = possible.filter((name) => permittedBy(fields.terms, name));
+  if (before.length === 0) return kept('its images cannot run on what it names');
+  const own = withoutNames(fields, named.widened);
+  const more = (common ?? []).filter(
+    (name) => !before.includes(name) && isCertain(name, images, fit) && permittedBy(own.terms, name),
+  );
+  if (more.length === 0) return kept('its images have no other architecture that is allowed and certain');
+  const architectures = [...before, ...more].sort(byName);
+  const names = printable(named.architectures.join(', '), 60);
+  const text = `the pod names ${names}; all of its images can run on ${architectures.join(', ')}`;
+  return {
+    fields: own,
+    draft: draft('placed', architectures, 'constraint-widened', text, {
+      warnings: [
+        `archwright: the pod's own architecture (${names}) is widened to ${printable(architectures.join(', '), 90)}, ` +
+          'which all of its images have',
+      ],
+      widened: named.widened,
+      ...(isOwnConstraint && { keptArchitectures: before }),
+    }),
+    reasons: [],
+  };
+}
+
+/** What keeps the names, whatever the images have. */
+function obstacleIn(input: PlacementInput, fields: OwnFields): string | undefined {
+  const { pod, policy, template } = input;
+  if (template === 'DaemonSet') return 'a DaemonSet keeps its nodes';
+  if (fields.namedAgain) return 'another webhook named the architecture again';
+  if (pod.spec.runtimeClassName) return 'its RuntimeClass may need certain nodes';
+  if (namesNode(fields)) return 'the pod names its node itself';
+  if (Object.keys(matchedArchitectures(policy, pod.metadata?.labels)).length > 0)
+    return 'a label of the pod names the architecture of its node';
+  if (isPinnedByLabel(input)) return 'a label or annotation of the pod pins it';
+  return hasRoomForRecord(pod) ? undefined : 'its annotations have no room for the record';
+}
+
+/** An image that is never pulled, or that no registry can be asked for, may have one architecture only. */
+function unknownAmong(images: readonly ImageVerdict[]): string | undefined {
+  const unknown = images.find(
+    ({ unknown: code, facts }) =>
+      code !== undefined || facts === undefined || facts.error?.code === 'invalid-reference',
+  );
+  return unknown && `the architectures of ${printable(unknown.image, maxImageBytes)} are not known`;
+}
+
+/** Longer lists would not fit into a record. */
+const maxExpressions = 4;
+
+/** The names that all required terms, and the nodeSelector, agree on; `undefined` if they do not. */
+function namedAlike({ nodeSelector, terms }: OwnFields) {
+  const selected = selectedBy({ nodeSelector });
+  const sets = terms?.map((term) => (isEmptyTerm(term) ? new Set<string>() : namedArchitectures(term)));
+  const [first] = sets ?? [];
+  const match = first === undefined ? [] : (terms?.[0]?.matchExpressions?.filter(isNaming) ?? []);
+  const isAlike = sets?.every((set) => isSame(set, first)) ?? true;
+  const isShort =
+    match.length <= maxExpressions && match.every(({ values }) => (values?.length ?? 0) <= maxArchitectures);
+  if (!isAlike || !isShort) return undefined;
+  const both =
+    first && selected ? selected.filter((name) => first.has(name)) : (selected ?? [...(first ?? [])]);
+  const labels = Object.entries(nodeSelector).filter(([key]) => isArchitectureKey(key));
+  const widened: Widened = { nodeSelector: Object.fromEntries(labels), match };
+  return { architectures: both, widened };
+}
+
+function isSame(a: ReadonlySet<string> | undefined, b: ReadonlySet<string> | undefined): boolean {
+  return (
+    a === b ||
+    (a !== undefined && b !== undefined && a.size === b.size && [...a].every((name) => b.has(name)))
+  );
+}
+
+function isCertain(name: string, images: readonly ImageVerdict[], { refusing }: CommonFit): boolean {
+  return (
+    images.every(({ fit }) => !fit?.dependsOn.has(name)) &&
+    [...refusing.keys()].every((group) => group.class.architecture !== name)
+  );
+}
