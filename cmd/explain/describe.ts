@@ -1,7 +1,7 @@
 /** An explanation as text (a block per object, with its images and rules), and as data for `--output json` and `yaml`. */
 import jsonPatch from 'fast-json-patch';
 import type { NodeSelectorTerm } from '../../src/kube/api/objects.ts';
-import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
+import type { ImageVerdict, PlacementDecision, Widened } from '../../src/placement/decision.ts';
 import { listed, printable } from '../../src/names/printable.ts';
 import type { JsonObject } from '../../src/webhook/validate-pod.ts';
 import { keptTerms, namedArchitectures } from '../../src/placement/pod/terms.ts';
@@ -63,10 +63,15 @@ function podsOf(pods: readonly RunningNow[]): readonly (readonly string[])[] {
   });
 }
 
-function nextOf(next: Pick<PlacementDecision, 'outcome' | 'required'> | undefined) {
+function nextOf(next: Pick<PlacementDecision, 'outcome' | 'required' | 'widened'> | undefined) {
   if (next === undefined) return [];
-  const requires = next.required ? `, requires ${next.required.join(', ') || 'none'}` : '';
-  return [['its pods', `${next.outcome}${requires}`]];
+  return [['its pods', `${next.outcome}${requiring(next.required, next.widened !== undefined)}`]];
+}
+
+function requiring(required: readonly string[] | undefined, isWidened: boolean): string {
+  if (required === undefined) return '';
+  const names = printable(required.join(', '), 200) || 'none';
+  return isWidened ? `, widened to ${names}` : `, requires ${names}`;
 }
 
 function placeOf({ node, architecture = 'architecture not known' }: RunningNow, withNode = true): string {
@@ -74,10 +79,9 @@ function placeOf({ node, architecture = 'architecture not known' }: RunningNow, 
   return withNode ? `on node ${cell(node)} (${cell(architecture)})` : `on ${cell(architecture)}`;
 }
 
-function recordOf({ outcome, required }: RunningNow): string {
+function recordOf({ outcome, required, widened }: RunningNow): string {
   if (outcome === undefined) return 'no record of a decision';
-  const requires = required ? `, requires ${printable(required.join(', '), 200) || 'none'}` : '';
-  return `decided before: ${outcome}${requires}`;
+  return `decided before: ${outcome}${requiring(required, widened ?? false)}`;
 }
 
 /** @param operations of the patch; `undefined`: the pod runs already, and nothing changes */
@@ -93,6 +97,7 @@ function summaryOf(
   ];
   if (decision.message !== undefined) rows.push(['because', message(decision.message)]);
   if (required !== undefined) rows.push(['requires', requirementOf(decision)]);
+  if (decision.widened) rows.push(['instead of', cell(describeWidened(decision.widened))]);
   if (amd64Level) rows.push(['on amd64', `${amd64Level.key} in ${amd64Level.values.join(', ')}`]);
   if (excludedNodes.length > 0)
     rows.push(['excludes', cell(listed(excludedNodes, (name) => name, maxNodesBytes))]);
@@ -117,6 +122,13 @@ function describeKept(term: NodeSelectorTerm): string {
   const node = term.matchFields?.find(({ operator }) => operator === 'In')?.values?.[0];
   if (node !== undefined) return named === '' ? `node ${node}` : `node ${node} (${named})`;
   return named || 'no architecture';
+}
+
+/** What the pod named. */
+function describeWidened({ nodeSelector, match }: Widened): string {
+  const labels = Object.entries(nodeSelector).map(([key, value]) => `nodeSelector ${key}=${value}`);
+  const terms = match.map(({ key, values = [] }) => `required ${key} in ${values.join(', ')}`);
+  return [...labels, ...terms].join('; ');
 }
 
 function imagesOf(images: readonly ImageVerdict[]): string {
@@ -192,7 +204,11 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
     ...(pods.length > 0 && { pods }),
     ...decisionResult(decision),
     ...(nextPods && {
-      nextPods: { outcome: nextPods.outcome, ...(nextPods.required && { required: nextPods.required }) },
+      nextPods: {
+        outcome: nextPods.outcome,
+        ...(nextPods.required && { required: nextPods.required }),
+        ...(nextPods.widened && { widened: nextPods.widened }),
+      },
     }),
     images: decision.images.map(imageResult),
     ...notesResult(broken),
@@ -214,13 +230,14 @@ function notesResult(notes: readonly BrokenImage[]): object {
 
 function decisionResult(decision: PlacementDecision): Readonly<Record<string, unknown>> {
   const { outcome, message, os, required, preferred, preferenceMode, tolerations, gate } = decision;
-  const { nodeLabels, nodeLabelsByArchitecture, amd64Level, excludedNodes, own } = decision;
+  const { nodeLabels, nodeLabelsByArchitecture, amd64Level, excludedNodes, own, widened } = decision;
   const kept = required === undefined ? [] : keptTerms(own?.terms);
   return {
     outcome,
     ...(message !== undefined && { message }),
     os,
     ...(required !== undefined && { required }),
+    ...(widened && { widened }),
     ...(kept.length > 0 && { keptTerms: kept }),
     ...(preferred.length > 0 && { preferred, preferenceMode }),
     ...(Object.keys(nodeLabels).length > 0 && { nodeLabels }),

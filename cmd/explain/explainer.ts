@@ -6,7 +6,11 @@ import { decide } from '../../src/placement/decide.ts';
 import type { PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
-import { recordedArchitectures, recordedOutcome } from '../../src/placement/record/read.ts';
+import {
+  isRecordedWidened,
+  recordedArchitectures,
+  recordedOutcome,
+} from '../../src/placement/record/read.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { nodesPinnedBy } from '../../src/placement/pod/terms.ts';
 import { runningPodWarnings } from '../../src/placement/running-pod.ts';
@@ -36,6 +40,8 @@ export interface RunningNow {
   /** From its record: the outcome when it was placed, and the architectures that were required then. */
   readonly outcome?: Outcome;
   readonly required?: readonly string[];
+  /** Its own architectures were widened to `required`. */
+  readonly widened?: true;
 }
 
 type PlacementInputOf = Omit<PlacementInput, 'facts' | 'nodes' | 'pullability'>;
@@ -56,7 +62,7 @@ export interface Explanation {
         /** Pods of a workload. */
         readonly pods: readonly RunningNow[];
         /** For the template of a workload, which stays as it is: what its next pods get. */
-        readonly nextPods?: Pick<PlacementDecision, 'outcome' | 'required'>;
+        readonly nextPods?: Pick<PlacementDecision, 'outcome' | 'required' | 'widened'>;
       }
     | { readonly error: string };
 }
@@ -204,6 +210,7 @@ function runningNow(
     ...(architecture !== undefined && { architecture }),
     ...(outcome !== undefined && { outcome }),
     ...(required !== undefined && { required }),
+    ...(isRecordedWidened(pod) && { widened: true as const }),
   };
 }
 

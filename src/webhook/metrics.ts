@@ -93,6 +93,11 @@ const specs = {
     help: 'Pods with an image that some nodes cannot pull: these nodes excluded, or kept (rule pullable-nodes-left-out).',
     labels: { outcome: ['excluded', 'kept'] },
   },
+  widenedPods: {
+    name: 'archwright_admission_widened_total',
+    type: 'counter',
+    help: 'Pods whose own architectures were widened to the others that all of their images have (constraints: widen).',
+  },
 } as const satisfies Record<string, MetricSpec>;
 
 export const webhookMetrics: readonly MetricSpec[] = Object.values(specs);
@@ -121,6 +126,7 @@ export function bindCounters(metrics: Metrics) {
     inquiryFailures: metrics.counter(specs.inquiryFailures),
     nodesExcluded: metrics.counter(specs.unpullableNodes, { outcome: 'excluded' }),
     nodesKept: metrics.counter(specs.unpullableNodes, { outcome: 'kept' }),
+    widened: metrics.counter(specs.widenedPods),
     refused: (reason: BadRequestReason) => refused.get(reason)?.inc(),
   };
 }

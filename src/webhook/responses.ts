@@ -73,6 +73,7 @@ export class Responses {
 
   #count(kind: AdmissionKind, decision: PlacementDecision): void {
     this.#counters.admitted(kind, decision.outcome);
+    if (decision.widened) this.#counters.widened.inc();
     if (decision.skip !== undefined) this.#counters.skipped(decision.skip);
     for (const { unknown, facts } of decision.images) {
       const code = unknown ?? facts?.error?.code;

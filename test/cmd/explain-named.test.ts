@@ -68,6 +68,10 @@ t.test('a running pod: where it is and what was decided, before what would happe
     /now +on node n1 \(amd64\); decided before: placed, requires amd64, arm64\n +created again +gated\n/,
   );
   t.notMatch(out, /admitted|unchanged/);
+  const widened = JSON.stringify({ ...(JSON.parse(record) as object), widened: {} });
+  kube.script(path, running('127.0.0.1:1/unreachable:1', { 'arch.example/decision': widened }));
+  const wider = await explainIn(t, kube, ['pod/web-0', '-o', 'table']);
+  t.match(wider.out, /decided before: placed, widened to amd64, arm64\n/);
 
   kube.script(path, running(`${open.host}/web:1`, {}));
   const wrong = await explainIn(t, kube, ['pod/web-0']);

@@ -217,3 +217,47 @@ t.test("the pod's own terms remain beside what is required", async (t) => {
   const { out } = await run(['explain', '-f', file]);
   t.match(out, /requires +arm64; its own terms also allow amd64, node n1\n/u);
 });
+
+t.test('constraints: widen, for pods and for a template', async (t) => {
+  const { host } = await shop(t);
+  const config = JSON.stringify({
+    apiVersion: 'arch.example/v1alpha1',
+    kind: 'PodPlacementConfig',
+    metadata: { name: 'charts', namespace: 'default' },
+    spec: { constraints: 'widen' },
+  });
+  const specOf = (...names: string[]) => ({
+    nodeSelector: { 'kubernetes.io/arch': 'amd64' },
+    containers: containers(...names.map((name) => `${host}/${name}`)),
+  });
+  const template = { spec: specOf('web:1', 'proxy:1') };
+  const metadata = { name: 'web' };
+  const deployment = JSON.stringify({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata,
+    spec: { template },
+  });
+  const text = [config, pod(template.spec), pod(specOf('old:1')), deployment].join('\n---\n');
+  const { results, file } = await explain(t, text);
+  const names = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
+  t.match(results, [
+    {
+      outcome: 'placed',
+      required: ['amd64', 'arm64'],
+      widened: names,
+      rules: [{ rule: 'constraint-widened', message: /names amd64; .* amd64, arm64$/ }, {}],
+      warnings: [/is widened to amd64, arm64/],
+    },
+    { outcome: 'own-constraint', rules: [{}, { rule: 'constraint-not-widened' }, {}] },
+    {
+      outcome: 'unconstrained',
+      nextPods: { outcome: 'placed', required: ['amd64', 'arm64'], widened: names },
+      rules: [{ rule: 'workload-template' }, { rule: 'constraint-widened' }],
+      warnings: [/is widened to amd64, arm64/],
+    },
+  ]);
+  const { out } = await run(['explain', '-f', file]);
+  t.match(out, /requires +amd64, arm64\n +instead of +nodeSelector kubernetes.io\/arch=amd64\n/);
+  t.match(out, /its pods +placed, widened to amd64, arm64\n/);
+});

@@ -239,6 +239,19 @@ t.test('what archwright added is no choice of the pod; a DaemonSet chooses in it
     spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
     ...recorded({ pinned: 'amd64' }),
   });
+  putPod(store, 'widened', [both], {
+    spec: required({
+      matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm64'] }],
+    }),
+    annotations: {
+      'arch.example/decision': JSON.stringify({
+        v: 1,
+        imagesKey: 'x',
+        widened: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+        added: { terms: [[['kubernetes.io/arch', ['amd64', 'arm64']]]], made: true },
+      }),
+    },
+  });
   putPod(store, 'node', [both], { spec: required(onNode) });
   const daemons: [name: string, template: object | undefined][] = [
     ['free', { spec: { containers: [] } }],
@@ -261,6 +274,7 @@ t.test('what archwright added is no choice of the pod; a DaemonSet chooses in it
     'shop Pod/ours-labeled 1 yes',
     'shop Pod/ours-pinned 1 yes',
     'shop DaemonSet/unread 1 yes',
+    'shop Pod/widened 1 yes',
     'shop DaemonSet/choosing 1 pinned',
     'shop Pod/own 1 pinned',
   ]);

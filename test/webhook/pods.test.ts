@@ -30,6 +30,24 @@ test('no common architecture is denied with a message for the user', async (t) =
   t.notOk('patch' in admitted.raw);
 });
 
+test('a pod that names an architecture is widened under constraints: widen, with a warning and a count', async (t) => {
+  const widening = { policyOf: () => ({ ...policy, constraints: 'widen' as const }) };
+  const { admitPod, metric } = await serve(t, { inspector, policies: widening });
+  const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
+  const admitted = await admitPod(['app:1'], spec);
+  t.strictSame(admitted.required, ['amd64', 'arm64']);
+  t.match(admitted.operations, [{ op: 'replace', path: '/spec/nodeSelector', value: {} }]);
+  t.match(admitted.warnings, [/\(amd64\) is widened to amd64, arm64/]);
+  const unknown = await admitPod(['app:1', 'nowhere:1'], spec);
+  t.strictSame(
+    unknown.operations.filter(({ path }) => path.includes('nodeSelector')),
+    [],
+    'an unknown image keeps it',
+  );
+  t.notOk(unknown.gated);
+  t.equal(await metric('archwright_admission_widened_total'), 1);
+});
+
 test('once learned, nobody is asked and nothing is logged', async (t) => {
   const asked = scripted({ 'app:1': ['amd64'] });
   const { admitPod, lines, metric } = await serve(t, { inspector: asked });

@@ -99,6 +99,11 @@ export function recordedArchitectures(pod: Pick<Pod, 'metadata'>): readonly stri
   return Array.isArray(architectures) ? architectures.filter(isText) : undefined;
 }
 
+/** Whether a pod's record says that its own architectures were widened, unchecked: for people. */
+export function isRecordedWidened(pod: Pick<Pod, 'metadata'>): boolean {
+  return isRecord(contentIn(pod)?.['widened']);
+}
+
 /** Images with their architectures or error codes in a pod's record, for people. */
 export function recordedImages(pod: Pick<Pod, 'metadata'>): readonly (readonly [string, string])[] {
   const images = contentIn(pod)?.['images'];

@@ -187,6 +187,24 @@ const cases: readonly Case[] = [
     alone: true,
   },
   { name: 'that requires the architecture', pod: affinity(['arm64']), alone: true },
+  ...(['keep', 'widen'] as const).map((constraints): Case => ({
+    name: `that was widened to the architecture, under ${constraints}`,
+    pod: {
+      ...affinity(['amd64', 'arm64']),
+      annotations: {
+        'arch.example/decision': JSON.stringify({
+          v: 1,
+          outcome: 'placed',
+          imagesKey: 'x',
+          widened: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+          added: { terms: [[['kubernetes.io/arch', ['amd64', 'arm64']]]], made: true },
+        }),
+      },
+    },
+    configuration: { constraints },
+    amd2: { 'kubernetes.io/arch': 'amd64' },
+    moved: true,
+  })),
   {
     name: 'that allows both by itself',
     pod: affinity(['amd64', 'arm64']),

@@ -129,6 +129,16 @@ t.test('each setting is taken from the first that has it', async (t) => {
   );
 });
 
+t.test('constraints: objects of the namespace, the cluster, the configuration', async (t) => {
+  const configuration: Configuration = { ...defaultConfiguration(), constraints: 'widen' };
+  const cluster: ClusterPlacement = { ...nothing, constraints: 'keep' };
+  const widens: PodPlacement = { ...pod, constraints: 'widen' };
+  t.equal(policyFor(configuration).constraints, 'widen');
+  t.equal(policyFor(configuration, { cluster }).constraints, 'keep');
+  t.equal(policyFor(configuration, { cluster, pods: [pod, widens] }).constraints, 'widen');
+  t.equal(policyFor(configuration, { cluster: nothing, pods: [pod] }).constraints, 'widen');
+});
+
 t.test('what pods may run on is said by the first that says it, and is never widened', async (t) => {
   const configuration = { ...defaultConfiguration(), schedulableArchitectures: ['amd64', 'arm64'] };
   const first = { ...pod, name: 'first', architectures: ['arm64', 's390x'] };

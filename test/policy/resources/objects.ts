@@ -71,6 +71,8 @@ const clusterRows: readonly Row[] = [
     `verbosity ${level}`,
     { logVerbosity: level },
   ]),
+  ['constraints', { constraints: 'widen' }],
+  ['constraints: something else', { constraints: 'soft' }, /Unsupported value: "soft"/],
   ['an unknown verbosity', { logVerbosity: 'debug' }, /Unsupported value: "debug"/],
   ['a monitor without enabled', { plugins: { execFormatErrorMonitor: {} } }, /enabled: Required value/, true],
   [
@@ -241,6 +243,8 @@ const podRows: readonly Row[] = [
     `no common architecture: ${onNoCommonArchitecture}`,
     { onNoCommonArchitecture },
   ]),
+  ...['keep', 'widen'].map((constraints): Row => [`constraints: ${constraints}`, { constraints }]),
+  ['constraints: something else', { constraints: 'allow' }, /Unsupported value: "allow"/],
   ['no common architecture: something else', { onNoCommonArchitecture: 'gate' }, /Unsupported value: "gate"/],
   ['no spec', undefined, /spec: Required value/, true],
 ];

@@ -43,6 +43,7 @@ t.test('what the cluster object says', async (t) => {
     namespaceSelector: { matchLabels: { a: 'b' }, matchExpressions: [{ key: 'c', operator: 'Exists' }] },
     fallbackArchitecture: 's390x',
     preferredArchitecture: 'arm64',
+    constraints: 'widen',
     plugins: { execFormatErrorMonitor: { enabled: true } },
   });
   const metadata = { name: 'cluster', deletionTimestamp: '2026-11-21T10:00:00Z' };
@@ -56,6 +57,7 @@ t.test('what the cluster object says', async (t) => {
     fallbackArchitecture: 's390x',
     weights: { arm64: 100 },
     execFormatErrorMonitor: true,
+    constraints: 'widen',
   });
 });
 
@@ -70,6 +72,7 @@ t.test('what an object of a namespace says', async (t) => {
     weights: undefined,
     onUnknownImage: undefined,
     onNoCommonArchitecture: undefined,
+    constraints: undefined,
   });
   const object = podConfig({
     labelSelector: { matchExpressions: [{ key: 'tier', operator: 'In', values: ['a', 'b'] }] },
@@ -78,6 +81,7 @@ t.test('what an object of a namespace says', async (t) => {
     architectures: ['s390x', 'amd64'],
     onUnknownImage: 'deny',
     onNoCommonArchitecture: 'allow',
+    constraints: 'keep',
     plugins: {
       nodeAffinityScoring: {
         enabled: true,
@@ -100,6 +104,7 @@ t.test('what an object of a namespace says', async (t) => {
     weights: { arm64: 80, amd64: 20 },
     onUnknownImage: 'deny',
     onNoCommonArchitecture: 'allow',
+    constraints: 'keep',
   });
 });
 
