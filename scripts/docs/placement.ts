@@ -11,7 +11,7 @@ How a pod is placed, in order. \`archwright explain\`, the annotation ${code(key
 1. **Skipped?** Pods that already have a node, and pods that are disabled or out of scope, stay as they are.
 2. **Own constraint?** A pod that names one architecture in its nodeSelector, or one architecture or a node in every required term, keeps that and is
    never gated. It still gets tolerations and \`matchNodeLabels\`, and, if the image is known, the exclusions of step 8. A term that names several
-   architectures is narrowed to those of the images.
+   architectures is narrowed to those of the images. Under \`constraints = "widen"\` such pods may run [wherever their images can](#charts-that-pin-an-architecture).
 3. **Required architectures**: those whose nodes can [pull and run](#variants-and-cpu-levels) all images (init containers, sidecars, containers, image
    volumes), within \`schedulableArchitectures\`, \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md), and the pod's label
    ${code(keys.architectureLabel)} if \`matchNodeLabels\` has it. They are ANDed into every other required term. The operating system is \`spec.os\`, else
@@ -40,13 +40,34 @@ How a pod is placed, in order. \`archwright explain\`, the annotation ${code(key
   256 KiB.
 - pods: the scheduling gate ${code(keys.gate)}, under \`onUnknownImage = "gate"\`.
 
-Nothing that a person wrote is changed or removed.
+Nothing that a person wrote is changed or removed, except architectures under \`constraints = "widen"\`.
 
 ## Warnings
 
 Whoever applies a pod, Deployment, StatefulSet, ReplicaSet, Job or CronJob gets a warning if the images share no architecture, if they cannot run where
-the pod's own constraint, affinity or node puts it, or if it prefers an architecture that is unknown (\`aarch64\`) or that the images lack. The chart's
+the pod's own constraint, affinity or node puts it, if that is widened, or if it prefers an architecture that is unknown (\`aarch64\`) or that the
+images lack. The chart's
 \`workloadWarnings\` disables this for templates and for pods that name their node.
+
+## Charts that pin an architecture
+
+Many charts name \`kubernetes.io/arch: amd64\` although their images also have arm64. Under \`constraints = "widen"\`, for the cluster or
+for some pods by a [custom resource](../reference/custom-resources.md), a new pod may also run on the others that all of its images have. What
+it names in its nodeSelector, or by \`In\` in required terms, is replaced, and it is \`placed\` by the rules above. It keeps every node that it
+could have before, without \`requireNodeLabels\` there, and preferences are weights even in mode \`hard\`. A warning, \`explain\`, the annotation
+(\`widened\`) and \`archwright_admission_widened_total\` report it.
+
+A pod keeps what it names, with the reason in the rule \`constraint-not-widened\`, if
+
+- an image is unknown when the pod is created, or is never pulled. The pod is not gated: a gated pod can only be narrowed;
+- its images have no other architecture within \`schedulableArchitectures\` and \`architectures\`, or it is not certain that all of its nodes
+  [can run them](#variants-and-cpu-levels);
+- it is pinned by its label or annotation in mode \`hard\`, by its label \`kubernetes.io/arch\` under \`matchNodeLabels\`, or to a node;
+- its required terms name different architectures, or it has a \`runtimeClassName\`;
+- another webhook names an architecture again, or the annotation has no room.
+
+\`NotIn\` stays in force. DaemonSets are never widened. Templates of other workloads stay as they are, so GitOps tools see no change. After a
+change to \`keep\`, new pods keep what they name; running pods stay.
 
 ## Variants and CPU levels
 

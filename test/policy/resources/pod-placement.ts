@@ -14,6 +14,6 @@ export function placement(name: string, priority: number, createdAt: number, app
     fallbackArchitecture: undefined,
     onUnknownImage: undefined,
     onNoCommonArchitecture: undefined,
-  constraints: undefined,
+    constraints: undefined,
   };
 }
