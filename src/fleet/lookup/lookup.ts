@@ -1,5 +1,4 @@
 /** One lookup through the agents: the time and the requests that it may still cost, the agents asked, and the outcome. */
-import { setMaxListeners } from 'node:events';
 import { failedFacts, type ImageFacts, type ImageRequest } from '../../images/facts/facts.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { FairSemaphore, Leave } from '../../async/fair-semaphore.ts';
@@ -81,7 +80,6 @@ export class FleetLookup {
     this.#usualMs = context.responseTime.hedgeAfterMs;
     this.#timeUp = AbortSignal.timeout(context.timeoutMs);
     this.#ended = AbortSignal.any([signal, this.#timeUp]);
-    setMaxListeners(0, this.#ended);
   }
 
   /** Whether the time is up or the caller gone. */
@@ -180,7 +178,7 @@ export class FleetLookup {
     setState('waiting');
     try {
       const answer = await requests.ask(agent.url, this.#request, {
-        signal: AbortSignal.any([this.#ended, stop]),
+        signal: stop,
         deadline: this.#deadline - answerMarginMs,
         onState: (state) => {
           setState(state);
