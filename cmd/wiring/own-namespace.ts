@@ -1,17 +1,25 @@
 /** archwright's namespace, for a person who names none. */
 import { namespacesOfLease } from '../../src/controller/clean/lease.ts';
+import { ignoring } from '../../src/kube/api/errors.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { UsageError } from '../program/subcommand.ts';
 import type { Kubernetes } from './kubernetes.ts';
+import { listReleases } from './release.ts';
 
-/** In a pod the pod's own, otherwise the namespace of the Lease. @throws UsageError if there are several */
+/**
+ * In a pod the pod's own, otherwise that of the chart's ConfigMap. Without one, or the right to list them, that of the Lease.
+ * @throws UsageError if there are several
+ */
 export async function findNamespace(
   { client, access, podNamespace }: Kubernetes,
   { leaseName }: Pick<Configuration, 'leaseName'>,
   signal: AbortSignal,
 ): Promise<string> {
   if (podNamespace !== undefined) return podNamespace;
-  const [found, ...more] = (await namespacesOfLease(client, leaseName, signal)) ?? [];
+  const releases = (await ignoring('forbidden', listReleases(client, undefined, signal))) ?? [];
+  const namespaces = new Set(releases.map(({ namespace }) => namespace));
+  const [found, ...more] =
+    namespaces.size > 0 ? namespaces : ((await namespacesOfLease(client, leaseName, signal)) ?? []);
   if (more.length === 0) return found ?? access.namespace;
   const list = [found, ...more].join(', ');
   throw new UsageError(`archwright runs in several namespaces (${list}): select one with --namespace`);

@@ -2,6 +2,7 @@
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { isCode, type KubeError } from '../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
+import type { Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 
 export interface Release {
@@ -16,8 +17,8 @@ interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** Of the chart: `archwright.metadata` in _names.tpl. Pools of agents have ConfigMaps with a component. */
-const labelSelector = 'app.kubernetes.io/name=archwright,!app.kubernetes.io/component';
+/** Of the chart: `archwright.labels` in _names.tpl. Pools of agents have ConfigMaps with a component. */
+const labelSelector = 'app.kubernetes.io/part-of=archwright,!app.kubernetes.io/component';
 const configurationKey = 'archwright.toml';
 /** Of namespace and ConfigMap, as in the documentation. For people who may not list ConfigMaps. */
 const usualName = 'archwright';
@@ -37,17 +38,23 @@ export async function findRelease(
 ): Promise<Release | undefined> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(limitMs)]);
   try {
-    const path = paths.configMaps(namespace);
-    const list = await client.get<{ items?: readonly ConfigMap[] }>(path, {
-      signal,
-      query: { labelSelector },
-    });
-    return (list.items ?? []).flatMap((found) => releaseIn(found) ?? [])[0];
+    return (await listReleases(client, namespace, signal))[0];
   } catch (error) {
     if (isCode(error, 'not-found')) return undefined;
     if (!isCode(error, 'forbidden')) throw error;
     return await usualRelease(client, namespace ?? usualName, signal, error);
   }
+}
+
+/** @throws KubeError */
+export async function listReleases(
+  client: KubeClient,
+  namespace: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly Release[]> {
+  const query = { labelSelector };
+  const page = await client.get<Page<ConfigMap>>(paths.configMaps(namespace), { signal, query });
+  return (page.items ?? []).flatMap((found) => releaseIn(found) ?? []);
 }
 
 async function usualRelease(

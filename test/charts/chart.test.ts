@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { chartSections, firstValues, isSetting, schemaFile } from '../../scripts/docs/chart/chart.ts';
 import { alerts } from '../../scripts/docs/chart/alerts.ts';
 import { rows } from '../../scripts/docs/chart/dashboard.ts';
@@ -74,6 +74,28 @@ t.test('templates take the namespace that namespaceOverride can replace', async 
     // Helm itself runs in the namespace of the release.
     .replace('helm test {{ .Release.Name }} --namespace {{ .Release.Namespace }}', '');
   t.notMatch(rest, 'Release.Namespace');
+});
+
+t.test('explain, report and status find archwright by a label that no value changes', async (t) => {
+  const objects = parseAllDocuments(readFileSync('deploy/archwright.yaml', 'utf8')).map(
+    (document) =>
+      document.toJS() as { kind: string; metadata: { name: string; labels?: object }; data?: object },
+  );
+  const isOutside = /^(?:CustomResourceDefinition|Namespace)$/;
+  const partOf = { 'app.kubernetes.io/part-of': 'archwright' };
+  for (const { kind, metadata } of objects.filter((each) => !isOutside.test(each.kind)))
+    t.match(metadata.labels, partOf, `${kind} ${metadata.name}`);
+  const found = objects.filter(
+    ({ kind, metadata }) =>
+      kind === 'ConfigMap' && !Object.hasOwn(metadata.labels ?? {}, 'app.kubernetes.io/component'),
+  );
+  t.match(found, [{ metadata: { name: 'archwright' }, data: { 'archwright.toml': String } }]);
+  t.equal(found.length, 1);
+  t.match(
+    readFileSync(`${chart}/templates/_names.tpl`, 'utf8'),
+    /"app\.kubernetes\.io\/part-of" "archwright"[^]*mergeOverwrite \(dict\) .* \$all -\}\}/,
+    'the last of the merge is not of a person',
+  );
 });
 
 t.test('templates use no value that is not described', async (t) => {

@@ -8,15 +8,16 @@ import { run, type Result } from './run.ts';
 import { dockerConfig, files, kubeconfig, pullSecret, registry, type Explained } from './world.ts';
 
 /** A cluster with a controller, and a private registry that only the pull secret of the namespace opens. */
-async function shop(t: Test, settings = '') {
+async function shop(t: Test, settings = '', { namespace = 'archwright', name = 'archwright' } = {}) {
   const store = await startKubeStore();
   t.teardown(() => store.close());
   const private_ = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
   private_.push('web', '1', multiArch(['linux/amd64', 'linux/arm64']));
   private_.push('old', '1', image('linux/amd64'));
-  const labels = { 'app.kubernetes.io/name': 'archwright' };
+  // `nameOverride` changes the label `name`.
+  const labels = { 'app.kubernetes.io/part-of': 'archwright', 'app.kubernetes.io/name': name };
   const toml = `leaseName = "archwright-controller"\ncredsDir = "/nowhere"\n${settings}`;
-  store.put('/api/v1/namespaces/archwright/configmaps/archwright', {
+  store.put(`/api/v1/namespaces/${namespace}/configmaps/${name}`, {
     metadata: { labels },
     data: { 'archwright.toml': toml },
   });
@@ -25,8 +26,8 @@ async function shop(t: Test, settings = '') {
   store.put('/api/v1/namespaces/shop', {});
   store.put('/api/v1/namespaces/shop/serviceaccounts/default', {});
   const { config: kubeconfigFile } = files(t, { config: kubeconfig(store.access.server) });
-  const url = await controller(t, kubeconfigFile);
-  store.callers.serve('archwright/https:archwright-controller:facts', url);
+  const url = await controller(t, kubeconfigFile, namespace);
+  store.callers.serve(`${namespace}/https:${name}-controller:facts`, url);
   const ask = async (...args: readonly string[]): Promise<Result & Asked> => {
     const result = await run([...args, '--kubeconfig', kubeconfigFile]);
     const isJson = result.out.startsWith('{');
@@ -41,17 +42,10 @@ interface Asked {
 }
 
 /** Starts the real controller. @returns where it answers requests for image facts */
-async function controller(t: Test, kubeconfigFile: string): Promise<string> {
+async function controller(t: Test, kubeconfigFile: string, namespace: string): Promise<string> {
   const stop = new AbortController();
   const { promise, resolve } = Promise.withResolvers<string>();
-  const args = [
-    '--metrics-listen',
-    '127.0.0.1:0',
-    '--facts-listen',
-    '127.0.0.1:0',
-    '--namespace',
-    'archwright',
-  ];
+  const args = ['--metrics-listen', '127.0.0.1:0', '--facts-listen', '127.0.0.1:0', '--namespace', namespace];
   const running = main(['controller', '--kubeconfig', kubeconfigFile, ...args], {
     io: {
       env: {},
@@ -114,6 +108,16 @@ t.test('from a laptop, the controller looks up images, by the settings of the cl
     [{ outcome: 'placed', preferred: [{ architecture: 'arm64' }] }],
     'the same settings',
   );
+});
+
+t.test('the chart may have other names, and be in another namespace', async (t) => {
+  const release = { namespace: 'tools', name: 'placer' };
+  const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n', release);
+  putPod(store, 'web', private_.host);
+  const asked = 'asked through tools/placer-controller, with the credentials of its agents and of the pods';
+  const explained = await ask('explain', '-o', 'json', 'pod/web');
+  t.match(explained, { code: 0, err: '', asked, results: [{ preferred: [{ architecture: 'arm64' }] }] });
+  t.match(await ask('report', '-o', 'json', '-n', 'shop'), { code: 0, err: '', asked });
 });
 
 t.test('what was decided comes first, for a pod and for the pods of a workload', async (t) => {

@@ -51,6 +51,16 @@ async function setup(t: Test) {
   return { ...world, hash, leader, status, json };
 }
 
+t.test('the chart may have other names: its namespace is that of its ConfigMap', async (t) => {
+  const { store, json } = await setup(t);
+  store.remove(lease);
+  store.put(`${core}/configmaps/placer`, {
+    metadata: { labels: { 'app.kubernetes.io/part-of': 'archwright', 'app.kubernetes.io/name': 'placer' } },
+    data: { 'archwright.toml': 'leaseName = "placer-controller"\n' },
+  });
+  t.match(await json(), { code: 0, namespace: 'archwright', findings: [] });
+});
+
 t.test('everything works', async (t) => {
   const { status, json, hash } = await setup(t);
   const { code, out, err } = await status();

@@ -33,7 +33,8 @@ app.kubernetes.io/component: {{ .part }}
 
 {{/* The labels of an object as YAML. dict root kind [part] [labels] */}}
 {{- define "archwright.labels" -}}
-{{- $all := dict "app.kubernetes.io/name" (include "archwright.name" .root) "app.kubernetes.io/instance" .root.Release.Name "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- /* The command line finds archwright by part-of, whatever nameOverride and fullnameOverride are (cmd/wiring/release.ts). */}}
+{{- $all := dict "app.kubernetes.io/part-of" "archwright" "app.kubernetes.io/name" (include "archwright.name" .root) "app.kubernetes.io/instance" .root.Release.Name "app.kubernetes.io/managed-by" .root.Release.Service -}}
 {{- if .part }}{{ $_ := set $all "app.kubernetes.io/component" .part }}{{ end -}}
 {{- if ne .kind "pod" -}}
 {{- $_ := set $all "app.kubernetes.io/version" .root.Chart.AppVersion -}}

@@ -45,7 +45,7 @@ async function createRelease(cluster: Cluster, port: number): Promise<void> {
   const targetRef = { kind: 'Pod', name: 'controller', namespace: ownNamespace };
   const subsets = [{ addresses: [{ ip, targetRef }], ports: [{ name: 'facts', port }] }];
   await cluster.create({ ...v1, kind: 'Endpoints', metadata, subsets });
-  const labels = { 'app.kubernetes.io/name': 'archwright' };
+  const labels = { 'app.kubernetes.io/part-of': 'archwright' };
   const data = { 'archwright.toml': 'preferredArchitecture = "arm64"\n' };
   const named = { name: 'archwright', namespace: ownNamespace, labels };
   await cluster.create({ ...v1, kind: 'ConfigMap', metadata: named, data });
