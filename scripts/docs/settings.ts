@@ -24,25 +24,22 @@ export const settingGroups: readonly { readonly title: string; readonly settings
 
 const introduction = `# Settings
 
-Set a value in a TOML file (\`--config\` or \`ARCHWRIGHT_CONFIG\` names it), in an environment variable or by a flag. A flag wins over the environment,
-the environment over the file, the file over the default. All three set the same:
+Set a value in a TOML file (\`--config\` or \`ARCHWRIGHT_CONFIG\` names it), in an environment variable or by a flag; the last of these wins:
 
 \`\`\`sh
-archwright webhook --preferred-architecture arm64
-ARCHWRIGHT_PREFERRED_ARCHITECTURE=arm64 archwright webhook
 echo 'preferredArchitecture = "arm64"' > archwright.toml && archwright webhook --config archwright.toml
+ARCHWRIGHT_PREFERRED_ARCHITECTURE=arm64 archwright webhook
+archwright webhook --preferred-architecture arm64
 \`\`\`
 
-In variables and flags:
+In variables and flags, lists are separated by commas (a flag may be repeated); booleans are \`true\` or \`false\` (flags: \`--name\`, \`--no-name\`);
+tables are \`name=value,name=value\`, or inline TOML such as \`{ key = "arch", effect = "NoSchedule" }\` if their keys are fixed. Durations: \`7d\`,
+\`1h30m\`, \`500ms\`. Sizes: whole numbers with \`Ki\`, \`Mi\`, \`Gi\`, or bytes.
 
-- lists: separated by commas; a flag may be repeated.
-- booleans: \`true\` or \`false\`; the flags \`--name\` and \`--no-name\`.
-- tables: \`name=value,name=value\`, or inline TOML such as \`{ key = "arch", effect = "NoSchedule" }\` if their keys are fixed.
-- durations: \`7d\`, \`1h30m\`, \`500ms\`. Sizes: whole numbers with \`Ki\`, \`Mi\`, \`Gi\`, or bytes.
-
-All errors are reported at once, with file, line and key; a starting program then ends with exit code 2. A running program reads a changed file again;
-if it is broken, the last good configuration stays in force. Settings marked *restart* take effect at the next start. \`archwright config check FILE\`
-checks a file, \`archwright config print\` shows every value and its source.
+All errors are reported at once, with file, line and key; a starting program then ends with exit code 2. A running program reads a changed file again, and
+keeps the last good configuration if it is broken. \`archwright config check FILE\` checks a file, \`archwright config print\` shows every value and its
+source, \`archwright help SUBCOMMAND\` the settings of a subcommand. Each setting below has its type,
+its default and \`restart\` if it takes effect only at the next start.
 `;
 
 /** Makes the page. */
@@ -58,29 +55,16 @@ export function settingsPage(): string {
 }
 
 function group({ title, settings }: (typeof settingGroups)[number]): string {
-  const users = Object.values(settings).map(({ parts }) => parts.join(', '));
-  const usual = users.toSorted((a, b) => timesIn(users, b) - timesIn(users, a))[0] ?? '';
-  const entries = Object.entries(settings).map(([key, setting]) => entry(key, setting, usual));
-  return [`## ${title}\n`, `Used by ${usual}, unless stated otherwise.\n`, ...entries].join('\n');
+  return [`## ${title}\n`, ...Object.entries(settings).map(([key, setting]) => entry(key, setting)), ''].join('\n');
 }
 
-function timesIn(list: readonly string[], text: string): number {
-  return list.filter((each) => each === text).length;
-}
-
-function entry(key: string, setting: Setting<unknown>, usual: string): string {
+function entry(key: string, setting: Setting<unknown>): string {
   const preset = written(setting, setting.default);
-  const users = setting.parts.join(', ');
   const facts = [
-    setting.kind.name,
+    setting.kind.name.replaceAll('`, `', '|'),
     ...(preset === undefined ? [] : [code(formatToml(preset))]),
-    ...(users === usual ? [] : [`used by ${users}`]),
-    ...(setting.restart ? ['restart'] : []),
+    ...(setting.restart ? ['`restart`'] : []),
     ...(setting.shortFlag === undefined ? [] : [code(`--${setting.shortFlag}`)]),
   ];
-  return [
-    `### ${code(key)}\n`,
-    `${setting.help}\n`,
-    `*${facts.join('; ')}*\n`,
-  ].join('\n');
+  return `- ${code(key)} (${facts.join('; ')}): ${setting.help}`;
 }

@@ -23,12 +23,12 @@ export const alerts: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'Prometheus scrapes no archwright webhook.',
-    meaning: 'No webhook runs, or Prometheus cannot reach it. Under `failurePolicy: Ignore` pods are created without a placement and may land on a node that cannot run them; the controller evicts those later. Under `Fail` no pod can be created.',
+    meaning: 'Under `failurePolicy: Ignore` pods are created without a placement, and evicted later from nodes that cannot run them. Under `Fail` no pod can be created.',
     steps: [
-      '`kubectl -n archwright get pods -l app.kubernetes.io/component=webhook`: do they exist, and are they ready?',
-      'Pods in `ContainerCreating` wait for the controller to issue their certificates: `kubectl -n archwright describe pod …`, then ' + logs('controller'),
-      'Ready but not scraped: check NetworkPolicies (`networkPolicy.metricsFrom`) and the labels of the monitor (`monitoring.labels`).',
-      'To allow pod creation under `Fail` meanwhile: `helm upgrade … --reuse-values --set failurePolicy=Ignore`.',
+      '`kubectl -n archwright get pods -l app.kubernetes.io/component=webhook`: are they ready?',
+      '`ContainerCreating`: they wait for certificates from the controller: ' + logs('controller'),
+      'Ready but not scraped: check `networkPolicy.metricsFrom` and `monitoring.labels`.',
+      'To allow pods under `Fail`: `helm upgrade … --reuse-values --set failurePolicy=Ignore`.',
     ],
   },
   {
@@ -37,11 +37,11 @@ export const alerts: readonly Alert[] = [
     for: '10m',
     severity: 'critical',
     summary: 'The webhook configuration is not in force.',
-    meaning: 'The API server does not call the webhook, or with an outdated configuration. Pods are created without a placement.',
+    meaning: 'Pods are created without a placement.',
     steps: [
-      'The state is `archwright_webhook_configuration == 1`. `waiting`: the webhook does not answer, see [ArchwrightWebhookDown](ArchwrightWebhookDown.md). `missing`: the MutatingWebhookConfiguration was deleted; `helm upgrade` restores it. `no-authority`: the Secret with the CA is missing. All states: [certificates](../certificates.md#the-webhook-configuration).',
+      '`archwright_webhook_configuration == 1` has the [state](../certificates.md#the-webhook-configuration). `waiting`: see [ArchwrightWebhookDown](ArchwrightWebhookDown.md). `missing`: `helm upgrade` restores the MutatingWebhookConfiguration.',
       logs('controller'),
-      '`kubectl get mutatingwebhookconfiguration archwright -o yaml`, then `archwright probe`, which asks through the API server.',
+      '`archwright probe` asks through the API server.',
     ],
   },
   {
@@ -50,11 +50,11 @@ export const alerts: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'No archwright controller leads.',
-    meaning: 'Gates are not removed, certificates not renewed, and the webhook configuration is not maintained. The webhook stops gating; pods that are gated already wait.',
+    meaning: 'No pod is gated any more; gated pods wait. Certificates and the webhook configuration are not maintained.',
     steps: [
-      '`kubectl -n archwright get pods -l app.kubernetes.io/component=controller`, and the Lease: `kubectl -n archwright get lease -o yaml`',
+      '`kubectl -n archwright get pods,lease`',
       logs('controller'),
-      'Pods that must not wait: `archwright clean --dry-run` lists them. A member of `protection.exemptGroups` can remove a gate by `kubectl patch`.',
+      'Pods that must not wait: [remove their gates](../../use/gates.md#when-pods-stay-gated).',
     ],
   },
   {
@@ -63,11 +63,11 @@ export const alerts: readonly Alert[] = [
     for: '2m',
     severity: 'critical',
     summary: 'No archwright agent answers a webhook or controller.',
-    meaning: 'Images that are not in memory stay unknown. Their pods are not gated: they get `fallbackArchitecture`, or may run anywhere. Pods that were gated before wait until `maxGateDuration`.',
+    meaning: 'Images that are not in memory stay unknown. Their pods are not gated: they get `fallbackArchitecture`, or may run anywhere.',
     steps: [
-      '`archwright status` names the cause. By hand: `kubectl -n archwright describe daemonset archwright-agent` shows refused pods (*violates PodSecurity*), `kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide` those that do not start. With [`agentNodes`](../agent-nodes.md), only nodes with the label `arch.example/agent=true` run one.',
-      'Ready but unreachable: can the nodes of the webhook reach the agents’ port (`agent.port`, 9443) on every node? Often a cloud security group blocks it.',
-      `${logs('webhook')}: it says why each agent is not used, for example an untrusted certificate.`,
+      '`archwright status` names the cause, else `kubectl -n archwright describe daemonset archwright-agent` (*violates PodSecurity*) and `kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide`. With [`agentNodes`](../agent-nodes.md), only nodes with the label `arch.example/agent=true` run one.',
+      'Ready but unreachable: a security group may block the agents’ port (`agent.port`, 9443) between nodes.',
+      `${logs('webhook')} says why each agent is not used.`,
     ],
   },
   {
@@ -79,7 +79,7 @@ export const alerts: readonly Alert[] = [
     meaning: 'Other agents answer for them, unless only their nodes have the credentials for an image.',
     steps: [
       `${logs('webhook')} names them.`,
-      '`kubectl -n archwright describe pod` for one of them; then check its node: is it healthy, is its clock right?',
+      'Check one of them and its node: `kubectl -n archwright describe pod`; is its clock right?',
     ],
   },
   {
@@ -88,7 +88,7 @@ export const alerts: readonly Alert[] = [
     for: '0m',
     severity: 'warning',
     summary: 'Objects were admitted unchanged because the webhook failed on them.',
-    meaning: 'Their pods have no placement. This is a defect in archwright, or an object that no API server should send.',
+    meaning: 'Their pods have no placement. This is a defect.',
     steps: [`${logs('webhook')}: the line \`admission failed, the object was let through\` has the error.`, 'Report it with that line.'],
   },
   {
@@ -97,9 +97,9 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'One in a hundred admissions takes longer than half a second.',
-    meaning: 'Pod creation is slow. An admission waits at most `inlineBudget` for an unknown image, so more than that means a lack of CPU.',
+    meaning: 'An admission waits at most `inlineBudget` for an unknown image; more means a lack of CPU.',
     steps: [
-      'Compare the CPU of the webhook with its limit; `nodejs_eventloop_lag_p99_seconds` shows whether the process itself is late.',
+      'Compare the CPU of the webhook with its limit, and `nodejs_eventloop_lag_p99_seconds`.',
       'Add replicas (`webhook.replicas`, `webhook.autoscaling.enabled`), or raise the CPU request.',
     ],
   },
@@ -111,9 +111,9 @@ export const alerts: readonly Alert[] = [
     summary: 'Pods have been gated for longer than five minutes ({{ $labels.reason }}).',
     meaning: 'The controller should have applied the fallback by now.',
     steps: [
-      '`kubectl get pods -A --field-selector=status.phase=Pending -o json | jq -r \'.items[] | select(.spec.schedulingGates) | .metadata.namespace + "/" + .metadata.name\'`',
-      '`kubectl -n NAMESPACE describe pod NAME` shows archwright’s events; `kubectl -n archwright exec deployment/archwright-controller -- archwright explain pod/NAME -n NAMESPACE` decides again.',
-      '`archwright_gate_failures_total` says why gates are not removed: `refused` is a missing right or another admission webhook.',
+      '`archwright status` lists them.',
+      '`kubectl -n NAMESPACE describe pod NAME` shows events; `archwright explain pod/NAME -n NAMESPACE` decides again.',
+      '`archwright_gate_failures_total`: `refused` is a missing right or another admission webhook. See [gates](../../use/gates.md#when-pods-stay-gated).',
     ],
   },
   {
@@ -122,11 +122,10 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'Images cannot be inspected: {{ $labels.code }}.',
-    meaning: 'No credential that archwright finds is accepted by their registry. Either the nodes cannot pull them, or archwright does not see what the nodes use.',
+    meaning: 'No credential is accepted. Either the nodes cannot pull them, or archwright does not see what the nodes use.',
     steps: [
       `${logs('agent')} names the images.`,
-      '`kubectl -n archwright exec AGENT-POD -- archwright inspect --verbose IMAGE` shows the tried sources and their results.',
-      '`kubectl -n archwright exec AGENT-POD -- archwright agent --check` shows which files of the node are found; see `kubeletConfig` and `agent.hostPaths`.',
+      '[The registry says 401](../troubleshooting.md#the-registry-says-401): `archwright inspect --verbose` and `archwright agent --check` in an agent’s pod.',
     ],
   },
   {
@@ -135,9 +134,9 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'A registry limits requests.',
-    meaning: 'Images that are not in memory stay unknown until it answers again; known ones are not affected.',
+    meaning: 'Images that are not in memory stay unknown until it answers again.',
     steps: [
-      'Credentials for that registry (`registryCredentials`) raise its limit; a mirror (`proxies`) takes over the requests.',
+      'Set credentials with a higher limit (`registryCredentials`), or a mirror (`proxies`).',
       '`agent.stateHostPath` keeps the image facts of agents across restarts.',
     ],
   },
@@ -147,10 +146,10 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'Part of the source {{ $labels.source }} cannot be used.',
-    meaning: 'A file of a node or a mounted Secret is missing, misnamed or malformed; its last good content may still be in force.',
+    meaning: 'A file of a node or a mounted Secret is missing, misnamed or malformed. Its last good content may still be in force.',
     steps: [
       '`kubectl -n archwright get events --field-selector=reason=CredentialProblem` names nodes, files and what is wrong; see [credentials are not used](../troubleshooting.md#credentials-are-not-used).',
-      '`kubectl -n archwright exec AGENT-POD -- archwright agent --check` shows all sources of a node.',
+      '`kubectl -n archwright exec AGENT-POD -- archwright agent --check` shows the sources of a node.',
       logs('agent'),
     ],
   },
@@ -172,12 +171,12 @@ export const alerts: readonly Alert[] = [
     for: '1h',
     severity: 'critical',
     summary: 'A certificate in use ({{ $labels.use }}) expires within a week.',
-    meaning: 'After that the API server cannot call the webhook, or the webhook cannot ask agents. Certificates are normally replaced after two thirds of their life.',
+    meaning: 'Then the API server cannot call the webhook, or the webhook cannot ask agents.',
     steps: [
-      'If `certificateTime` is shorter than three weeks, this alert is meaningless: change it.',
+      '`certificateTime` must be longer than three weeks for this alert.',
       `Built-in certificates: ${logs('controller')}; does a controller lead ([ArchwrightNoLeader](ArchwrightNoLeader.md))?`,
       'cert-manager: `kubectl -n archwright get certificates`. Otherwise check your own issuer.',
-      'The Secret is new but the certificate in use is old: check `archwright_tls_reloads_total{outcome="failed"}` and restart the pods.',
+      'A new Secret, but an old certificate in use: check `archwright_tls_reloads_total{outcome="failed"}` and restart the pods.',
     ],
   },
   {
@@ -198,11 +197,10 @@ export const alerts: readonly Alert[] = [
     for: '30m',
     severity: 'warning',
     summary: '{{ $value }} pods are on nodes that cannot run their images, and stay there.',
-    meaning: 'They are not ready, and archwright cannot help: a PodDisruptionBudget blocks the eviction, no other node accepts them, their workload was evicted before, a DaemonSet recreates them, or `misplacedPods` is `event`.',
+    meaning: 'A PodDisruptionBudget blocks the eviction, no other node accepts them, their workload was evicted before, a DaemonSet recreates them, or `misplacedPods` is `event`.',
     steps: [
-      '`kubectl get events -A | grep MisplacedPod` names each pod with its images and the reason; see [misplaced pods](../misplaced-pods.md#events) for the way out.',
-      '`sum by (outcome) (increase(archwright_misplaced_pods_total[1h]))` shows the reasons: `held`, `no-node`, `no-architecture`, `again`, `last-try`, `unconfirmed`, `unplaced`, `told`, `failed`.',
-      `${logs('controller')} has the same.`,
+      '`kubectl get events -A | grep MisplacedPod` names each pod and the [reason](../misplaced-pods.md#events).',
+      '`sum by (outcome) (increase(archwright_misplaced_pods_total[1h]))` counts the reasons.',
     ],
   },
   {
@@ -211,10 +209,10 @@ export const alerts: readonly Alert[] = [
     for: '0m',
     severity: 'warning',
     summary: '{{ $value }} tags of running pods no longer have {{ $labels.architecture }}.',
-    meaning: 'The tags were pushed again. Running pods go on. New pods are placed on other nodes, or nowhere if no node can run all of their images.',
+    meaning: 'Running pods go on. New pods are placed on other nodes, or nowhere.',
     steps: [
-      '`archwright report --drift` names images and workloads, and so do `kubectl get events -A --field-selector=reason=ImageLostArchitecture`; see [drift](../drift.md).',
-      'Ask the author of the image to push the tag with all platforms, or set the digest that runs.',
+      '`archwright report --drift` names images and workloads ([drift](../drift.md)).',
+      'Have the tag pushed with all platforms, or set the digest that runs.',
     ],
   },
   {
@@ -223,10 +221,9 @@ export const alerts: readonly Alert[] = [
     for: '30m',
     severity: 'info',
     summary: 'Nodes wait for their taint: {{ $labels.reason }}.',
-    meaning: 'The taint would keep away pods that must run there, so it is held back.',
+    meaning: 'The taint would keep away pods that must run there.',
     steps: [
       '`kubectl get events -A --field-selector=reason=TaintHeldBack` names pods and DaemonSets; each `reason` has [a way out](../taints.md#when-a-taint-does-not-come).',
-      `${logs('controller')} has the same.`,
     ],
   },
   {
@@ -235,7 +232,7 @@ export const alerts: readonly Alert[] = [
     for: '0m',
     severity: 'warning',
     summary: 'The feature {{ $labels.feature }} of the controller failed and was restarted.',
-    meaning: 'A defect. It may continue, or fail again and again.',
+    meaning: 'A defect.',
     steps: [`${logs('controller')} has the error; report it.`],
   },
   {
@@ -247,7 +244,7 @@ export const alerts: readonly Alert[] = [
     meaning: 'A right is missing, or another admission webhook or policy refuses a change.',
     steps: [
       `${logs('controller')} and ${logs('webhook')} name the object.`,
-      'Under `rbac.pullSecrets: none` or `namespaces`, reads of pull secrets are refused on purpose: silence `verb="get"`.',
+      'Under `rbac.pullSecrets: none` or `namespaces`, refused reads of pull secrets are intended: silence `verb="get"`.',
       'With `rbac.create: false`: compare your roles with `helm template … --set rbac.create=true`.',
     ],
   },
