@@ -44,13 +44,19 @@ export function budgetTable(budgets: readonly Budget[]): string {
 
 /** The budgets in short, for the page. */
 export function budgetList(budgets: readonly Budget[]): string {
-  return budgets
-    .map((budget) => {
-      const { what, value, limit, unit, digits } = budget;
-      const missed = verdict(budget) === 'met' ? '' : ', missed';
-      return `- ${what}: ${value.toFixed(digits)} ${unit} (≤ ${limit.toFixed(digits)})${missed}`;
-    })
+  const groups = Map.groupBy(budgets, ({ what }) => /^[\d,]+ at \d+\/s: /.exec(what)?.[0] ?? what);
+  return [...groups]
+    .map(
+      ([group, list]) => `- ${list.map((each, index) => inShort(each, index > 0 ? group : '')).join('; ')}`,
+    )
     .join('\n');
+}
+
+/** A budget in short, without the beginning of its name that its line has already. */
+function inShort(budget: Budget, said: string): string {
+  const { what, value, limit, unit, digits } = budget;
+  const missed = verdict(budget) === 'met' ? '' : ', missed';
+  return `${what.slice(said.length)}: ${value.toFixed(digits)} ${unit} (≤ ${limit.toFixed(digits)})${missed}`;
 }
 
 /** A section as it is printed. */
