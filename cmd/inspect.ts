@@ -7,7 +7,7 @@ import { socketPathIn, type Inspected } from '../daemon/local/protocol.ts';
 import { toAuths } from '../src/credentials/auths.ts';
 import type { CredentialSource, ServiceAccountName } from '../src/credentials/credential.ts';
 import type { FactsErrorCode, ImageFacts } from '../src/images/facts/facts.ts';
-import { InvalidReference, parseReference } from '../src/images/references/reference.ts';
+import { validReference } from '../src/images/references/reference.ts';
 import { describeAttempts, describeResults, describeSources } from './inspect/output.ts';
 import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
 import { serviceAccountIn } from './program/service-account.ts';
@@ -108,17 +108,8 @@ async function askRunningAgent(
 }
 
 async function credentialsFor({ images }: Wanted, source: CredentialSource) {
-  const repositories = images.flatMap(({ image }) => repositoryOf(image) ?? []);
+  const repositories = images.flatMap(({ image }) => validReference(image)?.repository ?? []);
   return (await Promise.all(repositories.map((repository) => source.lookup(repository)))).flat();
-}
-
-function repositoryOf(image: string): string | undefined {
-  try {
-    return parseReference(image).repository;
-  } catch (error) {
-    if (error instanceof InvalidReference) return undefined;
-    throw error;
-  }
 }
 
 /** @throws UsageError */

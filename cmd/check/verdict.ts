@@ -1,7 +1,7 @@
 /** Whether each image of a pod can run on the required architectures, in words for people and programs. */
 import { maxRetryAfterMs } from '../../src/http/headers.ts';
 import type { FactsError, FactsErrorCode, ImageFacts } from '../../src/images/facts/facts.ts';
-import { InvalidReference, parseReference } from '../../src/images/references/reference.ts';
+import { validReference } from '../../src/images/references/reference.ts';
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
@@ -123,17 +123,13 @@ function pinned(judged: Judged, chosen: readonly string[] | undefined, architect
 }
 
 function allowed(judged: Judged, image: string, architecture: string, allowList: AllowList): Judged {
-  try {
-    const entry = allowList.find(parseReference(image), architecture, judged.verdict !== 'ok');
-    if (!entry) return judged;
-    const { reason, expires, image: pattern } = entry;
-    const until = expires === undefined ? '' : ` until ${expires}`;
-    return {
-      verdict: 'allowed',
-      why: `allowed by ${pattern}${until}${reason ? `: ${reason}` : ''}; ${judged.why}`,
-    };
-  } catch (error) {
-    if (error instanceof InvalidReference) return judged;
-    throw error;
-  }
+  const reference = validReference(image);
+  const entry = reference && allowList.find(reference, architecture, judged.verdict !== 'ok');
+  if (!entry) return judged;
+  const { reason, expires, image: pattern } = entry;
+  const until = expires === undefined ? '' : ` until ${expires}`;
+  return {
+    verdict: 'allowed',
+    why: `allowed by ${pattern}${until}${reason ? `: ${reason}` : ''}; ${judged.why}`,
+  };
 }

@@ -3,8 +3,8 @@ import type { ClusterObjects } from '../../src/cluster/cluster.ts';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import {
   createReferenceCache,
-  InvalidReference,
   pullReference,
+  validReference,
 } from '../../src/images/references/reference.ts';
 import { describeDrift, parseDrifted, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
@@ -37,12 +37,8 @@ export async function readDrift(
   const parse = createReferenceCache();
   return (image) => {
     if (byImage.size === 0) return undefined;
-    try {
-      return byImage.get(pullReference(parse(image)).text);
-    } catch (error) {
-      if (error instanceof InvalidReference) return undefined;
-      throw error;
-    }
+    const reference = validReference(image, parse);
+    return reference && byImage.get(pullReference(reference).text);
   };
 }
 

@@ -26,6 +26,7 @@ import type { Log } from '../../src/telemetry/log.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { renewalOf, type Authority } from './renewal.ts';
 import { createRequest } from './signing-request.ts';
+import { messageOf } from '../../src/names/printable.ts';
 
 export interface AgentCertificateOptions {
   readonly client: KubeClient;
@@ -106,7 +107,7 @@ export class AgentCertificate {
         if (signal.aborted) break;
         failures += 1;
         pauseMs = backOffMs(failureBackOff, failures, clock.random);
-        const problem = error instanceof Error ? error.message : String(error);
+        const problem = messageOf(error);
         log.error({ problem, pauseMs }, 'the agent gets no certificate; it tries again');
       }
       const waking = AbortSignal.any([signal, this.#changed.signal]);

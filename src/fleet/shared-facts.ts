@@ -7,7 +7,7 @@ import { PassThrough } from 'node:stream';
 import { BoundedMap } from '../async/bounded-map.ts';
 import { concurrently } from '../async/concurrently.ts';
 import type { ImageFacts } from '../images/facts/facts.ts';
-import { InvalidReference, parseReference, type Reference } from '../images/references/reference.ts';
+import { validReference } from '../images/references/reference.ts';
 import { acceptFacts, RejectedFacts } from './agents/accept.ts';
 import { factsOfLine } from './agents/requests.ts';
 import type { AgentConnection } from './agents/connection.ts';
@@ -63,7 +63,7 @@ export async function* sharedFacts(options: SharedFactsOptions): AsyncIterable<I
   /** The facts in a line, or why they are rejected. */
   async function accept(line: string, agent: AgentAddress): Promise<ImageFacts | RejectReason> {
     const facts = factsOfLine(line);
-    const reference = facts && referenceOf(facts.image);
+    const reference = facts && validReference(facts.image);
     if (!reference) return 'invalid';
     if (ownerOf(reference.repository)?.url !== agent.url) return 'not-owner';
     try {
@@ -117,14 +117,5 @@ export async function* sharedFacts(options: SharedFactsOptions): AsyncIterable<I
     }
   } finally {
     stop.abort();
-  }
-}
-
-function referenceOf(image: string): Reference | undefined {
-  try {
-    return parseReference(image);
-  } catch (error) {
-    if (error instanceof InvalidReference) return undefined;
-    throw error;
   }
 }

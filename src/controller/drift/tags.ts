@@ -1,7 +1,7 @@
 /** The tags of running pods, and when each is checked. */
 import { createHash } from 'node:crypto';
 import { FairQueue } from '../../async/fair-queue.ts';
-import { InvalidReference, pullReference, type Reference } from '../../images/references/reference.ts';
+import { pullReference, validReference, type Reference } from '../../images/references/reference.ts';
 import { pullPolicyOf } from '../../placement/pod/images.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Caches } from '../caches/caches.ts';
@@ -45,13 +45,8 @@ function isPulled({ image, pullPolicy }: RunningPod['images'][number]): boolean 
 }
 
 function tagOf(image: string, parse: (image: string) => Reference) {
-  try {
-    const reference = pullReference(parse(image));
-    return reference.digest === undefined ? reference : undefined;
-  } catch (error) {
-    if (error instanceof InvalidReference) return undefined;
-    throw error;
-  }
+  const reference = validReference(image, parse);
+  return reference && reference.digest === undefined ? pullReference(reference) : undefined;
 }
 
 /**

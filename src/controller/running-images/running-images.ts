@@ -4,7 +4,7 @@
  * counts as unknown until a pod with it is created.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
-import { createReferenceCache, InvalidReference } from '../../images/references/reference.ts';
+import { createReferenceCache, validReference } from '../../images/references/reference.ts';
 import type { Gauge, Metrics } from '../../telemetry/metrics.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
@@ -93,14 +93,9 @@ class RunningImages {
   }
 
   #factsOf(image: string): ImageFacts | undefined {
-    try {
-      const reference = this.#parse(image);
-      const query = { image, reference, pullPolicy: 'IfNotPresent', pullCredentials: [] } as const;
-      return this.#leading.memory.lastKnown(query);
-    } catch (error) {
-      if (error instanceof InvalidReference) return undefined;
-      throw error;
-    }
+    const reference = validReference(image, this.#parse);
+    const how = { pullPolicy: 'IfNotPresent', pullCredentials: [] } as const;
+    return reference && this.#leading.memory.lastKnown({ image, reference, ...how });
   }
 
   /** Agents that do not answer now are asked again later; what memory has is enough until then. */

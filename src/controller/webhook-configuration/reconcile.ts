@@ -12,6 +12,7 @@ import { withToken, type PathSecret } from './path-secret.ts';
 import { WebhookAvailability, type Availability } from './webhook-availability.ts';
 import type { Webhook } from './webhooks-file.ts';
 import { Writer } from './write.ts';
+import { messageOf } from '../../names/printable.ts';
 
 /** Pauses for changes that no watch reports. */
 const pauses = {
@@ -53,8 +54,7 @@ export class WebhookConfigurationReconciler {
       return await this.#reconcile(signal);
     } catch (error) {
       // After a conflict, the retry reads the object again.
-      if (!signal.aborted && !isCode(error, 'conflict'))
-        this.#show('failed', { problem: error instanceof Error ? error.message : String(error) });
+      if (!signal.aborted && !isCode(error, 'conflict')) this.#show('failed', { problem: messageOf(error) });
       throw error;
     }
   }

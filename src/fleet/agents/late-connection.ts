@@ -5,6 +5,7 @@
 import { systemClock, type Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { AgentError, type AgentConnection } from './connection.ts';
+import { messageOf } from '../../names/printable.ts';
 
 /** A certificate is written within a second or two after a controller leads. */
 const againMs = 1000;
@@ -25,7 +26,7 @@ export function lateConnection(
         connection = await open();
         return;
       } catch (error) {
-        const problem = error instanceof Error ? error.message : String(error);
+        const problem = messageOf(error);
         if (problem !== logged) log.warn({ problem }, 'agents cannot be asked yet');
         logged = problem;
         await clock.sleep(againMs, closing.signal).catch(() => undefined);

@@ -7,6 +7,7 @@ import { systemClock, type Clock } from '../../async/clock.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { agentUrl, createAgentList, maxAgents, type Discovery } from './discovery.ts';
+import { messageOf } from '../../names/printable.ts';
 
 interface DnsName {
   readonly name: string;
@@ -60,9 +61,8 @@ export function dnsDiscovery(options: DnsDiscoveryOptions): Discovery {
 
   function failed(error: unknown): undefined {
     if (!failing && !closing.signal.aborted) {
-      const message = error instanceof Error ? error.message : String(error);
       log.warn(
-        { name, error: message, agents: agents.current().length },
+        { name, error: messageOf(error), agents: agents.current().length },
         'agents cannot be resolved; those that are known stay in use',
       );
     }

@@ -11,6 +11,7 @@ import { hedge, type ResponseTime } from './hedge.ts';
 import type { AgentAddress } from '../discovery/discovery.ts';
 import type { FleetMeters } from '../metrics.ts';
 import type { AgentHealth } from './agent-health.ts';
+import { messageOf } from '../../names/printable.ts';
 
 /** The nodes that may receive pull secrets. */
 export interface PullSecretNodes {
@@ -231,7 +232,7 @@ export class FleetLookup {
 }
 
 function unexpected(agent: AgentAddress, error: unknown): AgentError {
-  return new AgentError('bad-answer', agent.url, error instanceof Error ? error.message : String(error));
+  return new AgentError('bad-answer', agent.url, messageOf(error));
 }
 
 function nameOf(agent: AgentAddress): string {

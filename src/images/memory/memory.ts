@@ -12,7 +12,7 @@ import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
 import type { ImageFacts, ImageFactsSource, ImageRequest, LookupOptions } from '../facts/facts.ts';
-import { maxCachedLength, InvalidReference, parseReference } from '../references/reference.ts';
+import { maxCachedLength, validReference } from '../references/reference.ts';
 import { noOverrides, type Overrides } from '../sources/overrides.ts';
 import type { FactsFile } from './disk.ts';
 import { DriftedDigests } from './drifted.ts';
@@ -288,10 +288,6 @@ function mayHaveAccess({ pullCredentials, serviceAccount }: ImageRequest, { perA
 
 /** `undefined` for a text that is no reference. */
 function keyOfText(image: string): string | undefined {
-  try {
-    return keyOf({ reference: parseReference(image) });
-  } catch (error) {
-    if (error instanceof InvalidReference) return undefined;
-    throw error;
-  }
+  const reference = validReference(image);
+  return reference && keyOf({ reference });
 }

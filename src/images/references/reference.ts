@@ -52,6 +52,16 @@ export function parseReference(text: string): Reference {
   };
 }
 
+/** `undefined` for a text that is no reference. @param parse such as a cache */
+export function validReference(text: string, parse = parseReference): Reference | undefined {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (error instanceof InvalidReference) return undefined;
+    throw error;
+  }
+}
+
 /**
  * ParseNormalizedNamed of distribution/reference: a domain that the grammar cannot express (`a_b.c/d`) comes back empty.
  * @throws InvalidReference
