@@ -10,7 +10,7 @@ import type { Kubernetes } from './wiring/kubernetes.ts';
 import { untilStopped, type CliContext } from './program/context.ts';
 import { readDrift, driftRows, writeDrift } from './report/drift.ts';
 import { judgedPods } from './report/judged-pods.ts';
-import { pageFile, writePage } from './report/page-file.ts';
+import { pageOutput } from './report/page-output.ts';
 import { listPods, workloadsOf } from './report/pods.ts';
 import { imageRows, totals, workloadRows } from './report/rows.ts';
 import { asCsv, asJson, asTable, type Report } from './report/write.ts';
@@ -41,6 +41,7 @@ export const subcommand: Subcommand = {
       value: 'FILE',
       help: 'Writes the report to a file as one page for a browser, in place of the output. `-`: standard output.',
     },
+    prices: { value: 'FILE', help: 'Prices of node types in TOML, for the savings in the page.' },
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
@@ -54,7 +55,7 @@ async function run(invocation: Invocation): Promise<number> {
   if (mistake !== undefined) throw new UsageError(`--architecture: ${mistake}`);
   if (invocation.positionals.length > 0)
     throw new UsageError('takes no arguments; select namespaces with --namespace');
-  const page = await pageFile(flags);
+  const page = await pageOutput(invocation);
   await using opened = new AsyncDisposableStack();
   try {
     const around = await openClusterContext(invocation, 'needed', opened);
@@ -64,7 +65,7 @@ async function run(invocation: Invocation): Promise<number> {
     const { pods, asked, isComplete } = await judgedPods(
       invocation,
       around,
-      { kubernetes, architecture },
+      { kubernetes, architecture, onNode: await page?.prices(kubernetes.client) },
       opened,
     );
     const report: Report = {
@@ -74,7 +75,7 @@ async function run(invocation: Invocation): Promise<number> {
       workloads: workloadRows(pods),
       images: imageRows(pods),
     };
-    if (page !== undefined) await writePage(page, { ...report, pods }, invocation);
+    if (page !== undefined) await page.write({ architecture, asked, pods });
     else if (output === 'json') io.out(asJson(report));
     else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
     if (page === undefined && output === 'csv') io.err(`archwright report: images: ${asked}\n`);

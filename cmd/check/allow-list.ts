@@ -10,9 +10,9 @@
 import { isRecord } from '../../src/names/architecture.ts';
 import type { Reference } from '../../src/images/references/reference.ts';
 import { imagePattern, OverridePatternError } from '../../src/images/sources/overrides.ts';
-import { parseToml, TomlError } from '../../src/policy/configuration/toml.ts';
 import { locate } from '../../src/policy/configuration/toml-positions.ts';
 import { UsageError } from '../program/subcommand.ts';
+import { tomlOf } from '../program/toml-file.ts';
 
 export interface AllowEntry {
   readonly image: string;
@@ -40,15 +40,6 @@ export function parseAllowList(text: string, file: string): readonly AllowEntry[
   if (allow.length > maxEntries) throw new UsageError(`${file}: has more than ${maxEntries} entries`);
   const lineOf = locate(text);
   return allow.map((entry: unknown, index) => entryOf(entry, file, lineOf(['allow', index])));
-}
-
-function tomlOf(text: string, file: string): Readonly<Record<string, unknown>> {
-  try {
-    return parseToml(text);
-  } catch (error) {
-    if (error instanceof TomlError) throw new UsageError(`${file}:${error.where}: ${error.message}`);
-    throw error;
-  }
 }
 
 function entryOf(entry: unknown, file: string, line: number): AllowEntry {

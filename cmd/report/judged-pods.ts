@@ -2,6 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import { concurrently } from '../../src/async/concurrently.ts';
 import { clusterObjects } from '../../src/cluster/cluster.ts';
+import type { Node } from '../../src/kube/api/objects.ts';
 import type { ClusterContext } from '../explain/cluster-context.ts';
 import { createPodContext } from '../explain/context.ts';
 import { sortObjects } from '../explain/input.ts';
@@ -28,7 +29,15 @@ const clusterLimitMs = 10_000;
 export async function judgedPods(
   invocation: Invocation,
   around: ClusterContext,
-  { kubernetes, architecture }: { readonly kubernetes: Kubernetes; readonly architecture: string },
+  {
+    kubernetes,
+    architecture,
+    onNode,
+  }: {
+    readonly kubernetes: Kubernetes;
+    readonly architecture: string;
+    readonly onNode: ((node: Node) => void) | undefined;
+  },
   opened: AsyncDisposableStack,
 ): Promise<{ readonly pods: readonly JudgedPod[]; readonly asked: string; readonly isComplete: boolean }> {
   const { flags, io, stop } = invocation;
@@ -44,7 +53,7 @@ export async function judgedPods(
   progress.show('reading pods');
   const [pods, nodes] = await Promise.all([
     listPods(client, [...new Set(flags.get('namespace'))], stop),
-    listNodes(client, stop),
+    listNodes(client, stop, onNode),
   ]);
   progress.end();
   if (nodes === undefined)

@@ -65,16 +65,19 @@ export async function listPods(
 
 /**
  * Architectures of the nodes, by name.
+ * @param onNode called with each node
  * @returns `undefined` without the permission to read nodes
  * @throws KubeError
  */
 export async function listNodes(
   client: KubeClient,
   signal: AbortSignal,
+  onNode: (node: Node) => void = () => undefined,
 ): Promise<ReadonlyMap<string, string> | undefined> {
   const found = new Map<string, string>();
   try {
     for await (const node of objectsOf<Node>(client, paths.nodes(), { signal })) {
+      onNode(node);
       const architecture = architectureOf(node);
       if (architecture !== undefined) found.set(node.metadata?.name ?? '', architecture);
     }

@@ -14,6 +14,8 @@ export const keys = {
   agentNode: 'arch.example/agent',
   /** Node label: `v1` to `v4`, the x86-64 level of its CPU, if `amd64LevelLabels` is set. */
   amd64Level: 'arch.example/amd64-level',
+  /** Node annotation or label: what the node costs in an hour, such as `0.0978`. */
+  pricePerHour: 'arch.example/price-per-hour',
   architectureLabel: 'kubernetes.io/arch',
   betaArchitectureLabel: 'beta.kubernetes.io/arch',
   hostnameLabel: 'kubernetes.io/hostname',

@@ -6,9 +6,11 @@ import { createHash } from 'node:crypto';
 import { printable } from '../../../src/names/printable.ts';
 import type { JudgedPod } from '../rows.ts';
 import { pageScript, pageStyle } from './assets.ts';
-import { firstChanges } from './changes.ts';
+import { createSavings } from '../prices/savings.ts';
+import { firstChanges, type Change } from './changes.ts';
 import type { PageData } from './data.ts';
 import { embeddedJson, Html, markup } from './html.ts';
+import { moneySection, rangeText, type Money, type SavingsOf } from './money.ts';
 import { changesSection, namespacesSection, todaySection } from './sections.ts';
 import { stateLabels } from './shares.ts';
 import { pageTables } from './tables.ts';
@@ -22,12 +24,20 @@ export interface PageInput {
   readonly namespaces: readonly string[];
   readonly made: Date;
   readonly version: string;
+  /** Without prices there is no money in the page. */
+  readonly money?: Money | undefined;
 }
 
 /** @returns the whole document */
 export function reportPage(input: PageInput): string {
-  const { architecture, asked, pods, namespaces, made, version } = input;
-  const data: PageData = { causeLabels: stateLabels, tables: pageTables(pods) };
+  const { architecture, asked, pods, namespaces, made, version, money } = input;
+  const savings = money && createSavings(money.market);
+  const changes = firstChanges(pods);
+  const data: PageData = {
+    causeLabels: stateLabels,
+    ...(money && { currency: money.list.currency }),
+    tables: pageTables(pods, savings),
+  };
   const scope = namespaces.length === 0 ? 'all namespaces' : `namespaces ${namespaces.join(', ')}`;
   const madeAt = made.toISOString().slice(0, 16).replace('T', ' ');
   const title = `Pods that can run on ${architecture}`;
@@ -52,7 +62,8 @@ export function reportPage(input: PageInput): string {
 </select></label></header>
 <main>
 ${todaySection(pods, architecture)}
-${changesSection(firstChanges(pods), pods)}
+${money && savings && moneySection(money, savings, pods, changes)}
+${changesSection(changes, pods, money && savings && savingColumn(money, savings))}
 ${namespacesSection(pods)}
 <section aria-labelledby="all"><h2 id="all">All workloads, namespaces and images</h2>
 <noscript><p>The table needs JavaScript, which is part of this file.</p></noscript>
@@ -64,6 +75,16 @@ ${namespacesSection(pods)}
 </body>
 </html>
 `.text;
+}
+
+function savingColumn({ list }: Money, savings: SavingsOf) {
+  return {
+    head: 'Saving a month',
+    cell: ({ freed }: Change) => {
+      const saved = savings.of(freed)?.saved;
+      return markup`<td class="n">${saved === undefined ? '–' : rangeText(saved, list.currency)}</td>`;
+    },
+  };
 }
 
 const policy = [

@@ -3,6 +3,7 @@ import { printable } from '../../../src/names/printable.ts';
 import { causes, mainCause } from '../blockers.ts';
 import { byText, countsOf, countsText, imageRows, requestsOf, workloadKey, type JudgedPod } from '../rows.ts';
 import type { Cell, Column, ColumnKind, PageTable, Row } from './data.ts';
+import type { SavingsOf } from './money.ts';
 import { ratio, shareOf, type State } from './shares.ts';
 
 /** More of a message says nothing more about its cause. */
@@ -10,15 +11,16 @@ const maxWhyBytes = 512;
 /** The API server allows names of 253 bytes; a reference of an image has 128 bytes of tag and 71 of digest beside them. */
 const maxNameBytes = 512;
 
-export function pageTables(pods: readonly JudgedPod[]): readonly PageTable[] {
-  return [workloadTable(pods), namespaceTable(pods), imageTable(pods)];
+/** @param savings if there are prices */
+export function pageTables(pods: readonly JudgedPod[], savings: SavingsOf | undefined): readonly PageTable[] {
+  return [workloadTable(pods, savings), namespaceTable(pods), imageTable(pods)];
 }
 
 function columns(...named: readonly (readonly [label: string, kind: ColumnKind])[]): readonly Column[] {
   return named.map(([label, kind]) => ({ label, kind }));
 }
 
-function workloadTable(pods: readonly JudgedPod[]): PageTable {
+function workloadTable(pods: readonly JudgedPod[], savings: SavingsOf | undefined): PageTable {
   const groups = Map.groupBy(pods, ({ workload, pod, judged, blockers }) =>
     JSON.stringify([workloadKey(workload, pod), judged.why, blockers]),
   );
@@ -36,6 +38,7 @@ function workloadTable(pods: readonly JudgedPod[]): PageTable {
       name(on ?? ''),
       requests.cpu,
       requests.memory,
+      ...(savings === undefined ? [] : [savings.of(group)?.saved ?? null]),
       found,
       printable(judged.why, maxWhyBytes),
     ];
@@ -51,6 +54,7 @@ function workloadTable(pods: readonly JudgedPod[]): PageTable {
       ['Runs on', 'text'],
       ['CPU', 'cores'],
       ['Memory', 'bytes'],
+      ...(savings === undefined ? [] : ([['Saving a month', 'range']] as const)),
       ['State', 'causes'],
       ['Why', 'text'],
     ),

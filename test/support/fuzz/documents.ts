@@ -10,6 +10,7 @@ import { parseAllowList } from '../../../cmd/check/allow-list.ts';
 import { podsIn } from '../../../cmd/check/pods.ts';
 import { sortObjects } from '../../../cmd/explain/input.ts';
 import { parseDocuments, parseObjects } from '../../../cmd/objects/documents.ts';
+import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { UsageError } from '../../../cmd/program/subcommand.ts';
 import { isObject } from '../../../src/webhook/validate-pod.ts';
 import {
@@ -83,6 +84,26 @@ export const allowLists: FuzzTarget = {
   expected: [UsageError],
 };
 
+export const priceFiles: FuzzTarget = {
+  name: 'files of prices',
+  share: 1,
+  examples: [
+    'currency = "EUR"\nhours-per-month = 720\n\n[[node]]\ninstance-type = "m7g.large"\nregion = "eu-central-1"\non-demand = 0.0978\nspot = 0.04\narchitecture = "arm64"\nvcpu = 2\nmemory = "8Gi"\n\n[[node]]\ninstance-type = "m7i.large"\nspot = 1\n',
+  ],
+  words: words(
+    '[[node]] instance-type region on-demand spot vcpu memory currency = " nan inf -1 1e400 Gi',
+    '\n',
+  ),
+  feed: (input) => {
+    const { entries, hoursPerMonth } = parsePrices(input.toString('utf8'), 'prices.toml');
+    for (const { prices, size } of entries)
+      for (const value of [hoursPerMonth, ...Object.values(prices), size?.vcpu ?? 1, size?.memory ?? 1])
+        must(Number.isFinite(value) && value > 0, `the number ${value}`);
+    return entries;
+  },
+  expected: [UsageError],
+};
+
 export const webhooksFiles: FuzzTarget = {
   name: 'webhooks files',
   share: 1,
@@ -151,6 +172,7 @@ export const documentTargets: readonly FuzzTarget[] = [
   manifestFiles,
   checkedManifests,
   allowLists,
+  priceFiles,
   webhooksFiles,
   configuration,
   variables,

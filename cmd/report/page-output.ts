@@ -1,0 +1,105 @@
+/** `--html FILE` and `--prices FILE`. The code of the page and of prices is loaded only for them. */
+import { constants } from 'node:fs';
+import { access, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { decodeUtf8, FileError, fileError, readBounded } from '../../src/files/read.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import type { Node } from '../../src/kube/api/objects.ts';
+import { UsageError, type Invocation } from '../program/subcommand.ts';
+import { programVersion } from '../program/version.ts';
+import type { PriceBook } from './prices/price-book.ts';
+import type { PriceList } from './prices/price-file.ts';
+import type { JudgedPod } from './rows.ts';
+
+/** 5,000 entries of the size of the example. */
+const maxPriceBytes = 1024 * 1024;
+
+/**
+ * The page, if there is to be one. A folder that cannot be written and a wrong file of prices are errors before the images are
+ * looked up.
+ * @throws UsageError
+ */
+export async function pageOutput({ flags, io, stop }: Invocation): Promise<PageOutput | undefined> {
+  const path = flags.get('html')?.at(-1);
+  const prices = flags.get('prices')?.at(-1);
+  if (path === undefined && prices !== undefined) throw new UsageError('--prices needs --html');
+  if (path === undefined) return undefined;
+  const other = ['output', 'by', 'drift'].find((name) => flags.has(name));
+  if (other !== undefined) throw new UsageError(`--html and --${other} exclude each other`);
+  if (path !== '-') await access(dirname(path), constants.W_OK).catch(unwritable(dirname(path)));
+  return new PageOutput({ path, flags, io, stop, list: await priceList(prices) });
+}
+
+type Options = Pick<Invocation, 'flags' | 'io' | 'stop'> & {
+  readonly path: string;
+  readonly list: PriceList;
+};
+
+class PageOutput {
+  readonly #options: Options;
+  #book: PriceBook | undefined;
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  /**
+   * Reads the prices that are in the cluster.
+   * @returns takes each node
+   * @throws KubeError
+   */
+  async prices(client: KubeClient): Promise<(node: Node) => void> {
+    const { list, io, stop } = this.#options;
+    const [{ PriceBook }, { listNodeOverlays }] = await Promise.all([
+      import('./prices/price-book.ts'),
+      import('./prices/node-overlays.ts'),
+    ]);
+    const overlays = await listNodeOverlays(client, stop);
+    if (overlays === 'forbidden')
+      io.err('archwright: warning: no permission to read NodeOverlays; their prices do not count\n');
+    const book = new PriceBook(list, overlays === 'forbidden' ? [] : overlays);
+    this.#book = book;
+    return (node) => book.add(node);
+  }
+
+  /** @throws UsageError if the file cannot be written */
+  async write(report: {
+    readonly architecture: string;
+    readonly asked: string;
+    readonly pods: readonly JudgedPod[];
+  }): Promise<void> {
+    const { path, flags, io, list } = this.#options;
+    const { reportPage } = await import('./page/page.ts');
+    const market = this.#book?.market(report.architecture);
+    const text = reportPage({
+      ...report,
+      namespaces: [...new Set(flags.get('namespace'))],
+      made: new Date(),
+      version: programVersion.version,
+      ...(market && { money: { list, market, kinds: this.#book?.kinds() ?? [] } }),
+    });
+    if (path === '-') {
+      io.out(text);
+      return;
+    }
+    await writeFile(path, text).catch(unwritable(path));
+    io.err(`archwright report: ${path} written\n`);
+  }
+}
+
+async function priceList(path: string | undefined): Promise<PriceList> {
+  const { noPriceList, parsePrices } = await import('./prices/price-file.ts');
+  if (path === undefined) return noPriceList;
+  try {
+    return parsePrices(decodeUtf8(await readBounded(path, { maxBytes: maxPriceBytes }), path), path);
+  } catch (error) {
+    if (error instanceof FileError) throw new UsageError(`--prices: ${error.message}`);
+    throw error;
+  }
+}
+
+function unwritable(path: string): (error: unknown) => never {
+  return (error) => {
+    throw new UsageError(`--html: ${fileError(path, error).message.replace('read', 'written')}`);
+  };
+}

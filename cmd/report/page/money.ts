@@ -1,0 +1,105 @@
+/** What moving the pods would save. Each amount is a range, and its assumptions stand beside it. */
+import { printable } from '../../../src/names/printable.ts';
+import { bytes, rounded } from '../amounts.ts';
+import type { PricedKind } from '../prices/price-book.ts';
+import type { PriceList } from '../prices/price-file.ts';
+import { unpriced, type createSavings, type Market, type Range, type Savings } from '../prices/savings.ts';
+import type { JudgedPod } from '../rows.ts';
+import type { Change } from './changes.ts';
+import { markup, type Html } from './html.ts';
+
+export interface Money {
+  readonly list: PriceList;
+  readonly market: Market;
+  readonly kinds: readonly PricedKind[];
+}
+
+export type SavingsOf = ReturnType<typeof createSavings>;
+
+export function rangeText([low, high]: Range, currency: string): string {
+  const money = new Intl.NumberFormat('en', { style: 'currency', currency });
+  const [from, to] = [money.format(low), money.format(high)];
+  return from === to ? from : `${from} to ${to}`;
+}
+
+export function moneySection(
+  { list, market, kinds }: Money,
+  savings: SavingsOf,
+  pods: readonly JudgedPod[],
+  changes: readonly Change[],
+): Html {
+  const { currency } = list;
+  const ready = pods.filter(({ blockers }) => blockers.length === 0);
+  const changed = [...ready, ...changes.flatMap(({ freed }) => freed)];
+  const rows: readonly (readonly [string, readonly JudgedPod[]])[] = [
+    ['As they are', ready],
+    ...(changes.length === 0 ? [] : ([['With the changes to make first', changed]] as const)),
+    ...(ready.length === pods.length ? [] : ([['Without any blocker', pods]] as const)),
+  ];
+  const lines = rows.map(([label, some]) => savingsRow(label, savings.of(some), currency));
+  return markup`<section aria-labelledby="money">
+    <h2 id="money">What moving them saves in a month</h2>
+    <div class="scroll" role="region" aria-labelledby="money" tabindex="0"><table>
+      <thead><tr>
+        <th scope="col">Pods</th><th scope="col" class="n">Number</th><th scope="col" class="n">They cost now</th>
+        <th scope="col" class="n">On ${market.architecture}</th><th scope="col" class="n">Saving</th>
+      </tr></thead>
+      <tbody>${lines}</tbody>
+    </table></div>
+    <h3>Assumptions</h3>
+    <ul>
+      <li>Only what the pods request counts, and the capacity that they leave is given back.</li>
+      <li>A pod requests as much on ${market.architecture} as now.</li>
+      <li>A month has ${list.hoursPerMonth} hours. Disks, traffic, licenses, discounts and taxes are not in it.</li>
+      <li>A price is for vCPU and memory together. The range covers each way to divide it: all for the vCPU to all for the memory.</li>
+      <li>Pods move within their region, from spot to spot and from on-demand to on-demand. The range covers each type of the
+        table below that they could move to.</li>
+      ${exclusions(pods, savings).map((text) => markup`<li>${text}</li>`)}
+    </ul>
+    <h3>Prices</h3>
+    ${priceTable(kinds, list)}
+  </section>`;
+}
+
+function savingsRow(label: string, savings: Savings | undefined, currency: string): Html {
+  const amount = (range: Range | undefined): Html =>
+    markup`<td class="n">${range === undefined ? '–' : rangeText(range, currency)}</td>`;
+  return markup`<tr><th scope="row">${label}</th><td class="n">${(savings?.pods ?? 0).toLocaleString('en')}</td>
+    ${amount(savings?.now)}${amount(savings?.moved)}${amount(savings?.saved)}</tr>`;
+}
+
+function exclusions(pods: readonly JudgedPod[], savings: SavingsOf): readonly string[] {
+  const counts = Map.groupBy(pods, (pod) => savings.unpriced(pod));
+  return (Object.keys(unpriced) as (keyof typeof unpriced)[]).flatMap((reason) => {
+    const count = counts.get(reason)?.length ?? 0;
+    return count === 0 ? [] : [`Not counted: ${count.toLocaleString('en')} pods ${unpriced[reason]}.`];
+  });
+}
+
+const sources = {
+  file: 'file of prices',
+  NodeOverlay: 'NodeOverlay',
+  node: 'annotation or label of the node',
+};
+
+function priceTable(kinds: readonly PricedKind[], { currency, hoursPerMonth }: PriceList): Html {
+  const format = new Intl.NumberFormat('en', { style: 'currency', currency });
+  const exact = new Intl.NumberFormat('en', { style: 'currency', currency, maximumFractionDigits: 6 });
+  const rows = kinds.map(({ offer, nodes }) => {
+    const { architecture, instanceType, region, capacityType, price, source, vcpu, memory } = offer;
+    const monthly = price * hoursPerMonth;
+    return markup`<tr><th scope="row" class="name">${printable(instanceType, 128) || '–'}</th><td>${printable(architecture, 64)}</td>
+      <td>${printable(region, 128) || '–'}</td><td>${capacityType}</td><td class="n">${nodes}</td><td class="n">${rounded(vcpu)}</td>
+      <td class="n">${bytes(memory)}</td><td class="n">${exact.format(price)}</td><td class="n">${format.format(monthly / vcpu)}</td>
+      <td class="n">${format.format((monthly * 2 ** 30) / memory)}</td><td>${sources[source]}</td></tr>`;
+  });
+  return markup`<div class="scroll" role="region" aria-label="Prices" tabindex="0"><table>
+    <thead><tr>
+      <th scope="col">Type</th><th scope="col">Architecture</th><th scope="col">Region</th><th scope="col">Capacity</th>
+      <th scope="col" class="n">Nodes</th><th scope="col" class="n">vCPU</th><th scope="col" class="n">Memory</th>
+      <th scope="col" class="n">An hour</th><th scope="col" class="n">vCPU a month, if all is for vCPU</th>
+      <th scope="col" class="n">GiB a month, if all is for memory</th><th scope="col">From</th>
+    </tr></thead>
+    <tbody>${rows}</tbody>
+  </table></div>`;
+}

@@ -1,0 +1,102 @@
+/** What a node costs: by the file of prices, else by Karpenter's NodeOverlays, else by its own annotation or label. */
+import { architectureOf } from '../../../src/nodes/classify.ts';
+import { keys } from '../../../src/names/keys.ts';
+import { parseQuantity } from '../../../src/names/quantity.ts';
+import type { Node } from '../../../src/kube/api/objects.ts';
+import { overlaidPrice, type NodeOverlay } from './node-overlays.ts';
+import type { CapacityType, NodeSize, PriceEntry, PriceList } from './price-file.ts';
+
+export type PriceSource = 'file' | 'NodeOverlay' | 'node';
+
+export interface NodeKind extends NodeSize {
+  readonly instanceType: string;
+  readonly region: string;
+  readonly capacityType: CapacityType;
+}
+
+/** A kind of node with its price for an hour. */
+export interface Offer extends NodeKind {
+  readonly price: number;
+  readonly source: PriceSource;
+}
+
+/** The label of eks-node-viewer, https://github.com/awslabs/eks-node-viewer. */
+const viewerLabel = 'eks-node-viewer/instance-price';
+
+/** @returns `undefined` if the node does not say its size or architecture */
+export function kindOfNode(node: Node): NodeKind | undefined {
+  const labels = node.metadata?.labels ?? {};
+  const { capacity } = (node.status ?? {}) as { readonly capacity?: Readonly<Record<string, unknown>> };
+  const architecture = architectureOf(node);
+  const vcpu = parseQuantity(capacity?.['cpu']);
+  const memory = parseQuantity(capacity?.['memory']);
+  if (architecture === undefined || !(vcpu && vcpu > 0) || !(memory && memory > 0)) return undefined;
+  return {
+    architecture,
+    vcpu,
+    memory,
+    instanceType: labels['node.kubernetes.io/instance-type'] ?? '',
+    region: labels['topology.kubernetes.io/region'] ?? '',
+    capacityType: isSpot(labels) ? 'spot' : 'on-demand',
+  };
+}
+
+const spotLabels: Readonly<Record<string, string>> = {
+  'karpenter.sh/capacity-type': 'spot',
+  'eks.amazonaws.com/capacityType': 'SPOT',
+  'cloud.google.com/gke-spot': 'true',
+  'cloud.google.com/gke-preemptible': 'true',
+  'kubernetes.azure.com/scalesetpriority': 'spot',
+};
+
+function isSpot(labels: Readonly<Record<string, string>>): boolean {
+  return Object.entries(spotLabels).some(([key, value]) => labels[key] === value);
+}
+
+export function offerOfNode(
+  node: Node,
+  list: PriceList,
+  overlays: readonly NodeOverlay[],
+): Offer | undefined {
+  const kind = kindOfNode(node);
+  if (kind === undefined) return undefined;
+  const inFile = entryFor(kind, list.entries)?.prices[kind.capacityType];
+  if (inFile !== undefined) return { ...kind, price: inFile, source: 'file' };
+  const own = ownPrice(node);
+  const overlaid = overlaidPrice(overlays, node.metadata?.labels ?? {}, own);
+  if (overlaid !== undefined) return { ...kind, price: overlaid, source: 'NodeOverlay' };
+  return own === undefined ? undefined : { ...kind, price: own, source: 'node' };
+}
+
+/** The entry of the region comes before the one of every region. */
+function entryFor(
+  { instanceType, region }: NodeKind,
+  entries: readonly PriceEntry[],
+): PriceEntry | undefined {
+  const ofType = entries.filter((entry) => entry.instanceType === instanceType);
+  return (
+    ofType.find((entry) => entry.region === region) ?? ofType.find((entry) => entry.region === undefined)
+  );
+}
+
+function ownPrice({ metadata }: Node): number | undefined {
+  const { annotations = {}, labels = {} } = metadata ?? {};
+  const text = annotations[keys.pricePerHour] ?? labels[keys.pricePerHour] ?? labels[viewerLabel];
+  return text !== undefined && /^\d{1,6}(?:\.\d{1,12})?$/.test(text) ? Number(text) : undefined;
+}
+
+/** Types of the file with their sizes, as they could be bought: once for each region that the cluster has. */
+export function offersOfFile({ entries }: PriceList, regions: ReadonlySet<string>): readonly Offer[] {
+  return entries.flatMap(({ instanceType, region, prices, size }) => {
+    if (size === undefined) return [];
+    const places = region === undefined ? [...regions] : [region];
+    return places.flatMap((place) =>
+      (['on-demand', 'spot'] as const).flatMap((capacityType) => {
+        const price = prices[capacityType];
+        return price === undefined
+          ? []
+          : [{ ...size, instanceType, region: place, capacityType, price, source: 'file' } as const];
+      }),
+    );
+  });
+}

@@ -1,0 +1,136 @@
+/**
+ * `--prices FILE`: prices of node types, in TOML:
+ *
+ *   currency = "USD"                # default; ISO 4217
+ *   hours-per-month = 730           # default: 365 × 24 / 12
+ *
+ *   [[node]]
+ *   instance-type = "m7g.large"     # the label node.kubernetes.io/instance-type
+ *   region = "eu-central-1"         # the label topology.kubernetes.io/region; default: every region
+ *   on-demand = 0.0978              # for an hour
+ *   spot = 0.0391
+ *   architecture = "arm64"          # these three for a type of which the cluster has no node
+ *   vcpu = 2
+ *   memory = "8Gi"
+ */
+import { isRecord } from '../../../src/names/architecture.ts';
+import { parseQuantity } from '../../../src/names/quantity.ts';
+import { locate } from '../../../src/policy/configuration/toml-positions.ts';
+import { tomlOf } from '../../program/toml-file.ts';
+import { UsageError } from '../../program/subcommand.ts';
+
+export type CapacityType = 'on-demand' | 'spot';
+
+export interface PriceEntry {
+  readonly instanceType: string;
+  /** `undefined`: every region. */
+  readonly region: string | undefined;
+  /** For an hour. */
+  readonly prices: Readonly<Partial<Record<CapacityType, number>>>;
+  readonly size: NodeSize | undefined;
+}
+
+export interface NodeSize {
+  readonly architecture: string;
+  readonly vcpu: number;
+  /** In bytes. */
+  readonly memory: number;
+}
+
+export interface PriceList {
+  readonly currency: string;
+  readonly hoursPerMonth: number;
+  readonly entries: readonly PriceEntry[];
+}
+
+/** Without a file. 365 × 24 / 12 hours. */
+export const noPriceList: PriceList = { currency: 'USD', hoursPerMonth: 730, entries: [] };
+
+/** A large cloud has about 1,000 instance types and 40 regions; a file lists those in use. */
+const maxEntries = 5000;
+const maxTextLength = 128;
+/** Above any price and size of a node, far below where sums lose cents. */
+const maxNumber = 1e6;
+const keys = ['currency', 'hours-per-month', 'node'];
+const fields = ['instance-type', 'region', 'on-demand', 'spot', 'architecture', 'vcpu', 'memory'];
+
+/** @throws UsageError with file and line */
+export function parsePrices(text: string, file: string): PriceList {
+  const document = tomlOf(text, file);
+  const unknown = Object.keys(document).find((key) => !keys.includes(key));
+  if (unknown !== undefined)
+    throw new UsageError(`${file}: unknown key ${JSON.stringify(unknown)}; known: ${keys.join(', ')}`);
+  const {
+    currency = noPriceList.currency,
+    'hours-per-month': hoursPerMonth = noPriceList.hoursPerMonth,
+    node = [],
+  } = document;
+  if (typeof currency !== 'string' || !/^[A-Z]{3}$/.test(currency))
+    throw new UsageError(`${file}: currency must be a code such as "USD"`);
+  if (!isPositive(hoursPerMonth) || hoursPerMonth > 744)
+    throw new UsageError(`${file}: hours-per-month must be a number up to 744`);
+  if (!Array.isArray(node)) throw new UsageError(`${file}: node must be a list of tables: write [[node]]`);
+  if (node.length > maxEntries) throw new UsageError(`${file}: has more than ${maxEntries} nodes`);
+  const lineOf = locate(text);
+  const entries = node.map((entry: unknown, index) => {
+    const line = lineOf(['node', index]);
+    return entryOf(entry, (problem) => new UsageError(`${file}:${line}: ${problem}`));
+  });
+  return { currency, hoursPerMonth, entries: withoutRepetition(entries, file) };
+}
+
+function withoutRepetition(entries: readonly PriceEntry[], file: string): readonly PriceEntry[] {
+  const seen = new Set<string>();
+  for (const { instanceType, region } of entries) {
+    const key = JSON.stringify([instanceType, region]);
+    const where = region === undefined ? '' : ` in ${region}`;
+    if (seen.has(key)) throw new UsageError(`${file}: ${instanceType}${where} has two prices`);
+    seen.add(key);
+  }
+  return entries;
+}
+
+function entryOf(entry: unknown, wrong: (problem: string) => UsageError): PriceEntry {
+  if (!isRecord(entry)) throw wrong('a node must be a table: write [[node]]');
+  const unknown = Object.keys(entry).find((key) => !fields.includes(key));
+  if (unknown !== undefined)
+    throw wrong(`unknown key ${JSON.stringify(unknown)}; known: ${fields.join(', ')}`);
+  const { 'instance-type': instanceType, region, 'on-demand': onDemand, spot } = entry;
+  if (!isName(instanceType)) throw wrong('instance-type must be a text');
+  if (region !== undefined && !isName(region)) throw wrong('region must be a text');
+  if (onDemand === undefined && spot === undefined) throw wrong('on-demand or spot must be set');
+  for (const [name, price] of Object.entries({ 'on-demand': onDemand, spot }))
+    if (price !== undefined && !isPositive(price))
+      throw wrong(`${name} must be a price for an hour, such as 0.12`);
+  return {
+    instanceType,
+    region,
+    prices: {
+      ...(isPositive(onDemand) && { 'on-demand': onDemand }),
+      ...(isPositive(spot) && { spot }),
+    },
+    size: sizeOf(entry, wrong),
+  };
+}
+
+function sizeOf(
+  { architecture, vcpu, memory }: Readonly<Record<string, unknown>>,
+  wrong: (problem: string) => UsageError,
+): NodeSize | undefined {
+  if (architecture === undefined && vcpu === undefined && memory === undefined) return undefined;
+  if (!isName(architecture))
+    throw wrong('architecture, vcpu and memory belong together: architecture is no text');
+  if (!isPositive(vcpu)) throw wrong('architecture, vcpu and memory belong together: vcpu must be a number');
+  const bytes = typeof memory === 'string' ? parseQuantity(memory) : undefined;
+  if (bytes === undefined || !(bytes > 0))
+    throw wrong('architecture, vcpu and memory belong together: memory must be a quantity such as "8Gi"');
+  return { architecture, vcpu, memory: bytes };
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= maxTextLength;
+}
+
+function isPositive(value: unknown): value is number {
+  return typeof value === 'number' && value > 0 && value <= maxNumber;
+}

@@ -1,0 +1,126 @@
+/**
+ * What pods cost where they are, and would cost on an architecture, in a month. A node's price is for vCPU and memory together;
+ * which part is for which is not known. So each amount is counted twice, with the whole price for the vCPU and with the whole
+ * price for the memory, and every other division lies between. Of the types that a pod could move to, the cheapest and the
+ * dearest count.
+ */
+import type { Requests } from '../requests.ts';
+import type { JudgedPod } from '../rows.ts';
+import type { Offer } from './node-prices.ts';
+
+export type Range = readonly [low: number, high: number];
+
+export interface Savings {
+  /** For a month. */
+  readonly now: Range;
+  readonly moved: Range;
+  /** Negative: more expensive. */
+  readonly saved: Range;
+  readonly pods: number;
+}
+
+/** Why a pod is not in the sums. */
+export const unpriced = {
+  daemon: 'of DaemonSets, which run on every node',
+  there: 'already on the architecture',
+  node: 'without a node',
+  now: 'on nodes without a price',
+  target: 'in regions without a price for the architecture',
+} as const;
+export type Unpriced = keyof typeof unpriced;
+
+export interface Market {
+  readonly architecture: string;
+  readonly hoursPerMonth: number;
+  /** By the name of the node. */
+  readonly offerOf: (node: string) => Offer | undefined;
+  /** Offers of the architecture. */
+  readonly targets: readonly Offer[];
+}
+
+/** Both ways to divide a price. */
+interface Amount {
+  readonly byCpu: number;
+  readonly byMemory: number;
+}
+
+interface Costs {
+  readonly now: Amount;
+  readonly cheapest: Amount;
+  readonly dearest: Amount;
+}
+
+const zero: Amount = { byCpu: 0, byMemory: 0 };
+
+export function createSavings(market: Market): {
+  readonly of: (pods: readonly JudgedPod[]) => Savings | undefined;
+  readonly unpriced: (pod: JudgedPod) => Unpriced | undefined;
+} {
+  const targets = Map.groupBy(market.targets, placeOf);
+  const costsOf = (pod: JudgedPod): Costs | Unpriced => {
+    if (pod.workload.kind === 'DaemonSet') return 'daemon';
+    if (pod.on === market.architecture) return 'there';
+    if (pod.pod.node === undefined) return 'node';
+    const offer = market.offerOf(pod.pod.node);
+    if (offer === undefined) return 'now';
+    const candidates = targets.get(placeOf(offer));
+    if (candidates === undefined) return 'target';
+    const { requests } = pod.pod.made;
+    const monthly = (each: Offer): Amount => costOf(requests, each, market.hoursPerMonth);
+    const amounts = candidates.map(monthly);
+    return {
+      now: monthly(offer),
+      cheapest: amounts.reduce((a, b) => combined(a, b, Math.min)),
+      dearest: amounts.reduce((a, b) => combined(a, b, Math.max)),
+    };
+  };
+  return {
+    of: (pods) => {
+      const found = pods.map(costsOf).filter((costs) => typeof costs === 'object');
+      return found.length === 0 ? undefined : savingsOf(found);
+    },
+    unpriced: (pod) => {
+      const costs = costsOf(pod);
+      return typeof costs === 'string' ? costs : undefined;
+    },
+  };
+}
+
+/** Spot is compared with spot, in the same region. */
+function placeOf({ region, capacityType }: Offer): string {
+  return JSON.stringify([region, capacityType]);
+}
+
+function costOf({ cpu, memory }: Requests, offer: Offer, hours: number): Amount {
+  return {
+    byCpu: (hours * offer.price * cpu) / offer.vcpu,
+    byMemory: (hours * offer.price * memory) / offer.memory,
+  };
+}
+
+function savingsOf(all: readonly Costs[]): Savings {
+  const total = (part: keyof Costs): Amount =>
+    all.map((costs) => costs[part]).reduce((a, b) => combined(a, b, (x, y) => x + y), zero);
+  const [now, cheapest, dearest] = [total('now'), total('cheapest'), total('dearest')];
+  const [least, most] = [combined(now, dearest, minus), combined(now, cheapest, minus)];
+  return {
+    now: range(now, now),
+    moved: range(cheapest, dearest),
+    saved: range(least, most),
+    pods: all.length,
+  };
+}
+
+/** To the cent. */
+function range(low: Amount, high: Amount): Range {
+  const cents = (value: number): number => Math.round(value * 100) / 100 || 0;
+  return [cents(Math.min(low.byCpu, low.byMemory)), cents(Math.max(high.byCpu, high.byMemory))];
+}
+
+function minus(a: number, b: number): number {
+  return a - b;
+}
+
+function combined(a: Amount, b: Amount, combine: (x: number, y: number) => number): Amount {
+  return { byCpu: combine(a.byCpu, b.byCpu), byMemory: combine(a.byMemory, b.byMemory) };
+}

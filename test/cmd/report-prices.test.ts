@@ -1,0 +1,326 @@
+/** `archwright report --html --prices`: where prices come from, and what they add up to. */
+import { readFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import { overlaidPrice, type NodeOverlay } from '../../cmd/report/prices/node-overlays.ts';
+import { offerOfNode, offersOfFile } from '../../cmd/report/prices/node-prices.ts';
+import { noPriceList, parsePrices } from '../../cmd/report/prices/price-file.ts';
+import type { Node } from '../../src/kube/api/objects.ts';
+import { image, multiArch } from '../support/registry/content.ts';
+import { startKubeStore } from '../support/kube-store.ts';
+import { run } from './run.ts';
+import { files, kubeconfig, registry } from './world.ts';
+
+const gib = 2 ** 30;
+
+t.test('a file of prices', async (t) => {
+  const text = [
+    'currency = "EUR"',
+    '[[node]]',
+    'instance-type = "m7g.large"',
+    'region = "eu-1"',
+    'on-demand = 0.1',
+    'spot = 0.04',
+    'architecture = "arm64"',
+    'vcpu = 2',
+    'memory = "8Gi"',
+    '[[node]]',
+    'instance-type = "m7i.large"',
+    'on-demand = 1',
+  ].join('\n');
+  t.same(parsePrices(text, 'p'), {
+    currency: 'EUR',
+    hoursPerMonth: 730,
+    entries: [
+      {
+        instanceType: 'm7g.large',
+        region: 'eu-1',
+        prices: { 'on-demand': 0.1, spot: 0.04 },
+        size: { architecture: 'arm64', vcpu: 2, memory: 8 * gib },
+      },
+      { instanceType: 'm7i.large', region: undefined, prices: { 'on-demand': 1 }, size: undefined },
+    ],
+  });
+  const node = (...lines: readonly string[]): string =>
+    ['[[node]]', 'instance-type = "a"', 'on-demand = 1', ...lines].join('\n');
+  const wrong: [string, RegExp][] = [
+    ['=', /^p:1: /],
+    ['prices = 1', /unknown key "prices"; known: currency, /],
+    ['currency = "dollars"', /currency must be a code such as "USD"/],
+    ['hours-per-month = 0', /hours-per-month must be a number up to 744/],
+    ['hours-per-month = 745', /hours-per-month must be a number up to 744/],
+    ['node = 1', /write \[\[node\]\]/],
+    ['[[node]]\nspot = 1', /^p:1: instance-type must be a text/],
+    ['[[node]]\ninstance-type = "a"', /^p:1: on-demand or spot must be set/],
+    [node('spot = "1"'), /spot must be a price for an hour/],
+    [node('spot = -1'), /spot must be a price for an hour/],
+    [node('spot = inf'), /spot must be a price for an hour/],
+    [node('sport = 1'), /unknown key "sport"; known: instance-type, /],
+    [node('vcpu = 2'), /belong together: architecture is no text/],
+    [node('architecture = "arm64"', 'vcpu = 2'), /belong together: memory must be a quantity/],
+    [node('architecture = "arm64"', 'vcpu = 0', 'memory = "1Gi"'), /belong together: vcpu must be a number/],
+    [`${node()}\n${node()}`, /^p: a has two prices/],
+    [`${node('region = "r"')}\n${node('region = "r"')}`, /^p: a in r has two prices/],
+  ];
+  for (const [text, message] of wrong)
+    t.throws(() => parsePrices(text, 'p'), { message, name: 'UsageError' }, text);
+});
+
+t.test('NodeOverlays match the labels of nodes as in Karpenter', async (t) => {
+  const overlay = (key: string, operator: string, values: readonly string[] = []): NodeOverlay => ({
+    name: 'o',
+    weight: 0,
+    requirements: [{ key, operator, values }],
+    price: '1.5',
+    adjustment: undefined,
+  });
+  const labels = { type: 'm7g', cpu: '4' };
+  const cases: [NodeOverlay, boolean][] = [
+    [overlay('type', 'In', ['m7g', 'x']), true],
+    [overlay('type', 'In', ['x']), false],
+    [overlay('none', 'In', ['x']), false],
+    [overlay('toString', 'Exists'), false],
+    [overlay('type', 'NotIn', ['x']), true],
+    [overlay('none', 'NotIn', ['x']), true],
+    [overlay('type', 'NotIn', ['m7g']), false],
+    [overlay('type', 'Exists'), true],
+    [overlay('none', 'DoesNotExist'), true],
+    [overlay('type', 'DoesNotExist'), false],
+    [overlay('cpu', 'Gt', ['3']), true],
+    [overlay('cpu', 'Gt', ['4']), false],
+    [overlay('cpu', 'Gte', ['4']), true],
+    [overlay('cpu', 'Lt', ['4']), false],
+    [overlay('cpu', 'Lte', ['4']), true],
+    [overlay('none', 'Lte', ['4']), false],
+    [overlay('type', 'Gt', ['3']), false],
+    [overlay('cpu', 'Near', ['4']), false],
+    [{ ...overlay('', ''), requirements: [] }, true],
+  ];
+  for (const [each, matches] of cases)
+    t.equal(overlaidPrice([each], labels, undefined), matches ? 1.5 : undefined, JSON.stringify(each));
+  const adjustments: [string, number | undefined, number | undefined][] = [
+    ['+10%', 2, 2.2],
+    ['-25%', 2, 1.5],
+    ['-0.5', 2, 1.5],
+    ['+0.25', 2, 2.25],
+    ['-3', 2, 0],
+    ['+10%', undefined, undefined],
+    ['10%', 2, undefined],
+    ['+1e3', 2, undefined],
+  ];
+  for (const [adjustment, base, price] of adjustments) {
+    const each = { ...overlay('type', 'Exists'), price: undefined, adjustment };
+    t.equal(overlaidPrice([each], labels, base), price, adjustment);
+  }
+});
+
+function node(
+  labels: Readonly<Record<string, string>>,
+  annotations: Readonly<Record<string, string>> = {},
+): Node {
+  const status = { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '2', memory: '8Gi' } };
+  return { metadata: { name: 'n', labels, annotations }, status };
+}
+
+t.test('the file comes first, then NodeOverlays, then the node itself', async (t) => {
+  const labels = { 'node.kubernetes.io/instance-type': 'a', 'topology.kubernetes.io/region': 'r' };
+  const own = { 'arch.example/price-per-hour': '3' };
+  const list = parsePrices(
+    '[[node]]\ninstance-type = "a"\non-demand = 1\n[[node]]\ninstance-type = "a"\nregion = "r"\non-demand = 0.9\n',
+    'p',
+  );
+  const overlay: NodeOverlay = { name: 'o', weight: 0, requirements: [], price: '2', adjustment: undefined };
+  const of = (...args: Parameters<typeof offerOfNode>) => {
+    const { price, source, capacityType } = offerOfNode(...args) ?? {};
+    return [price, source, capacityType];
+  };
+  t.same(of(node(labels, own), list, [overlay]), [0.9, 'file', 'on-demand']);
+  const elsewhere = { ...labels, 'topology.kubernetes.io/region': 'other' };
+  t.same(of(node(elsewhere, own), list, [overlay]), [1, 'file', 'on-demand'], 'of every region');
+  t.same(of(node(labels, own), noPriceList, [overlay]), [2, 'NodeOverlay', 'on-demand']);
+  t.same(of(node(labels, own), noPriceList, [{ ...overlay, price: undefined, adjustment: '+50%' }]), [
+    4.5,
+    'NodeOverlay',
+    'on-demand',
+  ]);
+  t.same(of(node({ ...labels, ...own }), noPriceList, []), [3, 'node', 'on-demand'], 'a label');
+  t.same(of(node({ 'eks-node-viewer/instance-price': '5' }), noPriceList, []), [5, 'node', 'on-demand']);
+  t.same(of(node(labels, { 'arch.example/price-per-hour': '3 EUR' }), noPriceList, []), [
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  for (const spot of [
+    { 'karpenter.sh/capacity-type': 'spot' },
+    { 'eks.amazonaws.com/capacityType': 'SPOT' },
+    { 'cloud.google.com/gke-spot': 'true' },
+    { 'kubernetes.azure.com/scalesetpriority': 'spot' },
+  ])
+    t.same(
+      of(node({ ...labels, ...spot }, own), list, []),
+      [3, 'node', 'spot'],
+      'the file has no price of spot',
+    );
+  t.same(offersOfFile(list, new Set(['r'])), [], 'a type without its size');
+});
+
+/**
+ * The golden cluster, 730 hours a month. Prices of a vCPU and of a GiB, each as if it had the whole price of its node:
+ *
+ *   node  type        capacity   price            vCPU                     GiB
+ *   a1    m7i.large   on-demand  0.12 file        0.12 × 730 / 2 = 43.80   0.12 × 730 / 8  = 10.95
+ *   a2    c7i.xlarge  spot       0.08 overlay     0.08 × 730 / 4 = 14.60   0.08 × 730 / 8  =  7.30
+ *   a3    old         on-demand  0.20 annotation  0.20 × 730 / 4 = 36.50   0.20 × 730 / 16 =  9.125
+ *   g1    m7g.large   on-demand  0.10 file        0.10 × 730 / 2 = 36.50   0.10 × 730 / 8  =  9.125
+ *   -     m7g.xlarge  on-demand  0.24 file        0.24 × 730 / 4 = 43.80   0.24 × 730 / 16 = 10.95
+ *   -     m7g.xlarge  spot       0.05 file        0.05 × 730 / 4 =  9.125  0.05 × 730 / 16 =  2.28125
+ *
+ * Pods that can run, what they cost now, and on the cheapest and the dearest arm64 of their place:
+ *
+ *   pods      node  vCPU  GiB  now by vCPU  by GiB  cheapest by vCPU  by GiB   dearest by vCPU  by GiB
+ *   web × 2   a1    1     2    43.80        21.90   36.50             18.25    43.80            21.90
+ *   api       a2    2     2    29.20        14.60   18.25              4.5625  18.25             4.5625
+ *   cache     a3    1     4    36.50        36.50   36.50             36.50    43.80            43.80
+ *   sum                        109.50       73.00   91.25             59.3125  105.85           70.2625
+ *
+ *   saved: by vCPU 109.50 - 105.85 = 3.65 to 109.50 - 91.25 = 18.25; by GiB 73.00 - 70.2625 = 2.7375 to 73.00 - 59.3125 = 13.6875
+ *
+ * The pod db, pinned on a1 with 1 vCPU and 1 GiB, adds 43.80 and 10.95 now; 36.50 and 9.125, or 43.80 and 10.95 then:
+ *
+ *   sum                        153.30       83.95   127.75            68.4375  149.65           81.2125
+ *
+ *   saved: by vCPU 3.65 to 25.55; by GiB 2.7375 to 15.5125
+ */
+async function golden(t: Test, prices: string | undefined) {
+  const open = await registry(t);
+  open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  open.push('old', '1', image('linux/amd64'));
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  const nodes: [string, string, string, string, string, object][] = [
+    ['a1', 'amd64', 'm7i.large', '2', '8Gi', {}],
+    ['a2', 'amd64', 'c7i.xlarge', '4', '8Gi', { 'karpenter.sh/capacity-type': 'spot' }],
+    ['a3', 'amd64', 'old', '4', '16Gi', {}],
+    ['a4', 'amd64', 'free', '4', '16Gi', {}],
+    ['g1', 'arm64', 'm7g.large', '2', '8Gi', {}],
+  ];
+  for (const [name, architecture, type, cpu, memory, labels] of nodes)
+    store.put(`/api/v1/nodes/${name}`, {
+      metadata: {
+        labels: {
+          'node.kubernetes.io/instance-type': type,
+          'topology.kubernetes.io/region': 'eu-1',
+          ...labels,
+        },
+        annotations: prices !== undefined && name === 'a3' ? { 'arch.example/price-per-hour': '0.20' } : {},
+      },
+      status: { nodeInfo: { architecture }, capacity: { cpu, memory } },
+    });
+  if (prices !== undefined)
+    for (const [name, weight, price] of [
+      ['a', 1, '0.09'],
+      ['b', 2, '0.08'],
+    ])
+      store.put(`/apis/karpenter.sh/v1alpha1/nodeoverlays/${name}`, {
+        spec: {
+          weight,
+          price,
+          requirements: [{ key: 'node.kubernetes.io/instance-type', operator: 'In', values: ['c7i.xlarge'] }],
+        },
+      });
+  const pods: [string, string, string, string, string, object][] = [
+    ['web-1', 'a1', 'both', '500m', '1Gi', {}],
+    ['web-2', 'a1', 'both', '500m', '1Gi', {}],
+    ['api', 'a2', 'both', '2', '2Gi', {}],
+    ['cache', 'a3', 'both', '1', '4Gi', {}],
+    ['db', 'a1', 'both', '1', '1Gi', { nodeSelector: { 'kubernetes.io/arch': 'amd64' } }],
+    ['free', 'a4', 'both', '1', '1Gi', {}],
+    ['there', 'g1', 'both', '1', '1Gi', {}],
+    ['waiting', '', 'old', '1', '1Gi', {}],
+  ];
+  for (const [name, nodeName, repository, cpu, memory, spec] of pods)
+    store.put(`/api/v1/namespaces/shop/pods/${name}`, {
+      spec: {
+        ...(nodeName && { nodeName }),
+        containers: [
+          { name: 'c', image: `${open.host}/${repository}:1`, resources: { requests: { cpu, memory } } },
+        ],
+        ...spec,
+      },
+      status: { phase: 'Running' },
+    });
+  const made = files(t, {
+    config: kubeconfig(store.access.server),
+    'prices.toml': prices ?? '',
+    'report.html': '',
+  });
+  const html = made['report.html'];
+  const args = ['report', '--kubeconfig', made.config, '--html', html];
+  const result = await run(prices === undefined ? args : [...args, '--prices', made['prices.toml']]);
+  t.match(result, { code: 0, err: /^archwright report: .* written\n$/ });
+  const page = readFileSync(html, 'utf8');
+  const text = page
+    .replace(/<style>.*<\/style>|<script.*<\/script>/gs, '')
+    .replace(/<[^>]*>/g, ' ')
+    .replaceAll(/\s+/g, ' ');
+  return { page, text };
+}
+
+const goldenPrices = `
+[[node]]
+instance-type = "m7i.large"
+on-demand = 0.12
+[[node]]
+instance-type = "m7g.large"
+region = "eu-1"
+on-demand = 0.10
+[[node]]
+instance-type = "m7g.xlarge"
+on-demand = 0.24
+spot = 0.05
+architecture = "arm64"
+vcpu = 4
+memory = "16Gi"
+`;
+
+t.test('the golden cluster to the cent', async (t) => {
+  const { page, text } = await golden(t, goldenPrices);
+  for (const part of [
+    // 6 of 8 pods, 6 of 8 cores, 10 of 12 GiB.
+    '75 % of the pods 75 % of the CPU requests 83 % of the memory requests',
+    '1 of 8 pods run on arm64 now.',
+    'As they are 4 $73.00 to $109.50 $59.31 to $105.85 $2.74 to $18.25',
+    'With the changes to make first 5 $83.95 to $153.30 $68.44 to $149.65 $2.74 to $25.55',
+    'Without any blocker 5 $83.95 to $153.30 $68.44 to $149.65 $2.74 to $25.55',
+    'Not counted: 1 pods already on the architecture.',
+    'Not counted: 1 pods without a node.',
+    'Not counted: 1 pods on nodes without a price.',
+    'c7i.xlarge amd64 eu-1 spot 1 4 8Gi $0.08 $14.60 $7.30 NodeOverlay',
+    'm7g.large arm64 eu-1 on-demand 1 2 8Gi $0.10 $36.50 $9.13 file of prices',
+    'm7g.xlarge arm64 eu-1 spot 0 4 16Gi $0.05 $9.13 $2.28 file of prices',
+    'old amd64 eu-1 on-demand 1 4 16Gi $0.20 $36.50 $9.13 annotation or label of the node',
+    // db alone: 43.80 - 43.80 = 0 to 43.80 - 36.50.
+    'Remove the node selector of shop/Pod/db 1 1 1 1Gi $0.00 to $7.30',
+  ])
+    t.ok(text.includes(part), part);
+  // web: 0.00 to 43.80 - 36.50 by vCPU, to 21.90 - 18.25 by GiB; api: 29.20 - 18.25 by vCPU, 14.60 - 4.5625 by GiB.
+  t.match(page, /"cells":\["shop","Pod\/web-1",1,"amd64",0\.5,1073741824,\[0,3\.65\],\["ready"\],""\]/);
+  t.match(page, /"cells":\["shop","Pod\/api",1,"amd64",2,2147483648,\[10\.04,10\.95\],\["ready"\],""\]/);
+  t.match(page, /"Pod\/free",1,"amd64",1,1073741824,null,/);
+});
+
+t.test('without prices there is no money', async (t) => {
+  const { page, text } = await golden(t, undefined);
+  t.match(text, /75 % of the pods 75 % of the CPU requests/);
+  t.notMatch(text, /\$|[Ss]aving|price/);
+  t.notMatch(page.replace(/<script>.*<\/script>/s, ''), /currency|Saving/);
+});
+
+t.test('wrong prices are an error before anything is read', async (t) => {
+  const { prices } = files(t, { prices: 'currency = 1' });
+  for (const [args, message] of [
+    [['--html', '-', '--prices', prices], /prices: currency must be a code/],
+    [['--html', '-', '--prices', `${prices}.none`], /--prices: .*there is no such file/],
+    [['--prices', prices], /--prices needs --html/],
+  ] as const)
+    t.match(await run(['report', ...args]), { code: 2, err: message });
+});
