@@ -51,7 +51,7 @@ export function moneySection(
       <li>Only what the pods request counts, and the capacity that they leave is given back.</li>
       <li>A pod requests as much on ${market.architecture} as now.</li>
       <li>A month has ${list.hoursPerMonth} hours. Disks, traffic, licenses, discounts and taxes are not in it.</li>
-      <li>A price is for vCPU and memory together. The range covers each way to divide it: all for the vCPU to all for the memory.</li>
+      <li>A price is for CPU and memory together. The range covers each way to divide it: all for the CPU to all for the memory.</li>
       <li>Pods move within their region, from spot to spot and from on-demand to on-demand. The range covers each type of the
         table below that they could move to.</li>
       ${exclusions(pods, savings).map((text) => markup`<li>${text}</li>`)}
@@ -96,9 +96,9 @@ function priceTable(kinds: readonly PricedKind[], { currency, hoursPerMonth }: P
   return markup`<div class="scroll" role="region" aria-label="Prices" tabindex="0"><table>
     <thead><tr>
       <th scope="col">Type</th><th scope="col">Architecture</th><th scope="col">Region</th><th scope="col">Capacity</th>
-      <th scope="col" class="n">Nodes</th><th scope="col" class="n">vCPU</th><th scope="col" class="n">Memory</th>
-      <th scope="col" class="n">An hour</th><th scope="col" class="n">vCPU a month, if all is for vCPU</th>
-      <th scope="col" class="n">GiB a month, if all is for memory</th><th scope="col">From</th>
+      <th scope="col" class="n">Nodes</th><th scope="col" class="n">Cores</th><th scope="col" class="n">Memory</th>
+      <th scope="col" class="n">An hour</th><th scope="col" class="n">A core a month, if all is for CPU</th>
+      <th scope="col" class="n">A GiB a month, if all is for memory</th><th scope="col">From</th>
     </tr></thead>
     <tbody>${rows}</tbody>
   </table></div>`;

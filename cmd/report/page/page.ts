@@ -62,8 +62,8 @@ export function reportPage(input: PageInput): string {
 </select></label></header>
 <main>
 ${todaySection(pods, architecture)}
-${money && savings && moneySection(money, savings, pods, changes)}
 ${changesSection(changes, pods, money && savings && savingColumn(money, savings))}
+${money && savings && moneySection(money, savings, pods, changes)}
 ${namespacesSection(pods)}
 <section aria-labelledby="all"><h2 id="all">All workloads, namespaces and images</h2>
 <noscript><p>The table needs JavaScript, which is part of this file.</p></noscript>

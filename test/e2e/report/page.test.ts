@@ -1,0 +1,297 @@
+/** The page of `archwright report --html` in a real browser. Skipped without Chromium (`apt-get install chromium`). */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import t, { type Test } from 'tap';
+import { reportPage } from '../../../cmd/report/page/page.ts';
+import { judgedPod, largeCluster } from '../../cmd/judged-cluster.ts';
+import { Browser, chromium } from './browser.ts';
+import { column, focused, lowContrast, sortedBy, status, type Focused, type LowContrast } from './in-page.ts';
+
+const skip = chromium === undefined ? 'no Chromium; apt-get install chromium' : false;
+const workloads = 5000;
+const hostile = '</script><img src=https://evil.example/x onerror=alert(1)>';
+
+let browser: Browser;
+let url = '';
+
+t.before(async () => {
+  if (chromium === undefined) return;
+  const folder = mkdtempSync(join(tmpdir(), 'archwright-page-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'report.html');
+  const pods = [
+    ...largeCluster(workloads - 1),
+    judgedPod({
+      namespace: 'hostile',
+      name: hostile,
+      image: hostile,
+      blockers: [{ cause: 'image', image: hostile }],
+      why: hostile,
+    }),
+  ];
+  const asked = 'asked from this machine';
+  const made = new Date('2026-11-22T10:00:00Z');
+  writeFileSync(
+    file,
+    reportPage({
+      architecture: 'arm64',
+      asked,
+      pods,
+      namespaces: [],
+      made,
+      version: '0.1.0',
+    }),
+  );
+  url = pathToFileURL(file).href;
+  browser = await Browser.start(chromium);
+  t.teardown(() => browser.close());
+});
+
+async function fresh(): Promise<void> {
+  await browser.send('Emulation.setEmulatedMedia', { features: [] });
+  await browser.open(url);
+}
+
+t.test('5,000 workloads open in under 2 s, without an error and without a request', { skip }, async (t) => {
+  let best = Number.POSITIVE_INFINITY;
+  // Other programs use this machine too: the best of three counts.
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    await fresh();
+    best = Math.min(
+      best,
+      await browser.evaluate<number>(
+        `new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()))))`,
+      ),
+    );
+  }
+  t.comment(`opened in ${Math.round(best)} ms`);
+  t.ok(best < 2000, `opened in ${best} ms`);
+  t.equal(await browser.evaluate(status), 'Rows 1 to 100 of 5,000');
+  await browser.evaluate(
+    `document.querySelector('#search').value = 'evil', document.querySelector('#search').dispatchEvent(new Event('input'))`,
+  );
+  t.same(await browser.evaluate(column(1)), [`Deployment/${hostile}`], 'a hostile name is text');
+  t.equal(await browser.evaluate(`document.querySelectorAll('img').length`), 0);
+  const problems = browser.events.filter(({ method }) =>
+    [
+      'Runtime.consoleAPICalled',
+      'Runtime.exceptionThrown',
+      'Log.entryAdded',
+      'Page.javascriptDialogOpening',
+    ].includes(method),
+  );
+  t.same(problems, []);
+  const requests = browser.events
+    .filter(({ method }) => method === 'Network.requestWillBeSent')
+    .map(({ params }) => (params['request'] as { url: string }).url)
+    .filter((each) => each !== url && each !== 'data:,');
+  t.same(requests, []);
+});
+
+t.test('no request is possible, whatever gets into the page', { skip }, async (t) => {
+  await fresh();
+  const refused = await browser.evaluate<readonly string[]>(`Promise.all([
+    fetch('https://evil.example/').then(() => 'sent', () => 'refused'),
+    new Promise((done) => { const image = new Image(); image.onload = () => done('sent'); image.onerror = () => done('refused'); image.src = 'https://evil.example/x.png'; }),
+    new Promise((done) => { document.addEventListener('securitypolicyviolation', () => done('refused')); const script = document.createElement('script'); script.append('window.ran = true'); document.body.append(script); }).catch(() => 'refused'),
+  ])`);
+  t.same(refused, ['refused', 'refused', 'refused']);
+  t.equal(await browser.evaluate('window.ran'), undefined);
+});
+
+t.test('sorting, by keyboard too, and announced', { skip }, async (t) => {
+  await fresh();
+  await browser.evaluate(`document.querySelectorAll('#table th button')[4].focus()`);
+  await browser.press('Enter');
+  t.same(await browser.evaluate(sortedBy), { CPU: 'descending' });
+  const numbers = (await browser.evaluate<readonly string[]>(column(4))).map(Number);
+  t.same(
+    numbers,
+    numbers.toSorted((a, b) => b - a),
+  );
+  t.equal(numbers[0], 11.55);
+  await browser.press(' ');
+  t.same(await browser.evaluate(sortedBy), { CPU: 'ascending' });
+  const first = (await browser.evaluate<readonly string[]>(column(4))).map(Number);
+  t.same(
+    first,
+    first.toSorted((a, b) => a - b),
+  );
+  t.equal(await browser.evaluate(`document.activeElement.textContent`), 'CPU', 'the focus stays');
+  await browser.evaluate(`document.querySelectorAll('#table th button')[1].click()`);
+  t.same(await browser.evaluate(sortedBy), { Workload: 'ascending' });
+  const names = (await browser.evaluate<readonly string[]>(column(1))).slice(0, 4);
+  t.same(
+    names.slice(1),
+    ['Deployment/service-0', 'Deployment/service-1', 'Deployment/service-2'],
+    '2 before 10',
+  );
+});
+
+t.test('search, filter and pages', { skip }, async (t) => {
+  await fresh();
+  await browser.evaluate(`document.querySelector('#search').focus()`);
+  await browser.send('Input.insertText', { text: 'TEAM-7 service-47' });
+  const found = await browser.evaluate<readonly string[]>(
+    `[...document.querySelectorAll('#table tbody tr')].map((row) => row.textContent)`,
+  );
+  t.ok(found.length > 0 && found.length < 100);
+  t.ok(found.every((text) => text.includes('team-7') && text.includes('service-47')));
+  await browser.evaluate(
+    `document.querySelector('#search').value = '', document.querySelector('#search').dispatchEvent(new Event('input'))`,
+  );
+  await browser.evaluate(
+    `document.querySelector('#filter').value = 'affinity', document.querySelector('#filter').dispatchEvent(new Event('change'))`,
+  );
+  const states = await browser.evaluate<readonly string[]>(column(6));
+  t.ok(states.length > 50 && states.every((text) => text === 'node affinity'));
+  await browser.evaluate(
+    `document.querySelector('#filter').value = '', document.querySelector('#filter').dispatchEvent(new Event('change'))`,
+  );
+  await browser.evaluate(`document.querySelectorAll('.pages button')[1].click()`);
+  t.equal(await browser.evaluate(status), 'Rows 101 to 200 of 5,000');
+  await browser.evaluate(`document.querySelector('#by-workloads').focus()`);
+  await browser.press('ArrowRight');
+  t.match(await browser.evaluate(status), /^Rows 1 to 41 of 41$/, 'namespaces');
+  t.equal(
+    await browser.evaluate(`document.querySelector('#table table').tHead.textContent`),
+    'NamespaceWorkloadsPodsPods that can runCPUCPU that can runMemoryMemory that can runState',
+  );
+});
+
+t.test('the keyboard reaches everything, and the focus is visible', { skip }, async (t) => {
+  await fresh();
+  const seen: Focused[] = [];
+  for (let step = 0; step < 24; step += 1) {
+    await browser.press('Tab');
+    seen.push(await browser.evaluate<Focused>(focused));
+  }
+  const names = seen.map(({ name }) => name);
+  t.equal(names[0], 'Skip to the table');
+  for (const name of [
+    'theme',
+    'by-workloads',
+    'search',
+    'filter',
+    'Namespace',
+    'Workload',
+    'CPU',
+    'State',
+    'Why',
+    'Next',
+  ])
+    t.ok(names.includes(name), `${name} of ${names.join(', ')}`);
+  t.same(
+    seen.filter(({ isVisible }) => !isVisible),
+    [],
+  );
+  await fresh();
+  await browser.press('Tab');
+  await browser.press('Enter');
+  t.equal(await browser.evaluate('document.activeElement.id'), 'table', 'the skip link skips');
+});
+
+t.test('a screen reader has names, headers and regions', { skip }, async (t) => {
+  await fresh();
+  const { nodes } = (await browser.send('Accessibility.getFullAXTree')) as {
+    nodes: readonly {
+      ignored: boolean;
+      role?: { value: string };
+      name?: { value: string };
+    }[];
+  };
+  const shown = nodes
+    .filter(({ ignored }) => !ignored)
+    .map(({ role, name }) => [role?.value, name?.value ?? ''] as const);
+  const named = new Set([
+    'button',
+    'searchbox',
+    'combobox',
+    'radio',
+    'region',
+    'heading',
+    'link',
+    'navigation',
+    'columnheader',
+    'rowheader',
+  ]);
+  t.same(
+    shown.filter(([role = '', name]) => named.has(role) && name.trim() === ''),
+    [],
+  );
+  for (const expected of [
+    ['heading', 'What can run on arm64 today'],
+    ['searchbox', 'Search'],
+    ['combobox', 'State'],
+    ['combobox', 'Theme'],
+    ['radio', 'Workloads'],
+    ['columnheader', 'Namespace'],
+    ['navigation', 'Pages of the table'],
+  ])
+    t.ok(
+      shown.some(([role, name]) => role === expected[0] && name === expected[1]),
+      expected.join(' '),
+    );
+  t.equal(await browser.evaluate(`document.querySelectorAll('th:not([scope])').length`), 0);
+  t.equal(await browser.evaluate(`document.documentElement.lang`), 'en');
+});
+
+async function assertContrast(t: Test, name: string): Promise<void> {
+  t.same(await browser.evaluate<LowContrast>(lowContrast), [], `contrast: ${name}`);
+}
+
+const background = 'getComputedStyle(document.documentElement).backgroundColor';
+const light = 'rgb(255, 255, 255)';
+const dark = 'rgb(20, 24, 29)';
+
+t.test('light and dark, by the system and by choice, with the contrast of AA', { skip }, async (t) => {
+  const system = (value: string) =>
+    browser.send('Emulation.setEmulatedMedia', {
+      features: [{ name: 'prefers-color-scheme', value }],
+    });
+  const choose = (value: string) =>
+    browser.evaluate(
+      `document.querySelector('#theme').value = '${value}', document.querySelector('#theme').dispatchEvent(new Event('change'))`,
+    );
+  await fresh();
+  for (const [scheme, color] of [
+    ['light', light],
+    ['dark', dark],
+  ] as const) {
+    await system(scheme);
+    t.equal(await browser.evaluate(background), color);
+    await assertContrast(t, scheme);
+  }
+  await choose('light');
+  t.equal(await browser.evaluate(background), light, 'the choice comes before the system');
+  await system('light');
+  await choose('dark');
+  t.equal(await browser.evaluate(background), dark);
+  await assertContrast(t, 'dark by choice');
+  await browser.evaluate(`document.querySelector('footer p').style.color = '#666'`);
+  const found = await browser.evaluate<LowContrast>(lowContrast);
+  t.match(found, [{ text: /^CPU and memory are/, ratio: Number }], 'the check finds what is too dark');
+  await browser.send('Emulation.setEmulatedMedia', { media: 'print' });
+  t.equal(await browser.evaluate(background), light, 'paper is light');
+});
+
+t.test('on paper every row is there', { skip }, async (t) => {
+  await fresh();
+  const rows = `document.querySelectorAll('#table tbody tr').length`;
+  t.equal(await browser.evaluate(`dispatchEvent(new Event('beforeprint')), ${rows}`), workloads);
+  t.equal(await browser.evaluate(`dispatchEvent(new Event('afterprint')), ${rows}`), 100);
+});
+
+t.test('a narrow screen needs no scrolling to the side', { skip }, async (t) => {
+  await browser.send('Emulation.setDeviceMetricsOverride', {
+    width: 360,
+    height: 800,
+    deviceScaleFactor: 1,
+    mobile: true,
+  });
+  await fresh();
+  t.ok(await browser.evaluate('document.documentElement.scrollWidth <= 360'));
+  await browser.send('Emulation.clearDeviceMetricsOverride');
+});
