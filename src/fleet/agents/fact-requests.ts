@@ -119,6 +119,8 @@ class Batch {
   readonly #stop = new AbortController();
   readonly #items = new Set<Item>();
   readonly #requested = new Set<string>();
+  /** One for all images: to make an error costs a quarter of a lookup. */
+  #late: AgentError | undefined;
 
   constructor(url: string) {
     this.url = url;
@@ -142,7 +144,7 @@ class Batch {
   add(request: ImageRequest, call: FactsCall): Promise<ImageFacts> {
     const { promise, resolve } = Promise.withResolvers<ImageFacts>();
     const giveUp = (): void => {
-      item.settle(Promise.reject(new AgentError('timeout', this.url, 'no answer in time')));
+      item.settle(Promise.reject(this.#noAnswer()));
       if (this.#items.size === 0) this.abort();
     };
     const item: Item = {
@@ -203,6 +205,10 @@ class Batch {
   }
 
   abort(): void {
-    this.#stop.abort(new AgentError('timeout', this.url, 'no answer in time'));
+    this.#stop.abort(this.#noAnswer());
+  }
+
+  #noAnswer(): AgentError {
+    return (this.#late ??= new AgentError('timeout', this.url, 'no answer in time'));
   }
 }
