@@ -125,9 +125,9 @@ function describeKept(term: NodeSelectorTerm): string {
 }
 
 /** What the pod named. */
-function describeWidened({ nodeSelector, match }: Widened): string {
+function describeWidened({ nodeSelector, expressions }: Widened): string {
   const labels = Object.entries(nodeSelector).map(([key, value]) => `nodeSelector ${key}=${value}`);
-  const terms = match.map(({ key, values = [] }) => `required ${key} in ${values.join(', ')}`);
+  const terms = expressions.map(({ key, values = [] }) => `required ${key} in ${values.join(', ')}`);
   return [...labels, ...terms].join('; ');
 }
 

@@ -11,7 +11,8 @@ How a pod is placed, in order. \`archwright explain\`, the annotation ${code(key
 1. **Skipped?** Pods that already have a node, and pods that are disabled or out of scope, stay as they are.
 2. **Own constraint?** A pod that names one architecture in its nodeSelector, or one architecture or a node in every required term, keeps that and is
    never gated. It still gets tolerations and \`matchNodeLabels\`, and, if the image is known, the exclusions of step 8. A term that names several
-   architectures is narrowed to those of the images. Under \`constraints = "widen"\` such pods may run [wherever their images can](#charts-that-pin-an-architecture).
+   architectures is narrowed to those of the images. Under \`constraints = "widen"\` such pods may run
+   [where else their images can](#charts-that-pin-an-architecture).
 3. **Required architectures**: those whose nodes can [pull and run](#variants-and-cpu-levels) all images (init containers, sidecars, containers, image
    volumes), within \`schedulableArchitectures\`, \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md), and the pod's label
    ${code(keys.architectureLabel)} if \`matchNodeLabels\` has it. They are ANDed into every other required term. The operating system is \`spec.os\`, else
@@ -46,8 +47,7 @@ Nothing that a person wrote is changed or removed, except architectures under \`
 
 Whoever applies a pod, Deployment, StatefulSet, ReplicaSet, Job or CronJob gets a warning if the images share no architecture, if they cannot run where
 the pod's own constraint, affinity or node puts it, if that is widened, or if it prefers an architecture that is unknown (\`aarch64\`) or that the
-images lack. The chart's
-\`workloadWarnings\` disables this for templates and for pods that name their node.
+images lack. The chart's \`workloadWarnings\` disables this for templates and for pods that name their node.
 
 ## Charts that pin an architecture
 
@@ -67,7 +67,8 @@ A pod keeps what it names, with the reason in the rule \`constraint-not-widened\
 - another webhook names an architecture again, or the annotation has no room.
 
 \`NotIn\` stays in force. DaemonSets are never widened. Templates of other workloads stay as they are, so GitOps tools see no change. After a
-change to \`keep\`, new pods keep what they name; running pods stay.
+change to \`keep\`, new pods keep what they name; running pods stay. To except pods, set \`constraints: keep\` in a \`PodPlacementConfig\` that selects
+them.
 
 ## Variants and CPU levels
 

@@ -143,8 +143,8 @@ export interface Added {
 export interface Widened {
   /** Architecture labels, with their values. */
   readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Expressions that every required term had. */
-  readonly match: readonly NodeSelectorRequirement[];
+  /** What each required term had. */
+  readonly expressions: readonly NodeSelectorRequirement[];
 }
 
 /** The record of an earlier call, as far as it is plausible. */

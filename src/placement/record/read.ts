@@ -163,14 +163,16 @@ function readAdded(
 /** Anything but what can name an architecture counts as absent. */
 function readWidened(content: unknown): Widened | undefined {
   if (!isRecord(content)) return undefined;
-  const { nodeSelector = {}, terms = [] } = content;
-  if (!isRecord(nodeSelector) || !isListOf(terms, isExpression, maxItems)) return undefined;
+  const { nodeSelector = {}, expressions = [] } = content;
+  if (!isRecord(nodeSelector) || !isExpressions(expressions)) return undefined;
   const labels = Object.entries(nodeSelector);
   const areNames =
     labels.every(([key, value]) => isArchitectureKey(key) && isArchitectureName(value)) &&
-    terms.every(([key, values]) => isArchitectureKey(key) && values.length > 0 && values.every(isLabelValue));
-  if (!areNames || labels.length + terms.length === 0) return undefined;
-  return { nodeSelector: nodeSelector as Widened['nodeSelector'], match: expressionsOf(terms) };
+    expressions.every(
+      ([key, values]) => isArchitectureKey(key) && values.length > 0 && values.every(isLabelValue),
+    );
+  if (!areNames || labels.length + expressions.length === 0) return undefined;
+  return { nodeSelector: nodeSelector as Widened['nodeSelector'], expressions: expressionsOf(expressions) };
 }
 
 /** An expression in the terms without an architecture constraint: architectures, or labels of nodes. */

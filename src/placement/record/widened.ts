@@ -16,10 +16,10 @@ export function namesArchitectures({ nodeSelector, terms }: OwnFields): boolean 
 }
 
 /** The pod's fields without what `widened` lists. A term that named nothing else matches every node then. */
-export function withoutNames(fields: OwnFields, { match }: Widened): OwnFields {
+export function withoutNames(fields: OwnFields, { expressions }: Widened): OwnFields {
   const others = Object.entries(fields.nodeSelector).filter(([key]) => !isArchitectureKey(key));
   const nodeSelector = Object.fromEntries(others);
-  if (match.length === 0) return { ...fields, nodeSelector };
+  if (expressions.length === 0) return { ...fields, nodeSelector };
   const terms = fields.terms?.map(({ matchExpressions, ...rest }) => {
     const left = matchExpressions?.filter((each) => !isNaming(each)) ?? [];
     return left.length === 0 ? rest : { ...rest, matchExpressions: left };
@@ -28,11 +28,11 @@ export function withoutNames(fields: OwnFields, { match }: Widened): OwnFields {
 }
 
 /** The inverse of `withoutNames`. */
-export function withNames(fields: OwnFields, { nodeSelector, match }: Widened): OwnFields {
-  const terms = fields.terms?.map((term) => (isEmptyTerm(term) ? term : withExpressions(term, match)));
+export function withNames(fields: OwnFields, { nodeSelector, expressions }: Widened): OwnFields {
+  const terms = fields.terms?.map((term) => (isEmptyTerm(term) ? term : withExpressions(term, expressions)));
   return {
     ...fields,
     nodeSelector: { ...fields.nodeSelector, ...nodeSelector },
-    terms: match.length === 0 ? fields.terms : (terms ?? [{ matchExpressions: match }]),
+    terms: expressions.length === 0 ? fields.terms : (terms ?? [{ matchExpressions: expressions }]),
   };
 }

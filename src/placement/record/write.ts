@@ -42,9 +42,11 @@ export function recordThatFits(
   return fits(annotations, short) ? short : undefined;
 }
 
+const longestRecord = ' '.repeat(maxReadLength);
+
 /** Whether any record that `read.ts` accepts fits. */
 export function hasRoomForRecord({ metadata }: Pick<Pod | PodTemplate, 'metadata'>): boolean {
-  return fits(metadata?.annotations ?? {}, ' '.repeat(maxReadLength));
+  return fits(metadata?.annotations ?? {}, longestRecord);
 }
 
 function fits(annotations: Readonly<Record<string, string>>, record: string): boolean {
@@ -122,10 +124,10 @@ export function recordText(
   });
 }
 
-function recordedWidened({ nodeSelector, match }: Widened) {
+function recordedWidened({ nodeSelector, expressions }: Widened) {
   return {
     nodeSelector: Object.keys(nodeSelector).length === 0 ? undefined : nodeSelector,
-    terms: filled(match) && recordedExpressions(match),
+    expressions: filled(expressions) && recordedExpressions(expressions),
   };
 }
 

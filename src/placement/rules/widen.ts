@@ -53,27 +53,37 @@ export function widenConstraint(
   // A pod's own constraint has precedence over the architectures that a custom resource allows.
   const possible = intersection((isOwnConstraint ? fit.architectures : common) ?? [], named.architectures);
   const before = possible.filter((name) => permittedBy(fields.terms, name));
-  if (before.length === 0) return kept('its images cannot run on what it names');
+  if (before.length === 0)
+    return kept(
+      fit.architectures ? 'its images cannot run on what it names' : 'its images name no architecture',
+    );
   const own = withoutNames(fields, named.widened);
-  const more = (common ?? []).filter(
-    (name) => !before.includes(name) && isCertain(name, images, fit) && permittedBy(own.terms, name),
-  );
-  if (more.length === 0) return kept('its images have no other architecture that is allowed and certain');
+  const others = (fit.architectures ?? []).filter((name) => !before.includes(name));
+  const allowed = others.filter((name) => common?.includes(name) && permittedBy(own.terms, name));
+  const more = allowed.filter((name) => isCertain(name, images, fit));
+  if (more.length === 0) return kept(whyNone(others, allowed));
   const architectures = [...before, ...more].sort(byName);
-  const names = printable(named.architectures.join(', '), 60);
+  const names = printable(named.architectures.join(', '), 50);
   const text = `the pod names ${names}; all of its images can run on ${architectures.join(', ')}`;
   return {
     fields: own,
     draft: draft('placed', architectures, 'constraint-widened', text, {
       warnings: [
-        `archwright: the pod's own architecture (${names}) is widened to ${printable(architectures.join(', '), 90)}, ` +
-          'which all of its images have',
+        `archwright: the pod's own architecture (${names}) is widened to ${printable(architectures.join(', '), 80)}, ` +
+          'which all of its images have (constraints: widen)',
       ],
       widened: named.widened,
       ...(isOwnConstraint && { keptArchitectures: before }),
     }),
     reasons: [],
   };
+}
+
+function whyNone(others: readonly string[], allowed: readonly string[]): string {
+  if (others.length === 0) return 'its images can run on no other architecture';
+  const names = printable((allowed.length > 0 ? allowed : others).join(', '), 200);
+  if (allowed.length === 0) return `${names} is excluded by the pod or by a PodPlacementConfig`;
+  return `not all nodes of ${names} are certain to run its images`;
 }
 
 /** What keeps the names, whatever the images have. */
@@ -106,15 +116,16 @@ function namedAlike({ nodeSelector, terms }: OwnFields) {
   const selected = selectedBy({ nodeSelector });
   const sets = terms?.map((term) => (isEmptyTerm(term) ? new Set<string>() : namedArchitectures(term)));
   const [first] = sets ?? [];
-  const match = first === undefined ? [] : (terms?.[0]?.matchExpressions?.filter(isNaming) ?? []);
+  const expressions = first === undefined ? [] : (terms?.[0]?.matchExpressions?.filter(isNaming) ?? []);
   const isAlike = sets?.every((set) => isSame(set, first)) ?? true;
   const isShort =
-    match.length <= maxExpressions && match.every(({ values }) => (values?.length ?? 0) <= maxArchitectures);
+    expressions.length <= maxExpressions &&
+    expressions.every(({ values }) => (values?.length ?? 0) <= maxArchitectures);
   if (!isAlike || !isShort) return undefined;
   const both =
     first && selected ? selected.filter((name) => first.has(name)) : (selected ?? [...(first ?? [])]);
   const labels = Object.entries(nodeSelector).filter(([key]) => isArchitectureKey(key));
-  const widened: Widened = { nodeSelector: Object.fromEntries(labels), match };
+  const widened: Widened = { nodeSelector: Object.fromEntries(labels), expressions };
   return { architectures: both, widened };
 }
 

@@ -141,7 +141,7 @@ for (const [name, { spec, images = ['a'], policy, metadata, ...expected }] of Ob
     t.equal(outcomeOf(decision), `placed ${to}`);
     t.match(reasonOf(decision), `can run on ${to.split(' ').join(', ')}`);
     t.match(decision.warnings, [
-      /^archwright: the pod's own architecture \(.*\) is widened to .*, which all of its images have$/u,
+      /^archwright: the pod's own architecture \(.*\) is widened to .*, which all of its images have \(constraints: widen\)$/u,
     ]);
     const required = archIn(...to.split(' '));
     const wanted = (expected.terms ?? [['+']]).map((list) =>
@@ -203,13 +203,20 @@ const kept: Readonly<Record<string, Kept>> = {
     why: /local are not known/u,
   },
   'a reference that is none': { images: ['a', 'bad'], why: /bad are not known/u },
-  'an image without another architecture': { images: ['a', 'legacy'], why: /no other architecture/u },
+  'an image without another architecture': { images: ['a', 'legacy'], why: /no other architecture$/u },
+  'no other architecture that the policy allows': {
+    policy: { allowed: { architectures: ['amd64', 's390x'], origin: 'PodPlacementConfig shop/web' } },
+    why: /arm64 is excluded/u,
+  },
   'images that lack what it names': {
     spec: { nodeSelector: { [arch]: 's390x' } },
     why: /cannot run on what it names/u,
   },
-  'images that constrain nothing': { images: ['anything'], why: /cannot run on what it names/u },
-  'its own exclusions': { spec: terms(termOf(archIn('amd64'), not('arm64'))), why: /no other architecture/u },
+  'images that constrain nothing': { images: ['anything'], why: /name no architecture/u },
+  'its own exclusions': {
+    spec: terms(termOf(archIn('amd64'), not('arm64'))),
+    why: /arm64 is excluded by the pod/u,
+  },
   'a DaemonSet': { more: { template: 'DaemonSet' }, why: /DaemonSet/u },
   'a RuntimeClass': { spec: { ...pinned, runtimeClassName: 'gvisor' }, why: /RuntimeClass/u },
   'a node by name': {
@@ -259,13 +266,13 @@ const kept: Readonly<Record<string, Kept>> = {
     spec: { nodeSelector: { [arch]: 'arm64' } },
     images: ['v3'],
     more: { nodes: nodes({ arm64: {} }, { amd64: { amd64Level: 2 } }, { amd64: { amd64Level: 3 } }) },
-    why: /no other architecture/u,
+    why: /not all nodes of amd64 are certain/u,
   },
   'a node of the architecture of which too little is known': {
     spec: { nodeSelector: { [arch]: 'arm64' } },
     images: ['v3'],
     more: { nodes: nodes({ arm64: {} }, { amd64: {} }) },
-    why: /no other architecture/u,
+    why: /not all nodes of amd64 are certain/u,
   },
 };
 
@@ -360,14 +367,14 @@ test('a record that someone else wrote puts nothing back but names of architectu
     { nodeSelector: { zone: 'a' } },
     { nodeSelector: { [arch]: 'a b' } },
     { nodeSelector: { [arch]: 1 } },
-    { terms: [['zone', ['a']]] },
-    { terms: [[arch, []]] },
-    { terms: [[arch, ['a b']]] },
-    { terms: {} },
+    { expressions: [['zone', ['a']]] },
+    { expressions: [[arch, []]] },
+    { expressions: [[arch, ['a b']]] },
+    { expressions: {} },
     { nodeSelector: { [arch]: 'amd64', zone: 'a' } },
   ];
   for (const value of wrong) t.notOk(recordedIn(inputOf(forged(value)))?.widened, JSON.stringify(value));
-  t.ok(recordedIn(inputOf(forged({ terms: [[beta, ['amd64']]] })))?.widened);
+  t.ok(recordedIn(inputOf(forged({ expressions: [[beta, ['amd64']]] })))?.widened);
   const waiting = inputOf(forged({ nodeSelector: { [arch]: 'arm64' } }), known, widen, { waiting: true });
   t.notOk(recordedIn(waiting)?.widened, 'nothing can be put back into a pod that waits');
 });

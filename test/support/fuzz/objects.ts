@@ -21,7 +21,7 @@ const signal = new AbortController().signal;
 export const records: FuzzTarget = {
   name: 'decision records',
   examples: [
-    '{"v":1,"outcome":"placed","architectures":["amd64","arm64"],"imagesKey":"k","images":[["nginx","amd64"]],"added":{"terms":[[["kubernetes.io/arch",["amd64","arm64"]]]],"match":[["zone",["a"]]],"excludedNodes":["n1"],"lookalikes":[],"made":true,"preferred":[["arm64",80]],"tolerations":[{"key":"arch","operator":"Exists"}],"pinned":"arm64"}}',
+    '{"v":1,"outcome":"placed","architectures":["amd64","arm64"],"imagesKey":"k","images":[["nginx","amd64"]],"widened":{"nodeSelector":{"kubernetes.io/arch":"amd64"},"expressions":[["kubernetes.io/arch",["amd64"]]]},"added":{"terms":[[["kubernetes.io/arch",["amd64","arm64"]]]],"match":[["zone",["a"]]],"excludedNodes":["n1"],"lookalikes":[],"made":true,"preferred":[["arm64",80]],"tolerations":[{"key":"arch","operator":"Exists"}],"pinned":"arm64"}}',
   ],
   words: words('{ } [ ] , null "v":1 "added": "terms": "arm64" 1e999 __proto__'),
   feed: (input) => {
