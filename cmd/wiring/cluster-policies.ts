@@ -13,7 +13,9 @@ import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { collectResources, largeConfigs } from '../../src/policy/resources/collection.ts';
 import { followLogLevel } from '../../src/policy/resources/overlay.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
+import { rolloutsPath } from '../../src/policy/resources/rollout.ts';
 import { systemClock } from '../../src/async/clock.ts';
+import { isRecord } from '../../src/names/architecture.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { withOwnNamespace, type Kubernetes } from './kubernetes.ts';
@@ -55,12 +57,16 @@ export function followPolicies(options: {
       metrics,
       isAbsent: () => client.isAbsent(path),
     });
-  const [clusterConfigs, podConfigs] = [reflect(clusterConfigsPath()), reflect(podConfigsPath())];
+  const [clusterConfigs, podConfigs, rollouts] = [
+    reflect(clusterConfigsPath()),
+    reflect(podConfigsPath()),
+    reflect(rolloutsPath()),
+  ];
   const leader =
     namespace === undefined
       ? undefined
       : watchLeader({ client, namespace, name: leaseName, clock: systemClock, log, metrics });
-  const sources = { clusterConfigs, podConfigs };
+  const sources = { clusterConfigs, podConfigs, rollouts };
   followLogLevel({ log, configuration: live, resources: collectResources(sources) });
   const policies = createPolicies({
     ...sources,
@@ -74,20 +80,29 @@ export function followPolicies(options: {
     policies,
     /** Resolves when custom resources and leader were read for the first time. */
     ready: (signal: AbortSignal) =>
-      Promise.all([clusterConfigs.ready(signal), podConfigs.ready(signal), leader?.ready(signal)]),
+      Promise.all([
+        clusterConfigs.ready(signal),
+        podConfigs.ready(signal),
+        rollouts.ready(signal),
+        leader?.ready(signal),
+      ]),
     close: () => {
       clusterConfigs.stop();
       podConfigs.stop();
+      rollouts.stop();
       leader?.close();
     },
   };
 }
 
 /** Keeps the fields that a policy needs. */
-function trim(object: KubeObject & { readonly spec?: unknown }): KubeObject {
+function trim(object: KubeObject & { readonly spec?: unknown; readonly status?: unknown }): KubeObject {
   const { name, namespace, creationTimestamp, deletionTimestamp } = object.metadata ?? {};
+  const newPods = isRecord(object.status) ? object.status['newPods'] : undefined;
   return {
     metadata: { name, namespace, creationTimestamp, deletionTimestamp },
     spec: object.spec,
+    // Only of rollouts.
+    ...(newPods !== undefined && { status: { newPods } }),
   } as KubeObject;
 }

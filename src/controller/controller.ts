@@ -40,6 +40,8 @@ import {
 } from './leadership/metrics.ts';
 import type { Feature, Leading } from './leadership/leading.ts';
 import { supervise } from './reconcile/supervise.ts';
+import { RolloutShares } from './rollouts/shares.ts';
+import { permitsVolumes } from './rollouts/volumes.ts';
 
 export interface ControllerOptions {
   readonly client: KubeClient;
@@ -183,18 +185,33 @@ function leadingOver(
 ): Leading {
   const { client, configuration, fleet, memory, clock, log, step = () => undefined } = options;
   const { signal, caches, metrics } = term;
-  const { clusterConfigs, podConfigs } = caches;
+  const { clusterConfigs, podConfigs, rollouts } = caches;
   const controllerLeads = (): boolean => true;
+  const fenced = fencedClient({ client, leading: signal, holds, limiter });
+  const rolloutShares = new RolloutShares({
+    caches,
+    clock,
+    permitsVolumes: (pod, architecture) =>
+      permitsVolumes(pod, architecture, { client: fenced, caches, signal }),
+  });
   return {
     ...term,
-    client: fencedClient({ client, leading: signal, holds, limiter }),
+    client: fenced,
+    rollouts: rolloutShares,
     fleet,
     memory,
     factsOfPod,
     pullSecrets,
     recordSealer,
     nodeClasses: createNodeClasses(caches.nodes, fleet && (() => fleet.nodeReports())),
-    policies: createPolicies({ configuration, controllerLeads, clusterConfigs, podConfigs, metrics }),
+    policies: createPolicies({
+      configuration,
+      controllerLeads,
+      clusterConfigs,
+      podConfigs,
+      rollouts,
+      metrics,
+    }),
     configuration: overlaid(configuration, collectResources({ clusterConfigs })),
     clock,
     serverNow: () => client.serverNow(),

@@ -9,6 +9,7 @@ import { decideGatedPods } from './gates/gates.ts';
 import { misplacedPods } from './misplaced/misplaced.ts';
 import { credentialProblems } from './credential-problems/credential-problems.ts';
 import { customResources } from './resources/resources.ts';
+import { followRollouts } from './rollouts/rollouts.ts';
 import { countRunningImages } from './running-images/running-images.ts';
 import { taints } from './taints/taints.ts';
 import { webhookConfiguration } from './webhook-configuration/webhook-configuration.ts';
@@ -25,6 +26,7 @@ export const features = {
   'credential-problems': credentialProblems,
   'misplaced-pods': misplacedPods,
   'custom-resources': customResources,
+  rollouts: followRollouts,
   'running-images': countRunningImages,
   drift: watchDrift,
 } as const;

@@ -8,6 +8,7 @@ import { driftMetrics } from './drift/metrics.ts';
 import { gateMetrics } from './gates/metrics.ts';
 import { certificateMetrics } from './certificates/metrics.ts';
 import { misplacedMetrics } from './misplaced/metrics.ts';
+import { rolloutMetrics } from './rollouts/metrics.ts';
 import { architectures, runningImagesMetrics } from './running-images/metrics.ts';
 import { taintMetrics } from './taints/metrics.ts';
 import { webhookConfigurationMetrics } from './webhook-configuration/metrics.ts';
@@ -45,6 +46,7 @@ export const controllerMetrics: readonly MetricSpec[] = [
   ...taintMetrics,
   ...agentNodeMetrics,
   ...misplacedMetrics,
+  ...rolloutMetrics,
   execFormatErrors,
   brokenImages,
   cpuLevelErrors,

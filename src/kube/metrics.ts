@@ -11,6 +11,7 @@ const resources = [
   'leases',
   'clusterpodplacementconfigs',
   'podplacementconfigs',
+  'architecturerollouts',
   'other',
 ] as const;
 const watchStates = ['starting', 'open', 'broken', 'absent'] as const;

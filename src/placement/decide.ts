@@ -13,6 +13,7 @@ import { keepOwnConstraint, warnIfOwnTermsExclude, warnIfWrongNodesMatch } from 
 import { preferredOf } from './rules/preferred.ts';
 import { excludedNodesOf } from './rules/pullable-nodes.ts';
 import { commonArchitectures, requiredArchitectures, verdictsOf, withinAllowed } from './rules/required.ts';
+import { withinRollout } from './rules/rollout.ts';
 import { skipped, skipReasonOf } from './rules/skip.ts';
 import { addedTolerations } from './rules/tolerations.ts';
 import { unknownImage } from './rules/unknown.ts';
@@ -37,12 +38,13 @@ export function decide(input: PlacementInput): PlacementDecision {
   const fields = ownFieldsOf(pod.spec, recorded);
   const widening = widenConstraint(input, fields, images, fit, common);
   const own = widening?.fields ?? fields;
-  const draft =
+  const base =
     widening?.draft ??
     keepOwnConstraint(own, shared, images, matchedArchitectures(policy, podLabels)) ??
     noCommonArchitecture(policy, images, common, podLabels) ??
     unknownImage(input, os, images, common, own, recorded) ??
     requiredArchitectures(common);
+  const { draft, rollout } = withinRollout(base, input, own);
   const preference = preferredOf(input, own, draft, certainOf(images, draft.required, input.nodes, os));
   const { required } = preference;
   const tolerations = addedTolerations(policy, draft, required, own);
@@ -67,6 +69,7 @@ export function decide(input: PlacementInput): PlacementDecision {
     excludedNodes: nodes.hostnames,
     tolerations: tolerations.added,
     gate: draft.gate ?? false,
+    ...(rollout && { rollout }),
     ...(draft.message === undefined ? {} : { message: draft.message }),
     warnings: boundedWarnings([
       ...draft.warnings,

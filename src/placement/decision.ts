@@ -15,6 +15,7 @@ import type {
 import type { LabelExpression } from '../nodes/amd64-level.ts';
 import type { NodeClasses, NodesOfClass } from '../nodes/node-classes.ts';
 import type { Policy, PreferenceMode } from '../policy/effective/policy.ts';
+import type { NewPods } from '../policy/resources/rollout.ts';
 
 /** Nodes with the same credential sources: all of them can pull an image, or none. */
 export interface NodeGroup {
@@ -173,6 +174,14 @@ export interface OwnFields {
   readonly namedAgain?: true;
 }
 
+/** Where a rollout puts a pod: on its architecture, or on the others. */
+export type ChosenSide = Exclude<NewPods, 'Choose'>;
+
+export interface RolledOut {
+  readonly name: string;
+  readonly side: ChosenSide;
+}
+
 export interface PlacementDecision {
   readonly outcome: Outcome;
   readonly template?: 'DaemonSet' | 'workload';
@@ -201,6 +210,8 @@ export interface PlacementDecision {
   readonly excludedNodes: readonly string[];
   readonly tolerations: readonly Toleration[];
   readonly gate: boolean;
+  /** Present if a rollout decided between the architectures of the images. */
+  readonly rollout?: RolledOut;
   /** For the admission response if the pod is refused: each image with its architectures. */
   readonly message?: string;
   /** For the person who applies the pod; each at most 256 bytes. */

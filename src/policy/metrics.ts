@@ -1,6 +1,7 @@
 /** Metrics of the configuration and of the custom resources. */
 import { counter, gauge, type MetricSpec } from '../telemetry/metrics.ts';
 import { clusterConfigKind, podConfigKind } from './resources/placement.ts';
+import { rolloutKind } from './resources/rollout.ts';
 
 export const reloads = counter(
   'archwright_config_reloads_total',
@@ -27,7 +28,7 @@ export const configurationInfo: MetricSpec = gauge(
 export const customResources = gauge(
   'archwright_custom_resources',
   'Custom resources. Invalid ones are ignored; their status has the reason.',
-  { kind: [clusterConfigKind, podConfigKind], state: ['used', 'invalid'] },
+  { kind: [clusterConfigKind, podConfigKind, rolloutKind], state: ['used', 'invalid'] },
 );
 
 export const policyMetrics: readonly MetricSpec[] = [

@@ -192,7 +192,8 @@ export class Mutator {
   #policyOf(namespace: string, { metadata }: PlacementInput['pod']) {
     const { cluster, policies } = this.#options;
     const namespaceLabels = cluster?.namespaceLabels(namespace) ?? noLabels;
-    const policy = policies.policyOf({ namespace, namespaceLabels, labels: metadata?.labels });
+    const { labels, ownerReferences: owners } = metadata ?? {};
+    const policy = policies.policyOf({ namespace, namespaceLabels, labels, owners });
     return { namespaceLabels, policy };
   }
 }

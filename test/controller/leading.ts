@@ -134,6 +134,7 @@ export function runningPod(more: Partial<RunningPod> = {}): RunningPod {
     os: 'linux',
     phase: 'Running',
     ready: true,
+    readyChangedAt: 0,
     deleting: false,
     createdAt: 0,
     labels: undefined,

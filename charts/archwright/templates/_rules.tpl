@@ -2,7 +2,7 @@
 
 {{- define "archwright.webhookClusterRules" }}
 - { apiGroups: [''], resources: [nodes, namespaces], verbs: [list, watch] }
-- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs, podplacementconfigs], verbs: [list, watch] }
+- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs, podplacementconfigs, architecturerollouts], verbs: [list, watch] }
 {{- end }}
 
 {{- define "archwright.controllerClusterRules" }}
@@ -16,8 +16,14 @@
 # The log of a crash-looping container shows an exec format error.
 - { apiGroups: [''], resources: [pods/log], verbs: [get] }
 {{- end }}
-{{- if eq (include "archwright.settingText" (dict "root" . "key" "misplacedPods")) "evict" }}
+{{- $rollouts := eq (include "archwright.setting" (dict "root" . "key" "rollouts")) "true" }}
+{{- if or $rollouts (eq (include "archwright.settingText" (dict "root" . "key" "misplacedPods")) "evict") }}
 - { apiGroups: [''], resources: [pods/eviction], verbs: [create] }
+{{- end }}
+{{- if $rollouts }}
+# Whether the volumes of a StatefulSet can be used on the architecture of a rollout.
+- { apiGroups: [''], resources: [persistentvolumeclaims, persistentvolumes], verbs: [get] }
+- { apiGroups: [arch.example], resources: [architecturerollouts/status], verbs: [patch] }
 {{- end }}
 # Owners of pods: for the limit of simultaneous evictions, and as objects of events.
 - { apiGroups: [''], resources: [replicationcontrollers], verbs: [get] }

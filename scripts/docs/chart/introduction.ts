@@ -104,7 +104,7 @@ Firewalls of hosted control planes must allow the API server to reach the webhoo
 
 \`helm uninstall archwright --namespace archwright\` first runs \`archwright clean\`, which removes gates and taints. If the Job cannot run,
 \`helm uninstall --no-hooks\` leaves them, and \`archwright clean\` with a kubeconfig removes them from outside. Custom resources and their
-definitions stay, unless \`crds.keep\` is \`false\`: \`kubectl delete crd clusterpodplacementconfigs.arch.example podplacementconfigs.arch.example\`.
+definitions stay, unless \`crds.keep\` is \`false\`: \`kubectl delete crd architecturerollouts.arch.example clusterpodplacementconfigs.arch.example podplacementconfigs.arch.example\`.
 
 ## Argo CD and Flux
 

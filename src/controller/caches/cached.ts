@@ -59,6 +59,10 @@ export function isReady(status: WithConditions | undefined): boolean {
   return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
 }
 
+function readyChangeOf(status: WithConditions | undefined): number {
+  return timeOf(status?.conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime);
+}
+
 export function trimNode(object: KubeObject, share: Share) {
   const node = object as Node & { readonly status?: WithConditions };
   const { metadata = {}, spec, status } = node;
@@ -78,7 +82,7 @@ export function trimNode(object: KubeObject, share: Share) {
     ),
     ownTaintKey: share(metadata.annotations?.[taintAnnotation]),
     ready: isReady(status),
-    readyChangedAt: timeOf(status?.conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime),
+    readyChangedAt: readyChangeOf(status),
     unschedulable: spec?.unschedulable ?? false,
     deleting: metadata.deletionTimestamp !== undefined,
     agentLabel: share(labels[keys.agentNode]),
@@ -153,6 +157,7 @@ export function trimRunningPod(object: KubeObject, share: Share) {
     os: share(operatingSystemOf(spec)),
     phase: share(status?.phase ?? 'Unknown'),
     ready: isReady(status),
+    readyChangedAt: readyChangeOf(status),
     deleting: metadata.deletionTimestamp !== undefined,
     createdAt: timeOf(metadata.creationTimestamp),
     labels: share(metadata.labels),

@@ -10,6 +10,7 @@ import { paths } from '../../kube/api/paths.ts';
 import { forOptionalKind } from '../../kube/watch/optional-kind.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../policy/resources/placement.ts';
+import { rolloutsPath } from '../../policy/resources/rollout.ts';
 import { largeConfigs } from '../../policy/resources/collection.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { gauge, type Metrics } from '../../telemetry/metrics.ts';
@@ -33,6 +34,7 @@ export interface Caches {
   /** Custom resources; empty if their definitions are not installed. */
   readonly clusterConfigs: Reflector<KubeObject>;
   readonly podConfigs: Reflector<KubeObject>;
+  readonly rollouts: Reflector<KubeObject>;
   ready(signal: AbortSignal): Promise<void>;
   stop(): void;
 }
@@ -44,9 +46,10 @@ export const watchNames = [
   'namespaces',
   'clusterConfigs',
   'podConfigs',
+  'rollouts',
 ] as const;
 
-const limitedWatches = ['waitingPods', 'runningPods', 'podConfigs'] as const;
+const limitedWatches = ['waitingPods', 'runningPods', 'podConfigs', 'rollouts'] as const;
 
 export const cachedObjects = gauge(
   'archwright_controller_cached_objects',
@@ -107,6 +110,7 @@ export function startCaches(common: CachesOptions): Caches {
     namespaces: startReflector({ ...common, path: paths.namespaces(), trim: trimNamespace }),
     clusterConfigs: custom(clusterConfigsPath()),
     podConfigs: custom(podConfigsPath()),
+    rollouts: custom(rolloutsPath()),
   };
   const all = watchNames.map((watch) => reflectors[watch]);
   const gauges = watchNames.map((watch) => metrics.gauge(cachedObjects, { watch }));

@@ -1,10 +1,11 @@
 /**
- * Keeps the pods without a node that have our gate, or that archwright left pending, with the fields that a decision and its
- * patch need: ten thousand waiting pods are ten thousand objects with all their environment.
+ * Keeps the pods without a node that have our gate, that archwright left pending, or that a rollout placed, with the fields that a
+ * decision and its patch need: ten thousand waiting pods are ten thousand objects with all their environment.
  */
 import type { Container, KubeObject, Pod, PodSpec } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
-import { recordedOutcome } from '../../placement/record/read.ts';
+import type { RolledOut } from '../../placement/decision.ts';
+import { recordedOutcome, recordedRollout } from '../../placement/record/read.ts';
 import { keptAnnotations } from './cached.ts';
 import type { Share } from './sharing.ts';
 
@@ -13,21 +14,26 @@ export interface WaitingPod {
   readonly pod: Pod;
   /** There is no room for it (`kube/watch/large-objects.ts`): only its identity and its gate are kept. */
   readonly isIncomplete?: true;
+  /** What a rollout chose for it. It has no gate any more, and waits for the scheduler. */
+  readonly rollout?: RolledOut;
 }
 
 /** What is kept of a pod without room: enough to find it and to tell its age. */
-export function incomplete({ pod: { metadata = {}, spec } }: WaitingPod): WaitingPod {
+export function incomplete({ pod: { metadata = {}, spec }, rollout }: WaitingPod): WaitingPod {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata;
   const kept = defined({ name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp });
   const schedulingGates = carriesGate({ spec }) ? [{ name: keys.gate }] : [];
-  return { pod: { metadata: kept, spec: { schedulingGates, containers: [] } } as Pod, isIncomplete: true };
+  const pod = { metadata: kept, spec: { schedulingGates, containers: [] } } as Pod;
+  return { pod, isIncomplete: true, ...(rollout && { rollout }) };
 }
 
 /** @returns `undefined` if the pod is not kept */
 export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | undefined {
   const { metadata = {}, spec } = object as Partial<Pod>;
   if (spec === undefined || spec.nodeName) return undefined;
-  if (!carriesGate({ spec }) && recordedOutcome({ metadata }) !== 'pending') return undefined;
+  const isGated = carriesGate({ spec });
+  const rollout = isGated ? undefined : recordedRollout({ metadata });
+  if (!isGated && !rollout && recordedOutcome({ metadata }) !== 'pending') return undefined;
   const { name, generateName, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } =
     metadata;
   const pod = {
@@ -46,12 +52,12 @@ export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | u
     }),
     spec: share(trimSpec(spec)),
   };
-  return { pod: pod as Pod };
+  return { pod: pod as Pod, ...(rollout && { rollout }) };
 }
 
-/** Whether a pod with this JSON may be kept: it names our gate, or has a record (JSON in a string) with `pending`. */
+/** Whether a pod with this JSON may be kept: it names our gate, or has a record (JSON in a string) with `pending` or a rollout. */
 export function mayBeWaiting(text: string): boolean {
-  return text.includes(keys.gate) || text.includes(String.raw`\"pending\"`);
+  return [keys.gate, String.raw`\"pending\"`, String.raw`\"rollout\":[`].some((part) => text.includes(part));
 }
 
 export function carriesGate({ spec }: Pick<Pod, 'spec'>): boolean {
@@ -72,7 +78,9 @@ function trimSpec(spec: PodSpec): PodSpec {
     imagePullSecrets,
     initContainers: initContainers?.map(trimContainer),
     containers: containers?.map(trimContainer) ?? [],
-    volumes: volumes?.flatMap(({ name, image }) => (image === undefined ? [] : [{ name, image }])),
+    volumes: volumes?.flatMap(({ name, image, persistentVolumeClaim }) =>
+      image || persistentVolumeClaim ? [defined({ name, image, persistentVolumeClaim })] : [],
+    ),
   }) as PodSpec;
 }
 

@@ -7,7 +7,7 @@ import { createNodeHostnames } from '../../cluster/node-hostnames.ts';
 import { createPullableNodes } from '../../cluster/pullable-nodes.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
-import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';
+import type { ChosenSide, PlacementDecision, PlacementInput } from '../../placement/decision.ts';
 import { imagesOf } from '../../placement/pod/images.ts';
 import { skipReasonOf } from '../../placement/rules/skip.ts';
 import type { Leading } from '../leadership/leading.ts';
@@ -31,13 +31,13 @@ const lastPullableMs = 20;
  * lists them after the pods, and would remove gates by the wrong policy. Never rejects.
  */
 export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<void> {
-  const { namespaces, clusterConfigs, podConfigs, nodes } = caches;
+  const { namespaces, clusterConfigs, podConfigs, rollouts, nodes } = caches;
   return new Promise((resolve) => {
     const cancel = clock.timer(patienceMs, () => {
       log.warn('namespaces, nodes or custom resources cannot be listed; gated pods are decided without them');
       resolve();
     });
-    const all = [namespaces, clusterConfigs, podConfigs, nodes].map((each) => each.ready(signal));
+    const all = [namespaces, clusterConfigs, podConfigs, rollouts, nodes].map((each) => each.ready(signal));
     void Promise.allSettled(all).then(() => {
       cancel();
       resolve();
@@ -48,7 +48,8 @@ export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<
 export function inputOf(pod: Pod, { caches, policies, recordSealer, nodeClasses }: Leading): WaitingInput {
   const namespace = pod.metadata?.namespace ?? '';
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? noLabels;
-  const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
+  const { labels, ownerReferences: owners } = pod.metadata ?? {};
+  const policy = policies.policyOf({ namespace, namespaceLabels, labels, owners });
   const seal = recordSealer?.().sealOf('Pod', namespace, pod.metadata);
   const nodes = nodeClasses?.();
   const common = { pod, namespace, namespaceLabels, policy, waiting: true };
@@ -76,15 +77,25 @@ export function createPullability({ fleet, log, pullSecrets, caches }: Leading) 
   };
 }
 
-/** @param expired whether it has waited as long as it may. @returns outcome `gated` if it has to wait; never `denied` */
-export function decideWaiting(input: WaitingInput, facts: FactsByImage, expired: boolean): PlacementDecision {
+/**
+ * @param expired whether it has waited as long as it may
+ * @param side what was chosen for a pod in a rollout
+ * @returns outcome `gated` if it has to wait, or its side has to be chosen; never `denied`
+ */
+export function decideWaiting(
+  input: WaitingInput,
+  facts: FactsByImage,
+  expired: boolean,
+  side?: ChosenSide,
+): PlacementDecision {
   const { policy } = input;
-  const { onNoCommonArchitecture } = policy;
+  const { onNoCommonArchitecture, rollout } = policy;
   return decide({
     ...input,
     facts: (image) => facts.get(image),
     policy: {
       ...policy,
+      ...(rollout && side && { rollout: { ...rollout, newPods: side } }),
       onUnknownImage: expired ? 'fallback' : 'gate',
       onNoCommonArchitecture: onNoCommonArchitecture === 'deny' ? 'pend' : onNoCommonArchitecture,
     },

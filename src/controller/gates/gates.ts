@@ -15,7 +15,8 @@ import { toConfirm } from '../../cluster/confirm-refusal.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
-import type { PlacementDecision } from '../../placement/decision.ts';
+import type { ChosenSide, PlacementDecision } from '../../placement/decision.ts';
+import type { Rule } from '../../placement/rules/rules.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler, type Reconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
@@ -111,7 +112,7 @@ class Gates {
     const waiting = this.#pods.of(key, cached.pod);
     const isGated = carriesGate(cached.pod);
     if (cached.pod.metadata?.deletionTimestamp !== undefined) return undefined;
-    if (isGated ? waiting.reason === undefined : waiting.isReported) return undefined;
+    if (isGated ? waiting.reason === undefined : waiting.isReported || cached.rollout) return undefined;
     const pod = cached.isIncomplete ? await this.#incomplete.read(cached.pod, signal) : cached.pod;
     if (pod === undefined) return undefined;
     if (typeof pod === 'number') return { requeueAfterMs: pod };
@@ -143,7 +144,9 @@ class Gates {
       return expired ? undefined : this.#nextLook(waiting);
     }
     const looked = skipped ? input : await this.#withPullability(input, facts, expired);
-    const decision = skipped ?? decideWaiting(looked, facts, expired);
+    const first = skipped ?? decideWaiting(looked, facts, expired);
+    const side = isToChoose(first) ? await this.#choose(pod, looked, expired) : undefined;
+    const decision = side ? decideWaiting(looked, facts, expired, side) : first;
     if (decision.outcome === 'gated') {
       waiting.update({ reason: reasonOf(decision) });
       this.#report(pod, waiting, decision);
@@ -154,10 +157,17 @@ class Gates {
     const again = (now: Pod): PlacementDecision | undefined => {
       const { pullability } = looked;
       const changed = { ...inputOf(now, this.#leading), ...(pullability && { pullability }) };
-      const next = skippedOf(changed) ?? decideWaiting(changed, facts, expired);
+      const next = skippedOf(changed) ?? decideWaiting(changed, facts, expired, side);
       return next.outcome === 'gated' || imagesOf(changed) !== imagesOf(input) ? undefined : next;
     };
     return this.#finish(waiting, await this.#remover.place(pod, decision, again, signal));
+  }
+
+  /** A rollout is not worth a pod that waits for long. */
+  async #choose(pod: Pod, { policy }: WaitingInput, expired: boolean): Promise<ChosenSide> {
+    const { rollouts } = this.#leading;
+    if (expired || policy.rollout === undefined) return 'Other';
+    return (await rollouts?.choose(pod, policy.rollout)) ?? 'Other';
   }
 
   /** What memory knows now. */
@@ -250,6 +260,11 @@ class Gates {
   #nextLook(waiting: WaitingPod): ReconcileResult {
     return { requeueAfterMs: Math.min(nextLookMs(waiting.ageMs, waiting.uid), this.#remainingMs(waiting)) };
   }
+}
+
+/** Whether everything is known but where a rollout puts the pod. */
+function isToChoose({ outcome, reasons: [first] }: PlacementDecision): boolean {
+  return outcome === 'gated' && first?.rule === ('rollout-choose' satisfies Rule);
 }
 
 function keyOf({ metadata }: Pod): string {

@@ -13,6 +13,7 @@ import type { Policies } from '../../policy/effective/policies.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { RolloutShares } from '../rollouts/shares.ts';
 import type { ReconcileOutcome } from './metrics.ts';
 
 export interface Leading {
@@ -32,6 +33,8 @@ export interface Leading {
   readonly policies: Policies;
   /** The classes of the cluster's nodes. */
   readonly nodeClasses?: CurrentNodeClasses;
+  /** Chooses where rollouts put pods. Absent: none is moved. */
+  readonly rollouts?: Pick<RolloutShares, 'choose'>;
   /** Absent: records have no seal, and count without one. */
   readonly recordSealer?: (() => RecordSealer) | undefined;
   /** The configuration in force, with that of `ClusterPodPlacementConfig/cluster`. Call it for each use. */

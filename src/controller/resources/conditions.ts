@@ -36,6 +36,24 @@ export interface ResourceStatus {
 /** As much of a message as a person reads. The API allows 32 KiB. */
 const maxMessage = 2048;
 
+/** @param present the conditions now; those of other writers are ignored. @param now as for `statusFor` */
+export function conditionsFor(
+  findings: readonly Finding[],
+  observedGeneration: number | undefined,
+  present: readonly Condition[] | undefined,
+  now: number,
+): readonly Condition[] {
+  const generation = observedGeneration !== undefined && { observedGeneration };
+  // As Kubernetes writes times: whole seconds.
+  const time = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  return findings.map((finding) => {
+    const before = present?.find((each) => each.type === finding.type);
+    const lastTransitionTime = (before?.status === finding.status && before.lastTransitionTime) || time;
+    const message = finding.message.slice(0, maxMessage);
+    return { ...finding, message, ...generation, lastTransitionTime };
+  });
+}
+
 /**
  * The status that an object should have.
  * @param present its current status; conditions of other writers are ignored
@@ -50,15 +68,8 @@ export function statusFor(
 ): ResourceStatus | undefined {
   const { generation: observedGeneration, gatedPods } = more;
   const generation = observedGeneration !== undefined && { observedGeneration };
-  // As Kubernetes writes times: whole seconds.
-  const time = `${new Date(now).toISOString().slice(0, 19)}Z`;
   const before = findings.map(({ type }) => present?.conditions?.find((each) => each.type === type));
-  const conditions = findings.map((finding, index): Condition => {
-    const isUnchanged = before[index]?.status === finding.status;
-    const lastTransitionTime = (isUnchanged && before[index]?.lastTransitionTime) || time;
-    const message = finding.message.slice(0, maxMessage);
-    return { ...finding, message, ...generation, lastTransitionTime };
-  });
+  const conditions = conditionsFor(findings, observedGeneration, present?.conditions, now);
   const wanted = { ...generation, ...(gatedPods !== undefined && { gatedPods }), conditions };
   const ours = present && { ...present, conditions: before.flatMap((each) => each ?? []) };
   return isDeepStrictEqual(wanted, ours) ? undefined : wanted;

@@ -73,6 +73,7 @@ export interface NodeAffinity {
 export interface Volume {
   readonly name: string;
   readonly image?: { readonly reference?: string; readonly pullPolicy?: string };
+  readonly persistentVolumeClaim?: { readonly claimName: string };
 }
 
 export interface PodSpec {

@@ -37,6 +37,8 @@ export const paths = {
   ),
   namespaces: clusterPath('v1', 'namespaces'),
   nodes: clusterPath('v1', 'nodes'),
+  persistentVolumeClaims: namespacedPath('v1', 'persistentvolumeclaims'),
+  persistentVolumes: clusterPath('v1', 'persistentvolumes'),
   pods: namespacedPath('v1', 'pods'),
   secrets: namespacedPath('v1', 'secrets'),
   serviceAccounts: namespacedPath('v1', 'serviceaccounts'),

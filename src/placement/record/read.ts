@@ -22,6 +22,7 @@ import {
   type Outcome,
   type PlacementInput,
   type Recorded,
+  type RolledOut,
   type RecordSeal,
   type Widened,
 } from '../decision.ts';
@@ -102,6 +103,14 @@ export function recordedArchitectures(pod: Pick<Pod, 'metadata'>): readonly stri
 /** Whether a pod's record says that its own architectures were widened, unchecked: for people. */
 export function isRecordedWidened(pod: Pick<Pod, 'metadata'>): boolean {
   return isRecord(contentIn(pod)?.['widened']);
+}
+
+/** What a rollout chose, in a pod's record, unchecked: for counts. */
+export function recordedRollout(pod: Pick<Pod, 'metadata'>): RolledOut | undefined {
+  const rollout = contentIn(pod)?.['rollout'];
+  if (!isTextPair(rollout)) return undefined;
+  const [name, side] = rollout;
+  return side === 'Target' || side === 'Other' ? { name, side } : undefined;
 }
 
 /** Images with their architectures or error codes in a pod's record, for people. */

@@ -107,6 +107,7 @@ export function recordText(
     imagesKey: imagesKeyOf(decision.os, decision.images),
     provisional: provisional || undefined,
     widened: decision.widened && recordedWidened(decision.widened),
+    rollout: decision.rollout && [decision.rollout.name, decision.rollout.side],
     added: {
       terms: filled(terms)?.map(recordedExpressions),
       match: filled(match) && recordedExpressions(match),

@@ -25,6 +25,10 @@ export const rules = {
   'required-architectures': 'The architectures that all known images have, ANDed into every required term.',
   'schedulable-architectures': 'Architectures that no node of the cluster has are removed.',
   'allowed-architectures': 'A `PodPlacementConfig` limits the architectures of the pod.',
+  'rollout-target': 'An `ArchitectureRollout` moves the pod to its architecture.',
+  'rollout-other': 'An `ArchitectureRollout` keeps the pod off its architecture for now.',
+  'rollout-choose':
+    'An `ArchitectureRollout` moves a part of the pods: the scheduling gate holds the pod until the controller has chosen.',
   'image-constrains-nothing':
     'An artifact, a bundle of manifests, WebAssembly, an invalid reference or an image that is never pulled.',
   'exec-format-error':

@@ -9,15 +9,19 @@
 import type { Configuration } from '../configuration/configuration.ts';
 import { policyFor } from './effective.ts';
 import { selects } from './label-selector.ts';
-import type { Policy } from './policy.ts';
+import type { OwnerReference } from '../../kube/api/objects.ts';
+import type { Policy, RolloutPolicy } from './policy.ts';
 import { collectResources, type ResourceSources } from '../resources/collection.ts';
 import type { ClusterPlacement, PodPlacement } from '../resources/placement.ts';
+import { isInRollout, type RolloutScope } from '../resources/rollout.ts';
 
 export interface PolicySubject {
   readonly namespace: string;
   /** Empty: not known. Every namespace has the label `kubernetes.io/metadata.name`. */
   readonly namespaceLabels: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>> | undefined;
+  /** Of the pod. */
+  readonly owners?: readonly OwnerReference[] | undefined;
 }
 
 export interface Policies {
@@ -100,13 +104,30 @@ export function createPolicies(options: PoliciesOptions): Policies {
   }
 
   return {
-    policyOf: ({ namespace, namespaceLabels, labels }) => {
+    policyOf: (subject) => {
+      const { namespace, namespaceLabels, labels } = subject;
       const now = current();
       if (isExcluded(now.cluster, namespaceLabels)) return excluding(namespace, now);
       const pods = resources.podsIn(namespace)?.filter(({ selector }) => selects(selector, labels));
-      return pods?.length ? combining(namespace, pods, now) : now.base;
+      const policy = pods?.length ? combining(namespace, pods, now) : now.base;
+      const rollouts = resources.rolloutsIn(namespace);
+      const rollout = rollouts && rolloutOf(rollouts, subject, controllerLeads());
+      return rollout ? { ...policy, rollout } : policy;
     },
   };
+}
+
+/** Without a leader, which chooses for each pod, pods stay where they were before. */
+function rolloutOf(
+  rollouts: readonly RolloutScope[],
+  { labels, owners }: PolicySubject,
+  controllerLeads: boolean,
+): RolloutPolicy | undefined {
+  const owner = owners?.find(({ controller }) => controller === true);
+  const found = owner && rollouts.find((each) => isInRollout(each, owner, labels));
+  if (found?.newPods === undefined) return undefined;
+  const { name, architecture, newPods } = found;
+  return { name, architecture, newPods: newPods === 'Choose' && !controllerLeads ? 'Other' : newPods };
 }
 
 /** A namespace without known labels is new. Its pods are placed, which is the safe choice. */

@@ -3,6 +3,7 @@
  * labels.
  */
 import type { Toleration } from '../../kube/api/objects.ts';
+import type { NewPods } from '../resources/rollout.ts';
 
 export const onUnknownImageValues = ['gate', 'fallback', 'allow', 'deny'] as const;
 export type OnUnknownImage = (typeof onUnknownImageValues)[number];
@@ -38,6 +39,14 @@ export interface AllowedArchitectures {
   readonly origin: string;
 }
 
+/** The rollout of a pod. */
+export interface RolloutPolicy {
+  readonly name: string;
+  /** That the pods are moved to. */
+  readonly architecture: string;
+  readonly newPods: NewPods;
+}
+
 /** A toleration added for each required architecture; its value is the architecture. */
 export interface TolerationTemplate {
   readonly key: string;
@@ -50,6 +59,8 @@ export interface Policy {
   readonly schedulableArchitectures: readonly string[];
   /** Limit by custom resources, if any. A pod's own constraint has precedence. */
   readonly allowed?: AllowedArchitectures;
+  /** The `ArchitectureRollout` that the pod is in, if it affects new pods. */
+  readonly rollout?: RolloutPolicy;
   /** The first preference, if any. A pod's own label has precedence. */
   readonly preference: Preference | undefined;
   /** Mode of every preference, also of the pod's own. */

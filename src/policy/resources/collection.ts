@@ -10,9 +10,9 @@ import {
   podConfigKind,
   type ClusterPlacement,
   type PodPlacement,
-  type Reading,
 } from './placement.ts';
 import { readClusterConfig, readPodConfig } from './read.ts';
+import { byAge, readRollout, rolloutKind, type RolloutScope } from './rollout.ts';
 
 export type ObjectSource = Pick<Reflector<KubeObject>, 'values' | 'onEach'>;
 
@@ -24,27 +24,40 @@ export type ResourceCollection = ReturnType<typeof collectResources>;
 export interface ResourceSources {
   readonly clusterConfigs?: ObjectSource | undefined;
   readonly podConfigs?: ObjectSource | undefined;
+  readonly rollouts?: ObjectSource | undefined;
   readonly metrics?: Metrics | undefined;
 }
 
 /** Follows the sources. An invalid object counts as absent; its status and a metric report it. */
-export function collectResources({ clusterConfigs, podConfigs, metrics }: ResourceSources) {
+export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics }: ResourceSources) {
   const listeners: ((namespace: string | undefined) => void)[] = [];
   const clusters = new Map<string, ClusterPlacement | undefined>();
   const pods = new Map<string, Map<string, PodPlacement | undefined>>();
   const sorted = new Map<string, readonly PodPlacement[] | undefined>();
 
   follow(clusterConfigs, (_namespace, name, object) => {
-    put(clusters, name, object, readClusterConfig);
+    put(clusters, name, object, (one) => readClusterConfig(one).placement);
     for (const listener of listeners) listener(undefined);
   });
   follow(podConfigs, (namespace, name, object) => {
     const siblings = pods.get(namespace) ?? new Map<string, PodPlacement | undefined>();
-    put(siblings, name, object, readPodConfig);
+    put(siblings, name, object, (one) => readPodConfig(one).placement);
     if (siblings.size > 0) pods.set(namespace, siblings);
     else pods.delete(namespace);
     sorted.delete(namespace);
     for (const listener of listeners) listener(namespace);
+  });
+
+  const rolling = new Map<string, Map<string, RolloutScope | undefined>>();
+  const rollingByAge = new Map<string, readonly RolloutScope[]>();
+  follow(rollouts, (namespace, name, object) => {
+    const siblings = rolling.get(namespace) ?? new Map<string, RolloutScope | undefined>();
+    put(siblings, name, object, (one) => readRollout(one).rollout);
+    if (siblings.size > 0) rolling.set(namespace, siblings);
+    else rolling.delete(namespace);
+    const usable = [...siblings.values()].filter((each) => each?.newPods !== undefined);
+    if (usable.length === 0) rollingByAge.delete(namespace);
+    else rollingByAge.set(namespace, usable.filter((each) => each !== undefined).sort(byAge));
   });
 
   function sort(namespace: string): readonly PodPlacement[] | undefined {
@@ -57,6 +70,9 @@ export function collectResources({ clusterConfigs, podConfigs, metrics }: Resour
   if (metrics) {
     countBeforeScrape(metrics, clusterConfigKind, () => clusters.values());
     countBeforeScrape(metrics, podConfigKind, () => [...pods.values()].flatMap((each) => [...each.values()]));
+    countBeforeScrape(metrics, rolloutKind, () =>
+      [...rolling.values()].flatMap((each) => [...each.values()]),
+    );
   }
 
   return {
@@ -65,6 +81,8 @@ export function collectResources({ clusterConfigs, podConfigs, metrics }: Resour
     /** The valid ones of a namespace by precedence. The usual cluster has none, and nothing is remembered for it. */
     podsIn: (namespace: string) =>
       pods.has(namespace) ? (sorted.get(namespace) ?? sort(namespace)) : undefined,
+    /** The rollouts of a namespace that affect new pods, the oldest first; `undefined`: none. */
+    rolloutsIn: (namespace: string): readonly RolloutScope[] | undefined => rollingByAge.get(namespace),
     /** Called when the cluster's object (`undefined`) or one of a namespace changes. */
     onChange: (listener: (namespace: string | undefined) => void): void => void listeners.push(listener),
   };
@@ -85,10 +103,10 @@ function put<T>(
   placements: Map<string, T | undefined>,
   name: string,
   object: KubeObject | undefined,
-  read: (object: KubeObject) => Reading<T>,
+  read: (object: KubeObject) => T | undefined,
 ): void {
   if (object === undefined) placements.delete(name);
-  else placements.set(name, read(object).placement);
+  else placements.set(name, read(object));
 }
 
 function countBeforeScrape(metrics: Metrics, kind: string, placements: () => Iterable<unknown>): void {

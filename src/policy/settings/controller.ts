@@ -89,6 +89,12 @@ export const controllerSettings = {
     default: 30,
     help: 'Evictions per minute in the whole cluster.',
   }),
+  rollouts: controller.live(flag, {
+    default: true,
+    help:
+      'Follows `ArchitectureRollout`s. The chart then gives the right to evict pods and to read PersistentVolumes and their ' +
+      'claims. A change takes effect with the next leader.',
+  }),
   movedPodsName: controllerAndClean.atStart(objectName, {
     default: 'archwright-moved-pods',
     help: 'ConfigMap with the workloads whose pods were evicted, so that none are evicted twice.',

@@ -1,0 +1,62 @@
+/** Moves running pods through the Eviction API: back after a rollback, or to the share of a step with `rebalance`. */
+import { ignoring } from '../../kube/api/errors.ts';
+import type { Pod } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
+import type { Leading } from '../leadership/leading.ts';
+import { evict, maxUnavailable } from '../misplaced/evictions.ts';
+import type { MoveOutcome } from './metrics.ts';
+import type { RolledPod, RolledWorkload } from './pods.ts';
+import { permitsVolumes } from './volumes.ts';
+
+type MovesLeading = Pick<Leading, 'client' | 'signal' | 'caches' | 'configuration' | 'log' | 'step'>;
+
+/**
+ * The pods to move back after a rollback: those that the rollout put on the architecture. Those that are not ready go at once, ready ones
+ * within `misplacedPodsShare`.
+ */
+export function podsToReturn(workload: RolledWorkload, percent: number): readonly RolledPod[] {
+  const moved = workload.pods.filter(({ isTarget, isMoved }) => isTarget && isMoved);
+  const ready = moved.filter((pod) => pod.ready).slice(0, roomIn(workload, percent));
+  return [...moved.filter((pod) => !pod.ready), ...ready];
+}
+
+/** The pods to move so that `wanted` are on the architecture. Unscheduled ones never ran, so they wait for the scheduler. */
+export function podsToRebalance(
+  workload: RolledWorkload,
+  wanted: number,
+  percent: number,
+): readonly RolledPod[] {
+  const targets = workload.pods.filter(({ isTarget }) => isTarget).length;
+  const surplus = workload.pods.filter(
+    ({ isTarget, running }) => running !== undefined && isTarget === targets > wanted,
+  );
+  return surplus.slice(0, Math.min(Math.abs(targets - wanted), roomIn(workload, percent)));
+}
+
+/** How many ready pods may go now. */
+function roomIn({ pods, going }: RolledWorkload, percent: number): number {
+  const disrupted = going + pods.filter(({ ready }) => !ready).length;
+  return Math.max(0, maxUnavailable(pods.length + going, percent) - disrupted);
+}
+
+/** @returns `undefined`: it changed, so it is looked at again */
+export async function move(leading: MovesLeading, pod: RolledPod): Promise<MoveOutcome | undefined> {
+  const { namespace, name, uid, resourceVersion } = pod;
+  await leading.step('rollouts/before-eviction');
+  const eviction = await evict(
+    { metadata: { namespace, name, uid, resourceVersion }, spec: { containers: [] } },
+    leading,
+  );
+  if ('why' in eviction)
+    leading.log.info({ namespace, pod: name, why: eviction.why }, 'a pod is not moved now');
+  return eviction.outcome === 'changed' ? undefined : eviction.outcome;
+}
+
+/** Whether the volumes of a pod let its successor run on the architecture. @throws KubeError */
+export async function mayMove(leading: MovesLeading, pod: RolledPod, architecture: string): Promise<boolean> {
+  if (pod.owner.kind !== 'StatefulSet') return true;
+  const { client, signal } = leading;
+  const read = client.get<Pod>(paths.pods(pod.namespace, pod.name), { signal });
+  const now = await ignoring('not-found', read);
+  return now !== undefined && (await permitsVolumes(now, architecture, leading));
+}

@@ -1,0 +1,135 @@
+/** The pods of a rollout by workload, from the leader's caches, and which of them are on its architecture. */
+import type { OwnerReference } from '../../kube/api/objects.ts';
+import { recordedRollout } from '../../placement/record/read.ts';
+import type { RolledOut } from '../../placement/decision.ts';
+import {
+  byAge,
+  isInRollout,
+  readRollout,
+  rolledWorkloadOf,
+  type Rollout,
+} from '../../policy/resources/rollout.ts';
+import { timeOf, type RunningPod } from '../caches/cached.ts';
+import type { Caches } from '../caches/caches.ts';
+import { controllerOf } from '../scope/workload.ts';
+
+export interface RolledPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly owner: OwnerReference;
+  /** Milliseconds since 1970, by the API server's clock, as all times. */
+  readonly createdAt: number;
+  readonly ready: boolean;
+  /** Since when it is ready, or not. */
+  readonly readySince: number;
+  readonly restarts: number;
+  /** On the architecture of the rollout; without a node: chosen for it. */
+  readonly isTarget: boolean;
+  /** The rollout chose for it. */
+  readonly isMoved: boolean;
+  /** Absent: the scheduler has no node for it yet. */
+  readonly running?: RunningPod;
+}
+
+export interface RolledWorkload {
+  /** `Deployment/web` */
+  readonly name: string;
+  /** Those that live: not ended, and not being deleted. */
+  readonly pods: readonly RolledPod[];
+  /** How many are being deleted. */
+  readonly going: number;
+}
+
+type PodCaches = Pick<Caches, 'runningPods' | 'waitingPods' | 'nodes'>;
+
+interface Seen {
+  readonly owner: OwnerReference;
+  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly deleting: boolean;
+  /** What a rollout chose. */
+  readonly record: RolledOut | undefined;
+  readonly pod: Omit<RolledPod, 'isTarget' | 'isMoved'>;
+  /** `undefined`: without a node, or its node is not known. */
+  readonly architecture: string | undefined;
+}
+
+/** All pods of a namespace that a rollout could be for. A gated pod is none yet. */
+export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: PodCaches): Iterable<Seen> {
+  for (const running of runningPods.values()) {
+    const { owner, phase, labels, annotations, deleting, node } = running;
+    if (running.namespace !== namespace || owner === undefined) continue;
+    if (phase === 'Succeeded' || phase === 'Failed') continue;
+    const { name, uid, resourceVersion, createdAt, ready, readyChangedAt, containers } = running;
+    const restarts = containers.reduce((most, { restartCount }) => Math.max(most, restartCount), 0);
+    const readySince = Math.max(createdAt, readyChangedAt);
+    const identity = { namespace, name, uid, resourceVersion, owner };
+    yield {
+      owner,
+      labels,
+      deleting,
+      record: annotations && recordedRollout({ metadata: { annotations } }),
+      pod: { ...identity, createdAt, ready, readySince, restarts, running },
+      architecture: nodes.get('', node)?.architecture,
+    };
+  }
+  for (const { pod, rollout: record } of waitingPods.values()) {
+    const { metadata = {} } = pod;
+    const owner = controllerOf(pod);
+    if (metadata.namespace !== namespace || owner === undefined || record === undefined) continue;
+    const {
+      name = '',
+      uid = '',
+      resourceVersion = '',
+      labels,
+      deletionTimestamp,
+      creationTimestamp,
+    } = metadata;
+    const createdAt = timeOf(creationTimestamp);
+    const identity = { namespace, name, uid, resourceVersion, owner };
+    yield {
+      owner,
+      labels,
+      record,
+      architecture: undefined,
+      deleting: deletionTimestamp !== undefined,
+      pod: { ...identity, createdAt, ready: false, readySince: createdAt, restarts: 0 },
+    };
+  }
+}
+
+/** @param isOlder whether an older rollout is for a pod. @returns sorted by name */
+export function workloadsOf(
+  rollout: Pick<Rollout, 'namespace' | 'name' | 'architecture' | 'selector' | 'names'>,
+  caches: PodCaches,
+  isOlder: (owner: OwnerReference, labels: Seen['labels']) => boolean,
+): readonly RolledWorkload[] {
+  const found = new Map<string, { name: string; pods: RolledPod[]; going: number }>();
+  for (const { owner, labels, deleting, record, pod, architecture } of podsIn(rollout.namespace, caches)) {
+    const workload = rolledWorkloadOf(owner, labels);
+    if (!workload || !isInRollout(rollout, owner, labels) || isOlder(owner, labels)) continue;
+    const name = `${workload.kind}/${workload.name}`;
+    const entry = found.get(name) ?? { name, pods: [], going: 0 };
+    found.set(name, entry);
+    if (deleting) {
+      entry.going += 1;
+      continue;
+    }
+    const isMoved = record?.name === rollout.name;
+    const isTarget =
+      pod.running === undefined ? isMoved && record.side === 'Target' : architecture === rollout.architecture;
+    entry.pods.push({ ...pod, isTarget, isMoved: isMoved && record.side === 'Target' });
+  }
+  return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Whether an older rollout of the namespace is for a pod: each pod is in one. */
+export function olderThan(rollout: Rollout, { rollouts }: Pick<Caches, 'rollouts'>) {
+  const older = [...rollouts.values()]
+    .filter(({ metadata }) => metadata?.namespace === rollout.namespace)
+    .flatMap((object) => readRollout(object).rollout ?? [])
+    .filter((each) => each.name !== rollout.name && byAge(each, rollout) < 0);
+  return (owner: OwnerReference, labels: Seen['labels']): boolean =>
+    older.some((each) => each.newPods !== undefined && isInRollout(each, owner, labels));
+}

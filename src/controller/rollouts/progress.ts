@@ -1,0 +1,122 @@
+/**
+ * The steps of a rollout, as one pure function: from where it was and what is seen now to where it is. All of it is in the status, so a
+ * new leader goes on from there.
+ *
+ * The pause of a step begins when its pods are there and as ready as the others. Then the next step follows. If the pods of the
+ * architecture are worse than the others, or a person aborts it, new pods are kept off the architecture at once.
+ */
+import { formatStep, type NewPods, type Rollout } from '../../policy/resources/rollout.ts';
+import type { Verdict } from './health.ts';
+
+export const phases = ['Waiting', 'Progressing', 'Paused', 'RolledBack', 'Aborted', 'Complete'] as const;
+export type Phase = (typeof phases)[number];
+
+export interface Progress {
+  readonly phase: Phase;
+  readonly newPods: NewPods | undefined;
+  /** Index. */
+  readonly step: number;
+  /** From 1. */
+  readonly attempt: number;
+  /** When this attempt began. Milliseconds since 1970, as all times. */
+  readonly startedAt: number;
+  /** When the share of this step was reached. */
+  readonly reachedAt: number | undefined;
+  /** When it was rolled back or aborted. */
+  readonly endedAt: number | undefined;
+  readonly message: string;
+}
+
+export interface Observed {
+  readonly now: number;
+  /** Whether a node has the architecture, or can have it. */
+  readonly hasNodes: boolean;
+  /** Workloads that can be moved, and all. */
+  readonly movable: number;
+  readonly total: number;
+  /** Whether the pods of this step are there, and as ready as the others. */
+  readonly isReached: boolean;
+  readonly verdict: Verdict | undefined;
+}
+
+export function progressOf(rollout: Rollout, before: Progress | undefined, seen: Observed): Progress {
+  const { now, verdict } = seen;
+  if (rollout.aborted) {
+    if (before?.phase === 'Aborted') return before;
+    const message = `aborted: new pods stay off ${rollout.architecture}, and moved pods are moved back`;
+    return { ...(before ?? begin(now, 1)), phase: 'Aborted', newPods: 'Other', endedAt: now, message };
+  }
+  if (before === undefined || before.phase === 'Aborted' || isToRetry(rollout, before, now))
+    return forward(rollout, begin(now, (before?.attempt ?? 0) + 1), seen);
+  if (before.phase === 'RolledBack') return before;
+  if (verdict && before.phase !== 'Complete') {
+    const message = `rolled back: ${verdict.message}`;
+    return { ...before, phase: 'RolledBack', newPods: 'Other', endedAt: now, message };
+  }
+  return forward(rollout, before, seen);
+}
+
+/** When a rollout that was rolled back is tried again by itself. */
+export function retryAt({ retryAfterMs }: Rollout, { phase, endedAt }: Progress): number | undefined {
+  return phase === 'RolledBack' && retryAfterMs !== undefined && endedAt !== undefined
+    ? endedAt + retryAfterMs
+    : undefined;
+}
+
+function isToRetry(rollout: Rollout, before: Progress, now: number): boolean {
+  const { phase, endedAt } = before;
+  if (phase !== 'RolledBack' || endedAt === undefined) return false;
+  return (rollout.resumedAt ?? 0) > endedAt || now >= (retryAt(rollout, before) ?? Infinity);
+}
+
+function begin(now: number, attempt: number): Progress {
+  const none = { reachedAt: undefined, endedAt: undefined, newPods: undefined };
+  return { ...none, phase: 'Progressing', step: 0, attempt, startedAt: now, message: '' };
+}
+
+function forward(rollout: Rollout, before: Progress, seen: Observed): Progress {
+  const { steps, architecture, pauseMs, paused } = rollout;
+  const { now, hasNodes, movable, total, isReached } = seen;
+  const last = steps.length - 1;
+  const step = Math.min(before.step, last);
+  const [current, next] = [steps[step] ?? { percent: 100 }, steps[step + 1]];
+  const share = formatStep(current);
+  if (!hasNodes) {
+    const message = `no node has ${architecture}, and schedulableArchitectures does not name it: pods are placed as without the rollout`;
+    return { ...before, step, phase: 'Waiting', newPods: undefined, message };
+  }
+  const onward = { ...before, step, newPods: 'Choose' as const };
+  if (before.phase === 'Complete' && next === undefined) return { ...onward, newPods: atEnd(rollout) };
+  if (movable === 0) {
+    const message = total === 0 ? 'it selects no pod so far' : 'none of its workloads can be moved';
+    return { ...onward, phase: 'Waiting', message };
+  }
+  const reachedAt = before.reachedAt ?? (isReached ? now : undefined);
+  const reached = { ...onward, reachedAt };
+  if (paused) return { ...reached, phase: 'Paused', message: `paused at ${share}` };
+  if (reachedAt === undefined) {
+    const hint = rollout.rebalance ? '' : '; pods are chosen when they are created';
+    return {
+      ...reached,
+      phase: 'Progressing',
+      message: `moves ${share} of the pods to ${architecture}${hint}`,
+    };
+  }
+  if (now - reachedAt < pauseMs) {
+    const then = next === undefined ? 'it is complete' : `${formatStep(next)} follow`;
+    const at = new Date(reachedAt + pauseMs).toISOString().slice(0, 19);
+    return { ...reached, phase: 'Progressing', message: `${share} are there; at ${at}Z ${then}` };
+  }
+  if (next === undefined) {
+    const message = `${share} of the pods are on ${architecture}`;
+    return { ...reached, phase: 'Complete', newPods: atEnd(rollout), message };
+  }
+  const message = `moves ${formatStep(next)} of the pods to ${architecture}`;
+  return { ...onward, phase: 'Progressing', step: step + 1, reachedAt: undefined, message };
+}
+
+/** All pods need no choice. */
+function atEnd({ steps }: Rollout): NewPods {
+  const last = steps.at(-1);
+  return last && 'percent' in last && last.percent === 100 ? 'Target' : 'Choose';
+}

@@ -1,0 +1,259 @@
+/**
+ * Follows `ArchitectureRollout`s. One key for each: changes of the rollout and of pods in its namespace lead to a reconcile, at most one a
+ * second. It counts pods (`pods.ts`), finds workloads that cannot be moved (`blocked.ts`), compares the others (`health.ts`), takes
+ * the next step (`progress.ts`), writes the status (`status.ts`) and moves pods (`moves.ts`).
+ *
+ * The status is written before pods are moved. New pods are chosen at the gate by `shares.ts`.
+ */
+import { BoundedMap } from '../../async/bounded-map.ts';
+import { ignoring } from '../../kube/api/errors.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
+import { resourceVersion } from '../../policy/resources/placement.ts';
+import {
+  readRollout,
+  rolloutKind,
+  rolloutsPath,
+  wantedPods,
+  type Rollout,
+} from '../../policy/resources/rollout.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
+import { fieldManager } from '../own-objects.ts';
+import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
+import { movableOf, type Movable } from './blocked.ts';
+import { verdictOf, type Verdict } from './health.ts';
+import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
+import { mayMove, move, podsToRebalance, podsToReturn } from './moves.ts';
+import { olderThan, workloadsOf, type RolledPod, type RolledWorkload } from './pods.ts';
+import { progressOf, type Progress } from './progress.ts';
+import { invalidStatus, readProgress, rolloutStatus, type WorkloadStatus } from './status.ts';
+
+/** Events of a rolling update come in hundreds. */
+const eventsMs = 1000;
+/** Times of pods pass without an event. */
+const lookMs = 5000;
+/** An ended rollout changes when pods or the object change. */
+const restMs = 60_000;
+/** Five percent of the pods are within the share, and one pod if not all are wanted. */
+const slack = 0.05;
+/** A workload whose pods come back to where they were is not rebalanced on and on. */
+const movesOfPod = { most: 2, inMs: 60 * 60_000 };
+const maxWorkloads = 5000;
+
+export const followRollouts: Feature = async (leading) => {
+  const { caches, signal, configuration, log } = leading;
+  if (!configuration().rollouts) {
+    log.debug('ArchitectureRollouts are not followed: the setting rollouts is false');
+    return;
+  }
+  const work = new RolloutReconciler(leading);
+  const reconciler = createReconciler({ leading, workers: 2, reconcile: (key) => work.reconcile(key) });
+  const keysIn = (namespace: string): readonly string[] =>
+    [...caches.rollouts.values()].map(keyOf).filter((key) => key.startsWith(`${namespace}/`));
+  const podChanged = ({ namespace }: { readonly namespace: string }): void => {
+    if (caches.rollouts.size > 0) for (const key of keysIn(namespace)) reconciler.add(key, eventsMs);
+  };
+  caches.runningPods.onEach(podChanged);
+  caches.waitingPods.onEach(podChanged);
+  caches.rollouts.onEach(({ namespace, name }) => reconciler.add(`${namespace}/${name}`));
+  await caches.ready(signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  await reconciler.run([...caches.rollouts.values()].map(keyOf));
+  work.close();
+};
+
+function keyOf({ metadata }: KubeObject): string {
+  return `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
+}
+
+/** A workload, and what is known about moving it. */
+interface Seen extends Movable {
+  readonly workload: RolledWorkload;
+  readonly wanted: number;
+}
+
+class RolloutReconciler {
+  readonly #leading: Leading;
+  readonly #meters: RolloutMeters;
+  /** Restarts of pods when they were first seen, by key of the rollout and attempt, by uid. */
+  readonly #restarts = new Map<string, Map<string, number>>();
+  /** Rebalanced pods by workload. */
+  readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxWorkloads);
+  #nextMoveAt = 0;
+
+  constructor(leading: Leading) {
+    this.#leading = leading;
+    const { caches } = leading;
+    this.#meters = bindRolloutMetrics(leading.metrics, () =>
+      [...caches.rollouts.values()].flatMap((object) => readProgress(object)?.phase ?? []),
+    );
+  }
+
+  close(): void {
+    this.#meters.close();
+  }
+
+  async reconcile(key: string): Promise<ReconcileResult> {
+    const { caches, serverNow } = this.#leading;
+    const [namespace = '', name = ''] = key.split('/');
+    const object = caches.rollouts.get(namespace, name);
+    if (object === undefined || object.metadata?.deletionTimestamp !== undefined) {
+      for (const each of this.#restarts.keys()) if (each.startsWith(`${key} `)) this.#restarts.delete(each);
+      return undefined;
+    }
+    const { rollout, problems } = readRollout(object);
+    if (rollout === undefined) {
+      await this.#write(object, invalidStatus(problems, object, serverNow()));
+      return undefined;
+    }
+    // Whole seconds, as the status has them.
+    const now = Math.floor(serverNow() / 1000) * 1000;
+    const before = readProgress(object);
+    const seen = await this.#look(rollout, before);
+    const verdict = before && this.#verdict(key, rollout, before, seen, now);
+    const progress = progressOf(rollout, before, {
+      now,
+      verdict,
+      hasNodes: this.#hasNodes(rollout.architecture),
+      movable: seen.filter(({ blocked }) => blocked === undefined).length,
+      total: seen.length,
+      isReached: seen.every(isReached),
+    });
+    const written = rolloutStatus(rollout, progress, seen.map(statusOf), object, now);
+    await this.#write(object, written);
+    if (before) this.#report(object, before, progress, verdict);
+    await this.#move(rollout, progress, seen);
+    const isOver = progress.phase === 'Complete' && !rollout.rebalance;
+    return { requeueAfterMs: isOver ? restMs : lookMs };
+  }
+
+  async #look(rollout: Rollout, before: Progress | undefined): Promise<readonly Seen[]> {
+    const { caches } = this.#leading;
+    const step = rollout.steps[Math.min(before?.step ?? 0, rollout.steps.length - 1)] ?? { percent: 100 };
+    const seen: Seen[] = [];
+    for (const workload of workloadsOf(rollout, caches, olderThan(rollout, caches))) {
+      const newest = workload.pods
+        .filter(({ running }) => running !== undefined)
+        .reduce<RolledPod | undefined>((a, b) => (a && a.createdAt >= b.createdAt ? a : b), undefined);
+      const movable = newest?.running
+        ? await movableOf(this.#leading, newest.running, rollout.architecture)
+        : {};
+      const wanted = movable.blocked === undefined ? wantedPods(step, workload.pods.length) : 0;
+      seen.push({ workload, wanted, ...movable });
+    }
+    return seen;
+  }
+
+  #verdict(
+    key: string,
+    rollout: Rollout,
+    { attempt, startedAt: since }: Progress,
+    seen: readonly Seen[],
+    now: number,
+  ): Verdict | undefined {
+    const ofAttempt = `${key} ${attempt}`;
+    const first = this.#restarts.get(ofAttempt) ?? new Map<string, number>();
+    this.#restarts.set(ofAttempt, first);
+    const there = new Set(seen.flatMap(({ workload }) => workload.pods.map(({ uid }) => uid)));
+    for (const uid of first.keys()) if (!there.has(uid)) first.delete(uid);
+    const restartsOf = ({ uid, createdAt, restarts }: RolledPod): number => {
+      if (createdAt >= since) return restarts;
+      if (!first.has(uid)) first.set(uid, restarts);
+      return restarts - (first.get(uid) ?? 0);
+    };
+    for (const { workload, broken } of seen) {
+      const verdict = verdictOf({ workload, rollout, since, now, restartsOf, broken });
+      if (verdict) return verdict;
+    }
+    return undefined;
+  }
+
+  #hasNodes(architecture: string): boolean {
+    const { caches, configuration } = this.#leading;
+    if (configuration().schedulableArchitectures.includes(architecture)) return true;
+    for (const node of caches.nodes.values())
+      if (node.architecture === architecture && !node.deleting) return true;
+    return false;
+  }
+
+  async #write({ metadata = {} }: KubeObject, status: object | undefined): Promise<void> {
+    if (status === undefined) return;
+    const { client, signal, step } = this.#leading;
+    const { name = '', namespace, uid } = metadata;
+    const body = {
+      apiVersion: resourceVersion,
+      kind: rolloutKind,
+      metadata: { name, namespace, uid },
+      status,
+    };
+    const patch = { type: 'apply', body, fieldManager, force: true } as const;
+    await ignoring('not-found', client.patch(`${rolloutsPath(namespace, name)}/status`, patch, { signal }));
+    await step('rollouts/status-written');
+  }
+
+  #report(object: KubeObject, before: Progress, { phase, message, step }: Progress, verdict?: Verdict): void {
+    if (phase === before.phase && step === before.step) return;
+    const { events, log } = this.#leading;
+    const { name = '', namespace, uid } = object.metadata ?? {};
+    const isRolledBack = phase === 'RolledBack';
+    if (isRolledBack && verdict) this.#meters.rolledBack(verdict.reason);
+    const about = { apiVersion: resourceVersion, kind: rolloutKind, namespace, name, uid };
+    const type = isRolledBack ? 'Warning' : 'Normal';
+    events.record(about, { type, reason: `Rollout${phase}`, message });
+    log.info({ namespace, rollout: name, phase, message }, 'a rollout goes on');
+  }
+
+  async #move(rollout: Rollout, { phase, newPods }: Progress, seen: readonly Seen[]): Promise<void> {
+    const percent = this.#leading.configuration().misplacedPodsShare;
+    const isBack = phase === 'RolledBack' || phase === 'Aborted';
+    if (!isBack && (!rollout.rebalance || newPods === undefined)) return;
+    for (const { workload, wanted, blocked } of seen) {
+      if (isBack) await this.#moveEach(podsToReturn(workload, percent));
+      else if (blocked === undefined) {
+        for (const pod of podsToRebalance(workload, wanted, percent)) {
+          const key = `${rollout.namespace}/${workload.name}`;
+          if (!this.#mayRebalance(key, workload.pods.length)) break;
+          if (await mayMove(this.#leading, pod, rollout.architecture)) await this.#moveEach([pod]);
+        }
+      }
+    }
+  }
+
+  /** Takes an eviction of `evictionsPerMinute`, and of the workload. */
+  #mayRebalance(key: string, pods: number): boolean {
+    const { clock, configuration } = this.#leading;
+    const now = clock.monotonic();
+    const last = this.#moves.get(key);
+    const moves = last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
+    if (moves.count >= pods * movesOfPod.most || now < this.#nextMoveAt) return false;
+    this.#moves.set(key, { ...moves, count: moves.count + 1 });
+    this.#nextMoveAt = now + 60_000 / configuration().evictionsPerMinute;
+    return true;
+  }
+
+  async #moveEach(pods: readonly RolledPod[]): Promise<void> {
+    for (const pod of pods) {
+      const outcome = await move(this.#leading, pod);
+      if (outcome) this.#meters.moved(outcome);
+    }
+  }
+}
+
+/** As many pods as wanted are on the architecture, and as many of them are ready as of the others. */
+function isReached({ workload: { pods }, wanted, blocked }: Seen): boolean {
+  if (blocked !== undefined) return true;
+  const targets = pods.filter(({ isTarget }) => isTarget);
+  const others = pods.filter(({ isTarget }) => !isTarget);
+  const least = wanted > 1 && wanted < pods.length ? 1 : 0;
+  const missing = Math.max(least, Math.floor(pods.length * slack));
+  const readyOthers = others.length === 0 ? 1 : others.filter(({ ready }) => ready).length / others.length;
+  const ready = targets.filter((pod) => pod.ready).length;
+  return targets.length >= wanted - missing && ready >= Math.floor((wanted - missing) * readyOthers);
+}
+
+function statusOf({ workload: { name, pods }, wanted, blocked }: Seen): WorkloadStatus {
+  const targets = pods.filter(({ isTarget }) => isTarget);
+  const ready = targets.filter((pod) => pod.ready).length;
+  const counts = { name, pods: pods.length, moved: targets.length, ready, wanted };
+  return { ...counts, ...(blocked !== undefined && { blocked }) };
+}

@@ -1,0 +1,39 @@
+/**
+ * An `ArchitectureRollout` moves a part of the pods of a workload. It only chooses among the architectures that all images have and that
+ * the pod permits: if its architecture is not one of them, or the only one, the pod is placed as without it. Templates are not affected.
+ */
+import type { OwnFields, PlacementInput, RolledOut } from '../decision.ts';
+import { permittedBy } from '../pod/terms.ts';
+import { draft as draftOf, type Draft } from './rules.ts';
+
+export function withinRollout(
+  draft: Draft,
+  { policy: { rollout }, template }: Pick<PlacementInput, 'policy' | 'template'>,
+  { terms }: OwnFields,
+): { readonly draft: Draft; readonly rollout?: RolledOut } {
+  const { outcome, required, widened, ...more } = draft;
+  const isPlaced = outcome === 'placed' && required !== undefined && widened === undefined;
+  if (rollout === undefined || template !== undefined || !isPlaced) return { draft };
+  const { name, architecture, newPods } = rollout;
+  const permitted = required.filter((each) => permittedBy(terms, each));
+  const others = permitted.filter((each) => each !== architecture);
+  if (others.length === 0 || others.length === permitted.length) return { draft };
+  const text = `ArchitectureRollout ${name}`;
+  if (newPods === 'Choose') {
+    const chosen = draftOf('gated', required, 'rollout-choose', `${text} moves a part of the pods`);
+    return { draft: { ...chosen, gate: true, warnings: draft.warnings } };
+  }
+  const isTarget = newPods === 'Target';
+  const narrowed = isTarget
+    ? draftOf('placed', [architecture], 'rollout-target', `${text} moves the pod to ${architecture}`)
+    : draftOf('placed', others, 'rollout-other', `${text} keeps the pod off ${architecture}`);
+  return {
+    draft: {
+      ...more,
+      ...narrowed,
+      warnings: draft.warnings,
+      reasons: [...draft.reasons, ...narrowed.reasons],
+    },
+    rollout: { name, side: newPods },
+  };
+}
