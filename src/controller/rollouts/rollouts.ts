@@ -72,7 +72,7 @@ interface Seen extends Movable {
   readonly wanted: number;
 }
 
-class RolloutReconciler {
+export class RolloutReconciler {
   readonly #leading: Leading;
   readonly #meters: RolloutMeters;
   /** Restarts of pods when they were first seen, by key of the rollout and attempt, by uid. */

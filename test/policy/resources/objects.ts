@@ -24,6 +24,10 @@ export function podConfig(spec: unknown, name = 'web', namespace = 'shop'): Kube
   return { apiVersion, kind: 'PodPlacementConfig', metadata: { name, namespace }, spec };
 }
 
+export function rollout(spec: unknown, name = 'web', namespace = 'shop'): KubeObject & { spec?: unknown } {
+  return { apiVersion, kind: 'ArchitectureRollout', metadata: { name, namespace }, spec };
+}
+
 const scoring = (platforms: unknown, enabled: unknown = true): unknown => ({
   plugins: { nodeAffinityScoring: { enabled, platforms } },
 });
@@ -264,3 +268,48 @@ export const objectCases: readonly ObjectCase[] = [
   ...cases([...podRows, ...preferences], (spec) => podConfig(spec)),
   ...cases(selectors, (labelSelector) => podConfig({ labelSelector })),
 ];
+
+const rolloutRows: readonly Row[] = [
+  ['only an architecture', { architecture: 'arm64' }],
+  [
+    'all set',
+    {
+      architecture: 'arm64',
+      selector: { matchLabels: { app: 'web' } },
+      names: ['web', 'db'],
+      steps: [1, '10%', '100%'],
+      pause: '1h30m',
+      unhealthy: { restarts: 5, readyWithin: '90s', timesSlower: 2 },
+      tolerance: '0%',
+      retryAfter: '1d',
+      rebalance: true,
+      paused: true,
+      aborted: false,
+      resumedAt: '2026-11-01T00:00:00Z',
+    },
+  ],
+  ['no architecture', {}, /spec\.architecture: Required value/],
+  ['an architecture of no node', { architecture: 'aarch64' }, notOfNodes],
+  ['no step', { architecture: 'arm64', steps: [] }, /spec\.steps/],
+  ['a step of nothing', { architecture: 'arm64', steps: ['0%'] }, /spec\.steps\[0\]/],
+  ['a step of no pods', { architecture: 'arm64', steps: [0] }, /spec\.steps\[0\]/],
+  ['a step of too much', { architecture: 'arm64', steps: ['101%'] }, /spec\.steps\[0\]/],
+  ['a step without a unit', { architecture: 'arm64', steps: ['10'] }, /spec\.steps\[0\]/],
+  ['a pause without a unit', { architecture: 'arm64', pause: '10' }, /spec\.pause/],
+  ['no names', { architecture: 'arm64', names: [] }, /spec\.names/],
+  ['no restarts', { architecture: 'arm64', unhealthy: { restarts: 0 } }, /spec\.unhealthy\.restarts/],
+  ['a tolerance of pods', { architecture: 'arm64', tolerance: '3' }, /spec\.tolerance/],
+  ['a wrong time', { architecture: 'arm64', resumedAt: 'now' }, /spec\.resumedAt/],
+  [
+    'an operator that does not exist',
+    { architecture: 'arm64', selector: { matchExpressions: [{ key: 'a', operator: 'Is' }] } },
+    /operator/,
+  ],
+];
+
+export const rolloutCases: readonly ObjectCase[] = rolloutRows.map(([about, spec, refused, isReadable]) => ({
+  about,
+  object: rollout(spec),
+  ...(refused && { refused }),
+  ...(isReadable && { isReadable }),
+}));

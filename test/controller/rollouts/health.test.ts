@@ -1,0 +1,187 @@
+/** When the pods on the architecture are worse than the others, and when all are as bad. */
+import t from 'tap';
+import { verdictOf } from '../../../src/controller/rollouts/health.ts';
+import type { RolledPod } from '../../../src/controller/rollouts/pods.ts';
+import { readRollout } from '../../../src/policy/resources/rollout.ts';
+import { rollout } from '../../policy/resources/objects.ts';
+import { runningPod } from '../leading.ts';
+import { digest } from './world.ts';
+
+const since = 1_000_000;
+const second = 1000;
+
+interface PodLine {
+  readonly count?: number;
+  readonly isTarget?: boolean;
+  readonly restarts?: number;
+  /** Seconds after the beginning. */
+  readonly created?: number;
+  /** Seconds from its creation; absent: it is not ready. */
+  readonly took?: number;
+  readonly exit?: { readonly exitCode: number; readonly message?: string };
+}
+
+function podsOf(lines: readonly PodLine[]): readonly RolledPod[] {
+  return lines.flatMap((line, index) =>
+    Array.from({ length: line.count ?? 1 }, (_, copy): RolledPod => {
+      const { isTarget = false, restarts = 0, created = 1, took, exit } = line;
+      const createdAt = since + created * second;
+      const container = { name: 'c', image: 'app', imageID: `app@${digest}`, ready: false, running: false };
+      const ended = { ...container, restartCount: restarts, reason: undefined };
+      return {
+        namespace: 'shop',
+        name: `p-${index}-${copy}`,
+        uid: `u-${index}-${copy}`,
+        resourceVersion: '1',
+        owner: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r' },
+        createdAt,
+        ready: took !== undefined,
+        readySince: createdAt + (took ?? 0) * second,
+        restarts,
+        isTarget,
+        isMoved: isTarget,
+        running: runningPod({
+          containers: exit ? [{ ...ended, exitCode: exit.exitCode, message: exit.message }] : [],
+        }),
+      };
+    }),
+  );
+}
+
+const target = { isTarget: true };
+const fine = { took: 5 };
+const crashing = { restarts: 2 };
+const execFormat = { exit: { exitCode: 255, message: 'exec /app: exec format error' } };
+const level = { exit: { exitCode: 127, message: 'Fatal glibc error: CPU does not support x86-64-v3' } };
+
+const rows: Readonly<
+  Record<
+    string,
+    readonly [now: number, pods: readonly PodLine[], said?: RegExp, spec?: object, broken?: string]
+  >
+> = {
+  'all is well': [
+    60,
+    [
+      { ...target, ...fine, count: 5 },
+      { ...fine, count: 5 },
+    ],
+  ],
+  'no pod is there': [60, []],
+  'two of five are not enough': [
+    60,
+    [{ ...target, ...crashing, count: 2 }, { ...target, ...fine, count: 3 }, fine],
+  ],
+  'three of five are': [
+    60,
+    [{ ...target, ...crashing, count: 3 }, { ...target, ...fine, count: 2 }, fine],
+    /^web: 3 of 5 pods on arm64 are unhealthy, of the others 0 of 1: p-0-0 restarted 2 times$/,
+  ],
+  'one of one is': [60, [{ ...target, ...crashing }, fine], /1 of 1 pods on arm64/],
+  'the others are as bad': [
+    60,
+    [
+      { ...target, ...crashing, count: 3 },
+      { ...crashing, count: 3 },
+    ],
+  ],
+  'the others are nearly as bad': [
+    60,
+    [{ ...target, ...crashing, count: 10 }, { ...crashing, count: 9 }, fine],
+  ],
+  'without tolerance': [
+    60,
+    [{ ...target, ...crashing, count: 10 }, { ...crashing, count: 9 }, fine],
+    /10 of 10 .* 9 of 10/,
+    { tolerance: '0%' },
+  ],
+  'three of a hundred are within the tolerance': [
+    60,
+    [{ ...target, ...crashing, count: 3 }, { ...target, ...fine, count: 97 }, fine],
+  ],
+  'fewer restarts than set': [60, [{ ...target, ...fine, restarts: 1 }, fine]],
+  'not ready in time': [302, [{ ...target, count: 3 }], /there are no others: p-0-0 is not ready for 5m1s/],
+  'not ready yet': [300, [{ ...target, count: 3 }]],
+  'not ready for longer than the others took': [
+    32,
+    [
+      { ...target, count: 3 },
+      { ...fine, count: 3 },
+    ],
+    /p-0-0 is not ready for 31s/,
+  ],
+  'slower than the others': [
+    100,
+    [
+      { ...target, took: 90, count: 3 },
+      { took: 20, count: 3 },
+    ],
+    /p-0-0 took 1m30s to become ready, the others 20s/,
+  ],
+  'not much slower': [
+    100,
+    [
+      { ...target, took: 59, count: 3 },
+      { took: 20, count: 3 },
+    ],
+  ],
+  'others from before have no time to compare with': [
+    100,
+    [
+      { ...target, took: 90, count: 3 },
+      { created: -900, took: 1, count: 3 },
+    ],
+  ],
+  'pods that were there before the attempt do not count': [
+    60,
+    [{ ...target, ...crashing, created: -5, count: 3 }, fine],
+  ],
+  'an exec format error of one of many': [
+    60,
+    [{ ...target, ...execFormat }, { ...target, ...fine, count: 50 }, fine],
+    /^web: pod p-0-0: its program is not built for the CPU of the node$/,
+  ],
+  'a CPU below the level': [
+    60,
+    [
+      { ...target, ...level },
+      { ...target, ...fine, count: 50 },
+    ],
+    /not built/,
+  ],
+  'an exec format error on another architecture': [60, [execFormat, { ...target, ...fine, count: 5 }]],
+  'a crash of an image that is noted': [
+    60,
+    [
+      { ...target, restarts: 1, exit: { exitCode: 1 } },
+      { ...target, ...fine, count: 50 },
+    ],
+    /app cannot run there/,
+    {},
+    'app cannot run there',
+  ],
+  'a crash of another image': [
+    60,
+    [
+      { ...target, restarts: 1, exit: { exitCode: 1 } },
+      { ...target, ...fine, count: 50 },
+    ],
+  ],
+};
+
+for (const [about, [now, lines, said, spec = {}, broken]] of Object.entries(rows))
+  t.test(about, (t) => {
+    const read = readRollout(rollout({ architecture: 'arm64', ...spec })).rollout;
+    if (!read) throw new Error('not valid');
+    const verdict = verdictOf({
+      workload: { name: 'web', pods: podsOf(lines), going: 0 },
+      rollout: read,
+      since,
+      now: since + now * second,
+      restartsOf: ({ restarts }) => restarts,
+      broken,
+    });
+    if (said) t.match(verdict?.message, said);
+    else t.equal(verdict, undefined);
+    t.end();
+  });

@@ -1,0 +1,119 @@
+/** The steps of a rollout: what follows from where it was and from what is seen. */
+import t from 'tap';
+import {
+  progressOf,
+  retryAt,
+  type Observed,
+  type Progress,
+} from '../../../src/controller/rollouts/progress.ts';
+import { readRollout, type Rollout } from '../../../src/policy/resources/rollout.ts';
+import { rollout } from '../../policy/resources/objects.ts';
+
+const start = Date.parse('2026-11-01T00:00:00Z');
+const minute = 60_000;
+
+function read(spec: object = {}): Rollout {
+  const found = readRollout(rollout({ architecture: 'arm64', pause: '10m', ...spec })).rollout;
+  if (!found) throw new Error('not valid');
+  return found;
+}
+
+const usual: Observed = {
+  now: start,
+  hasNodes: true,
+  movable: 1,
+  total: 1,
+  isReached: false,
+  verdict: undefined,
+};
+const unhealthy = { reason: 'Unhealthy', message: 'three are bad' } as const;
+
+/** Takes several looks, one after the other. */
+function after(looks: readonly (Partial<Observed> & { readonly spec?: object })[]): readonly Progress[] {
+  let before: Progress | undefined;
+  return looks.map(({ spec, ...look }) => (before = progressOf(read(spec), before, { ...usual, ...look })));
+}
+
+const brief = ({ phase, newPods, step, attempt }: Progress): string =>
+  [phase, newPods ?? '-', step, attempt].join(' ');
+
+const rows: Readonly<Record<string, readonly (readonly [Parameters<typeof after>[0][number], string])[]>> = {
+  'steps follow after a pause from when the share is reached': [
+    [{}, 'Progressing Choose 0 1'],
+    [{ now: start + 60 * minute }, 'Progressing Choose 0 1'],
+    [{ now: start + 61 * minute, isReached: true }, 'Progressing Choose 0 1'],
+    [{ now: start + 70 * minute, isReached: true }, 'Progressing Choose 0 1'],
+    // A scale-up does not begin the pause anew.
+    [{ now: start + 71 * minute }, 'Progressing Choose 1 1'],
+    [{ now: start + 90 * minute, isReached: true }, 'Progressing Choose 1 1'],
+    [{ now: start + 100 * minute, isReached: true }, 'Progressing Choose 2 1'],
+    [{ now: start + 101 * minute, isReached: true }, 'Progressing Choose 2 1'],
+    [{ now: start + 111 * minute, isReached: true }, 'Complete Target 2 1'],
+    [{ now: start + 112 * minute, verdict: unhealthy }, 'Complete Target 2 1'],
+  ],
+  'the last step may be less than all': [
+    [{ spec: { steps: ['20%'], pause: '0s' }, isReached: true }, 'Complete Choose 0 1'],
+  ],
+  'a rollback at once, and none of its own will again': [
+    [{}, 'Progressing Choose 0 1'],
+    [{ verdict: unhealthy }, 'RolledBack Other 0 1'],
+    [{ now: start + 1e9, isReached: true }, 'RolledBack Other 0 1'],
+  ],
+  'a new attempt after retryAfter': [
+    [{}, 'Progressing Choose 0 1'],
+    [{ verdict: unhealthy }, 'RolledBack Other 0 1'],
+    [{ spec: { retryAfter: '1h' }, now: start + 59 * minute }, 'RolledBack Other 0 1'],
+    [{ spec: { retryAfter: '1h' }, now: start + 60 * minute }, 'Progressing Choose 0 2'],
+  ],
+  'a new attempt when a person resumes': [
+    [{}, 'Progressing Choose 0 1'],
+    [{ now: start + minute, verdict: unhealthy }, 'RolledBack Other 0 1'],
+    [{ spec: { resumedAt: '2026-11-01T00:00:30Z' }, now: start + minute }, 'RolledBack Other 0 1'],
+    [{ spec: { resumedAt: '2026-11-01T00:01:30Z' }, now: start + 2 * minute }, 'Progressing Choose 0 2'],
+  ],
+  'a paused rollout stays, and is still rolled back': [
+    [{ spec: { paused: true }, isReached: true }, 'Paused Choose 0 1'],
+    [{ spec: { paused: true }, isReached: true, now: start + 1e9 }, 'Paused Choose 0 1'],
+    [{ isReached: true, now: start + 1e9 }, 'Progressing Choose 1 1'],
+    [{ spec: { paused: true }, verdict: unhealthy }, 'RolledBack Other 1 1'],
+  ],
+  'aborted, and begun again': [
+    [{}, 'Progressing Choose 0 1'],
+    [{ spec: { aborted: true } }, 'Aborted Other 0 1'],
+    [{ spec: { aborted: true }, now: start + 1e9 }, 'Aborted Other 0 1'],
+    [{ now: start + 1e9 }, 'Progressing Choose 0 2'],
+  ],
+  'without a node of the architecture no pod is affected': [
+    [{ hasNodes: false }, 'Waiting - 0 1'],
+    [{}, 'Progressing Choose 0 1'],
+    [{ hasNodes: false, isReached: true }, 'Waiting - 0 1'],
+  ],
+  'without a workload that can be moved it waits': [
+    [{ movable: 0, isReached: true }, 'Waiting Choose 0 1'],
+    [{ movable: 0, total: 0, isReached: true }, 'Waiting Choose 0 1'],
+    [{ isReached: true }, 'Progressing Choose 0 1'],
+  ],
+  'steps that were removed': [
+    [{ spec: { pause: '0s' }, isReached: true }, 'Progressing Choose 1 1'],
+    [{ spec: { pause: '0s' }, isReached: true }, 'Progressing Choose 2 1'],
+    [{ spec: { steps: ['5%'] } }, 'Progressing Choose 0 1'],
+  ],
+};
+
+for (const [about, looks] of Object.entries(rows))
+  t.test(about, (t) => {
+    const found = after(looks.map(([look]) => look)).map(brief);
+    t.same(
+      found,
+      looks.map(([, wanted]) => wanted),
+    );
+    t.end();
+  });
+
+t.test('when it begins again', (t) => {
+  const [, back] = after([{}, { verdict: unhealthy }]);
+  t.equal(back && retryAt(read({ retryAfter: '1h' }), back), start + 60 * minute);
+  t.equal(back && retryAt(read(), back), undefined);
+  t.match(back?.message, 'rolled back: three are bad');
+  t.end();
+});

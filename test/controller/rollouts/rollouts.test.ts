@@ -1,0 +1,258 @@
+/** The feature over an API server with a store: status, steps, rollback, moves, and a leader that takes over. */
+import t from 'tap';
+import { facts } from '../../support/placement-input.ts';
+import { rolloutPath, startWorld, digest, podPath, type World } from './world.ts';
+
+/** These many pods, `amd-…` and `arm-…`. */
+function pods(world: World, amd: number, arm: number, more: object = {}): void {
+  for (let index = 0; index < amd; index += 1) world.pod(`amd-${index}`, { side: 'Other', age: 60 });
+  for (let index = 0; index < arm; index += 1)
+    world.pod(`arm-${index}`, { node: 'arm-1', side: 'Target', ...more });
+}
+
+t.test('the first look says what new pods do', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 10, 0);
+  t.match(await world.reconcile(), {
+    phase: 'Progressing',
+    newPods: 'Choose',
+    step: 0,
+    share: '10%',
+    attempt: 1,
+    pods: 10,
+    moved: 0,
+    message: 'moves 10% of the pods to arm64; pods are chosen when they are created',
+    workloads: [{ name: 'Deployment/web', pods: 10, moved: 0, ready: 0, wanted: 1 }],
+    conditions: [
+      { type: 'Available', status: 'True' },
+      { type: 'Progressing', status: 'True', reason: 'Progressing' },
+      { type: 'Degraded', status: 'False' },
+    ],
+  });
+  const writes = world.store.requests.length;
+  await world.reconcile();
+  t.equal(world.store.requests.length, writes, 'the same status is not written again');
+});
+
+t.test('steps, until it is complete', async (t) => {
+  const world = await startWorld(t, { steps: ['50%', '100%'] });
+  pods(world, 5, 0);
+  await world.reconcile();
+  pods(world, 5, 5);
+  t.match(await world.reconcile(), { message: /^50% are there; at .* 100% follow$/, reachedAt: /^2026/ });
+  await world.clock.advance(60_000);
+  t.match(await world.reconcile(), { phase: 'Progressing', step: 1, share: '100%' });
+  for (let index = 0; index < 5; index += 1) world.store.remove(podPath(`amd-${index}`));
+  await world.reconcile();
+  await world.clock.advance(60_000);
+  t.match(await world.reconcile(), { phase: 'Complete', newPods: 'Target', pods: 5, moved: 5 });
+  t.same(
+    world.events.map(({ reason }) => reason),
+    ['RolloutProgressing', 'RolloutComplete'],
+  );
+  t.same(world.evicted(), []);
+});
+
+t.test('three crashing pods: back at once, and the pods with it', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  pods(world, 10, 0);
+  await world.reconcile();
+  pods(world, 10, 5);
+  for (const name of ['arm-0', 'arm-1'])
+    world.pod(name, { node: 'arm-1', side: 'Target', ready: false, restarts: 2 });
+  t.equal((await world.reconcile()).phase, 'Progressing', 'two are not enough');
+  world.pod('arm-2', { node: 'arm-1', side: 'Target', ready: false, restarts: 2 });
+  t.match(await world.reconcile(), {
+    phase: 'RolledBack',
+    newPods: 'Other',
+    share: '0%',
+    message: /3 of 5 pods on arm64 are unhealthy/,
+    conditions: [{}, {}, { type: 'Degraded', status: 'True', reason: 'RolledBack' }],
+  });
+  t.same(world.evicted().toSorted(), ['arm-0', 'arm-1', 'arm-2'], 'those that are not ready');
+  t.match(world.events.at(-1), { type: 'Warning', reason: 'RolloutRolledBack' });
+  t.equal(await world.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
+  await world.reconcile();
+  await world.reconcile();
+  t.equal(world.evicted().length, 5, 'then the ready ones');
+  t.equal(world.status().attempt, 1);
+});
+
+t.test('an exec format error: back at the first pod', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 10, 0);
+  await world.reconcile();
+  pods(world, 10, 9);
+  const exit = { code: 255, message: 'exec /app: exec format error' };
+  world.pod('bad', { node: 'arm-1', side: 'Target', ready: false, exit });
+  t.match(await world.reconcile(), { phase: 'RolledBack', message: /Deployment\/web: pod bad/ });
+  t.ok(world.evicted().includes('bad'));
+});
+
+t.test('an image that exec-format/ noted: back at the first pod', async (t) => {
+  const broken = facts('amd64 arm64', { image: 'app', digest, brokenOn: ['arm64'] });
+  let isNoted = false;
+  const world = await startWorld(
+    t,
+    {},
+    {
+      factsOfPod: () => new Map([['app', isNoted ? broken : facts('amd64 arm64', { image: 'app' })]]),
+    },
+  );
+  pods(world, 10, 0);
+  await world.reconcile();
+  pods(world, 10, 5);
+  world.pod('bad', { node: 'arm-1', side: 'Target', ready: false, restarts: 1, exit: { code: 1 } });
+  t.equal((await world.reconcile()).phase, 'Progressing');
+  isNoted = true;
+  t.match(await world.reconcile(), { phase: 'RolledBack', message: /app cannot run there/ });
+});
+
+t.test('restarts from before the attempt do not count', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  for (let index = 0; index < 5; index += 1) world.pod(`old-${index}`, { restarts: 20, age: 3600 });
+  await world.reconcile();
+  await world.reconcile();
+  for (let index = 0; index < 3; index += 1)
+    world.pod(`arm-${index}`, { node: 'arm-1', side: 'Target', restarts: 2 });
+  t.equal((await world.reconcile()).phase, 'RolledBack', 'the others did not restart since');
+});
+
+t.test('the others restart as often', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  for (let index = 0; index < 3; index += 1) world.pod(`old-${index}`, { restarts: 20, age: 3600 });
+  await world.reconcile();
+  await world.reconcile();
+  for (let index = 0; index < 3; index += 1) {
+    world.pod(`old-${index}`, { restarts: 22, age: 3600 });
+    world.pod(`arm-${index}`, { node: 'arm-1', side: 'Target', restarts: 2 });
+  }
+  t.equal((await world.reconcile()).phase, 'Progressing');
+});
+
+t.test('a budget keeps a pod for now', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 10, 0);
+  await world.reconcile();
+  pods(world, 10, 1);
+  world.change({ aborted: true });
+  world.store.evictions(podPath('arm-0'), { status: 429, message: 'the budget' });
+  t.equal((await world.reconcile()).phase, 'Aborted');
+  t.equal(await world.series('archwright_rollout_evictions_total{outcome="held"}'), 1);
+  await world.reconcile();
+  t.equal(await world.series('archwright_rollout_evictions_total{outcome="evicted"}'), 1);
+});
+
+t.test('pods that were on the architecture before are not moved back', async (t) => {
+  const world = await startWorld(t, { aborted: true });
+  world.pod('native', { node: 'arm-1' });
+  world.pod('waits', { node: '', side: 'Target' });
+  await world.store.until(() => world.leading.caches.waitingPods.size === 1, 'the waiting pod');
+  await world.reconcile();
+  t.same(world.evicted(), ['waits'], 'one that waits for a node is');
+});
+
+t.test('what cannot be moved is said, and does not hold up the rest', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'], pause: '0s' });
+  const affinity = (operator: string, value: string) => ({
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [
+            { matchExpressions: [{ key: 'kubernetes.io/arch', operator, values: [value] }] },
+          ],
+        },
+      },
+    },
+  });
+  world.pod('a', { replicaSet: 'a-1', image: 'amd' });
+  world.pod('b', { replicaSet: 'b-1', spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } });
+  world.pod('c', { replicaSet: 'c-1', spec: affinity('NotIn', 'arm64') });
+  world.pod('d', { replicaSet: 'd-1', image: 'new' });
+  t.match(await world.reconcile(), {
+    phase: 'Waiting',
+    message: 'none of its workloads can be moved',
+    workloads: [
+      { name: 'Deployment/a', wanted: 0, blocked: 'amd: no arm64' },
+      { name: 'Deployment/b', wanted: 0, blocked: 'its pods constrain the architecture themselves' },
+      { name: 'Deployment/c', wanted: 0, blocked: 'its own node affinity excludes arm64' },
+      { name: 'Deployment/d', wanted: 0, blocked: 'new is not known yet' },
+    ],
+  });
+  world.pod('e-0', { replicaSet: 'e-1', side: 'Other' });
+  world.pod('e-1', { replicaSet: 'e-1', side: 'Target', node: 'arm-1' });
+  t.equal((await world.reconcile()).phase, 'Complete', 'as far as possible');
+  t.notOk(world.status().workloads.at(-1)?.blocked, 'what the webhook added is no own constraint');
+});
+
+t.test('without nodes of the architecture, unless they can come', async (t) => {
+  const world = await startWorld(t, { architecture: 's390x' });
+  pods(world, 3, 0);
+  const { newPods, phase, message } = await world.reconcile();
+  t.match({ phase, message }, { phase: 'Waiting', message: /^no node has s390x/ });
+  t.equal(newPods, undefined);
+  world.configure({ schedulableArchitectures: ['amd64', 's390x'] });
+  t.match(await world.reconcile(), { phase: 'Waiting', workloads: [{ blocked: 'app: no s390x' }] });
+});
+
+t.test('rebalance moves running pods, within the disruption limit', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'], rebalance: true });
+  world.configure({ evictionsPerMinute: 6000 });
+  pods(world, 8, 0);
+  await world.reconcile();
+  t.same(world.evicted().length, 1, 'one at a time by evictionsPerMinute');
+  world.pod('arm-0', { node: 'arm-1', side: 'Target', ready: false });
+  world.pod('arm-1', { node: 'arm-1', side: 'Target', ready: false });
+  await world.clock.advance(1000);
+  await world.reconcile();
+  t.same(world.evicted().length, 1, 'a quarter of the pods is not ready');
+  world.pod('arm-0', { node: 'arm-1', side: 'Target' });
+  world.pod('arm-1', { node: 'arm-1', side: 'Target' });
+  world.pod('arm-2', { node: 'arm-1', side: 'Target' });
+  await world.clock.advance(1000);
+  await world.reconcile();
+  t.same(world.evicted().length, 2);
+  for (let index = 3; index < 9; index += 1) world.pod(`arm-${index}`, { node: 'arm-1', side: 'Target' });
+  await world.clock.advance(1000);
+  await world.reconcile();
+  t.match(world.evicted().at(-1), /^arm-/, 'back, if there are too many');
+});
+
+t.test('another leader goes on from the status', async (t) => {
+  const first = await startWorld(t, { steps: ['50%', '100%'] });
+  pods(first, 5, 0);
+  await first.reconcile();
+  pods(first, 5, 5);
+  await first.reconcile();
+  first.depose();
+  const next = await startWorld(t, {}, { over: first });
+  await next.clock.advance(60_000);
+  t.match(await next.reconcile(), { step: 1, attempt: 1 });
+});
+
+t.test('of two rollouts for a pod the older one counts', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 4, 0);
+  const younger = rolloutPath.replace(/web$/, 'younger');
+  world.store.put(younger, {
+    metadata: { creationTimestamp: new Date(world.clock.now() + 60_000).toISOString() },
+    spec: { architecture: 'arm64' },
+  });
+  await world.reconcile();
+  await world.store.until(() => world.leading.caches.rollouts.size === 2, 'both rollouts');
+  await world.reconcile('shop/younger');
+  t.match(world.store.get(younger)?.['status'], { phase: 'Waiting', pods: 0 });
+});
+
+t.test('an object that is not valid, and one that is gone', async (t) => {
+  const world = await startWorld(t, { steps: ['0%'] });
+  pods(world, 1, 0);
+  t.match(await world.reconcile(), {
+    message: /^it is left out: spec\.steps\[0\] must be/,
+    conditions: [{ type: 'Available', status: 'False', reason: 'Invalid' }],
+  });
+  world.store.remove(rolloutPath);
+  await world.store.until(() => world.leading.caches.rollouts.size === 0, 'the cache');
+  await world.reconcile();
+  t.same(world.evicted(), [], 'pods stay as they are');
+});

@@ -1,0 +1,116 @@
+/** The share of new pods, as the leader chooses it. */
+import t from 'tap';
+import type { Pod } from '../../../src/kube/api/objects.ts';
+import { startWorld, type World } from './world.ts';
+
+const policy = { name: 'web', architecture: 'arm64', newPods: 'Choose' } as const;
+
+function newPod(name: string, replicaSet = 'web-1', spec: object = {}, kind = 'ReplicaSet'): Pod {
+  const owner = { apiVersion: 'apps/v1', kind, name: replicaSet, uid: replicaSet, controller: true };
+  return {
+    metadata: { name, namespace: 'shop', uid: `uid-${name}`, ownerReferences: [owner] },
+    spec: { containers: [], ...spec },
+  };
+}
+
+/** Where these many new pods go: `t` to the architecture, `o` to others. */
+async function choose({ shares }: World, count: number, replicaSet = 'web-1', from = 0): Promise<string> {
+  let sides = '';
+  for (let index = from; index < from + count; index += 1) {
+    const side = await shares.choose(newPod(`${replicaSet}-new-${index}`, replicaSet), policy);
+    sides += side === 'Target' ? 't' : 'o';
+  }
+  return sides;
+}
+
+t.test('a burst of pods has the share, pod by pod', async (t) => {
+  for (const [step, sides] of [
+    ['10%', 'otoooooooooooot'],
+    ['50%', 'totototototototo'],
+    ['100%', 'tttttt'],
+    [2, 'ttooooo'],
+  ] as const) {
+    const world = await startWorld(t, { steps: [step] });
+    await world.reconcile();
+    t.equal(await choose(world, sides.length), sides, String(step));
+  }
+});
+
+t.test('what runs counts, and what waits for the scheduler', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  for (let index = 0; index < 6; index += 1) world.pod(`old-${index}`);
+  world.pod('arm', { node: 'arm-1' });
+  world.pod('waits', { node: '', side: 'Target' });
+  await world.reconcile();
+  await world.store.until(() => world.leading.caches.waitingPods.size === 1, 'the waiting pod');
+  t.equal(await choose(world, 6), 'ttttto', 'until there are seven of fourteen');
+});
+
+t.test('the pods of an old ReplicaSet do not count for the new one', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  for (let index = 0; index < 10; index += 1) world.pod(`old-${index}`);
+  await world.reconcile();
+  t.equal(await choose(world, 10, 'web-2'), 'tototototo');
+});
+
+t.test('a pod is chosen once, and counts once when it is seen', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  await world.reconcile();
+  t.equal(await choose(world, 3), 'tot');
+  t.equal(await choose(world, 3), 'tot', 'the same answer for the same pods');
+  world.pod('web-1-new-0', { node: 'arm-1', side: 'Target' });
+  world.pod('web-1-new-1', { side: 'Other' });
+  await world.settled();
+  await world.clock.advance(1000);
+  t.equal(await choose(world, 3, 'web-1', 3), 'oto');
+  // None of the chosen pods ever came.
+  await world.clock.advance(60_000);
+  t.equal(await choose(world, 2, 'web-1', 10), 'to', 'one of each is there');
+});
+
+t.test('a pod of a rollout that is gone, or that has no owner, stays where pods were', async (t) => {
+  const world = await startWorld(t);
+  await world.reconcile();
+  t.equal(await world.shares.choose(newPod('a'), { ...policy, name: 'gone' }), 'Other');
+  const { ownerReferences: _, ...metadata } = newPod('b').metadata ?? {};
+  t.equal(await world.shares.choose({ ...newPod('b'), metadata }, policy), 'Other');
+});
+
+t.test('a pod whose volume is in a zone without the architecture is not moved', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'] });
+  await world.reconcile();
+  const zone = (value: string) => ({
+    nodeAffinity: {
+      required: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: [value] }] }],
+      },
+    },
+  });
+  const node = world.store.get('/api/v1/nodes/arm-1');
+  world.store.put('/api/v1/nodes/arm-1', {
+    ...node,
+    metadata: { ...node?.metadata, labels: { ...node?.metadata.labels, zone: 'a' } },
+  });
+  for (const [name, spec] of [
+    ['a', zone('a')],
+    ['b', zone('b')],
+    ['any', {}],
+  ] as const) {
+    world.store.put(`/api/v1/persistentvolumes/pv-${name}`, { spec });
+    world.store.put(`/api/v1/namespaces/shop/persistentvolumeclaims/${name}`, {
+      spec: { volumeName: `pv-${name}` },
+    });
+  }
+  world.store.put('/api/v1/namespaces/shop/persistentvolumeclaims/unbound', { spec: {} });
+  const side = async (claimName: string): Promise<string> => {
+    const volumes = [{ name: 'data', persistentVolumeClaim: { claimName } }];
+    return await world.shares.choose(newPod(`db-${claimName}`, 'db', { volumes }, 'StatefulSet'), policy);
+  };
+  t.equal(await side('a'), 'Target');
+  t.equal(await side('b'), 'Other');
+  t.equal(await side('any'), 'Target');
+  t.equal(await side('unbound'), 'Target');
+  t.equal(await side('missing'), 'Target');
+  world.store.fault(/persistentvolumeclaims/, { status: 403 });
+  t.equal(await side('forbidden'), 'Other');
+});

@@ -1,0 +1,105 @@
+/** Reading an `ArchitectureRollout`, which pods it is for, and how many of them a step wants. */
+import t from 'tap';
+import {
+  byAge,
+  formatStep,
+  isInRollout,
+  readRollout,
+  rolledWorkloadOf,
+  wantedPods,
+  type Step,
+} from '../../../src/policy/resources/rollout.ts';
+import { rollout, rolloutCases } from './objects.ts';
+
+t.test('every case is read, or says what is wrong', (t) => {
+  for (const { about, object, refused, isReadable } of rolloutCases) {
+    const { problems } = readRollout(object);
+    t.equal(
+      problems.length > 0,
+      refused !== undefined && isReadable !== true,
+      `${about}: ${problems.join('; ')}`,
+    );
+  }
+  t.end();
+});
+
+t.test('defaults', (t) => {
+  t.match(readRollout(rollout({ architecture: 'arm64' })).rollout, {
+    steps: [{ percent: 10 }, { percent: 50 }, { percent: 100 }],
+    pauseMs: 600_000,
+    unhealthy: { restarts: 2, readyWithinMs: 300_000, timesSlower: 3 },
+    tolerance: 10,
+    retryAfterMs: undefined,
+    rebalance: false,
+    names: undefined,
+    selector: [],
+    newPods: undefined,
+  });
+  t.end();
+});
+
+const replicaSet = {
+  apiVersion: 'apps/v1',
+  kind: 'ReplicaSet',
+  name: 'web-7d4b9c',
+  uid: 'r',
+  controller: true,
+};
+const labels = { app: 'web', 'pod-template-hash': '7d4b9c' };
+
+t.test('the workload of a pod', (t) => {
+  t.same(rolledWorkloadOf(replicaSet, labels), { kind: 'Deployment', name: 'web' });
+  t.same(rolledWorkloadOf(replicaSet, {}), { kind: 'ReplicaSet', name: 'web-7d4b9c' });
+  const statefulSet = { ...replicaSet, kind: 'StatefulSet', name: 'db' };
+  t.same(rolledWorkloadOf(statefulSet, {}), { kind: 'StatefulSet', name: 'db' });
+  for (const kind of ['DaemonSet', 'Job'])
+    t.equal(rolledWorkloadOf({ ...replicaSet, kind }, labels), undefined, kind);
+  t.equal(rolledWorkloadOf({ ...replicaSet, apiVersion: 'apps.kruise.io/v1' }, labels), undefined);
+  t.equal(rolledWorkloadOf(undefined, labels), undefined);
+  t.end();
+});
+
+t.test('which pods a rollout is for', (t) => {
+  const is = (spec: object): boolean => {
+    const read = readRollout(rollout({ architecture: 'arm64', ...spec })).rollout;
+    return read !== undefined && isInRollout(read, replicaSet, labels);
+  };
+  t.equal(is({}), true);
+  t.equal(is({ names: ['web', 'x'] }), true);
+  t.equal(is({ names: ['x'] }), false);
+  t.equal(is({ selector: { matchLabels: { app: 'web' } } }), true);
+  t.equal(is({ selector: { matchLabels: { app: 'x' } }, names: ['web'] }), false);
+  t.end();
+});
+
+t.test('how many pods a step wants', (t) => {
+  const rows: readonly (readonly [Step, count: number, wanted: number])[] = [
+    [{ percent: 10 }, 0, 0],
+    [{ percent: 10 }, 1, 0],
+    [{ percent: 50 }, 1, 1],
+    [{ percent: 10 }, 2, 1],
+    [{ percent: 10 }, 10, 1],
+    [{ percent: 10 }, 14, 1],
+    [{ percent: 10 }, 15, 2],
+    [{ percent: 50 }, 9, 5],
+    [{ percent: 100 }, 9, 9],
+    [{ pods: 3 }, 2, 2],
+    [{ pods: 3 }, 9, 3],
+  ];
+  for (const [step, count, wanted] of rows)
+    t.equal(wantedPods(step, count), wanted, `${formatStep(step)} of ${count}`);
+  t.end();
+});
+
+t.test('the oldest rollout is first, then the first name', (t) => {
+  const at = (name: string, createdAt: number) => ({
+    ...readRollout(rollout({ architecture: 'a' }, name)).rollout,
+    createdAt,
+  });
+  const all = [at('b', 2), at('a', 2), at('c', 1)] as Parameters<typeof byAge>[0][];
+  t.same(
+    all.sort(byAge).map(({ name }) => name),
+    ['c', 'a', 'b'],
+  );
+  t.end();
+});
