@@ -9,6 +9,7 @@ import type { Configuration } from '../../src/policy/configuration/configuration
 import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
 import type { ObjectSource } from '../../src/policy/resources/collection.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
+import { rolloutsPath } from '../../src/policy/resources/rollout.ts';
 import type { Input } from './input.ts';
 import type { PodContext } from './context.ts';
 import { paths } from '../../src/kube/api/paths.ts';
@@ -31,16 +32,22 @@ const clockDifferenceMs = 60_000;
 export async function policiesAround(options: PoliciesAroundOptions): Promise<Policies> {
   const { configuration, input, surroundings, stop } = options;
   const namespaces = [...new Set(input.subjects.map(({ namespace }) => namespace))];
-  const [cluster, leads, ...pods] = await Promise.all([
+  const ofNamespaces = (path: (namespace: string) => string): Promise<readonly KubeObject[]> =>
+    Promise.all(namespaces.map((name) => surroundings.read<List>(path(name), stop))).then((lists) =>
+      lists.flatMap((list) => list?.items ?? []),
+    );
+  const [cluster, leads, pods, rollouts] = await Promise.all([
     surroundings.read<List>(clusterConfigsPath(), stop),
     controllerLeads(options),
-    ...namespaces.map((name) => surroundings.read<List>(podConfigsPath(name), stop)),
+    ofNamespaces(podConfigsPath),
+    ofNamespaces(rolloutsPath),
   ]);
   return createPolicies({
     configuration: () => configuration,
     controllerLeads: () => leads,
     clusterConfigs: sourceOf([...(cluster?.items ?? []), ...input.clusterConfigs]),
-    podConfigs: sourceOf([...pods.flatMap((list) => list?.items ?? []), ...input.podConfigs]),
+    podConfigs: sourceOf([...pods, ...input.podConfigs]),
+    rollouts: sourceOf(rollouts),
   });
 }
 

@@ -15,6 +15,10 @@ export const subcommands: Readonly<Record<string, Entry>> = {
     summary: 'checks whether the images in manifests have an architecture',
     load: () => import('../check.ts'),
   },
+  rollout: {
+    summary: 'shows, pauses, resumes and aborts rollouts to another architecture',
+    load: () => import('../rollout.ts'),
+  },
   status: {
     summary: 'shows whether archwright works, and what does not',
     load: () => import('../status.ts'),

@@ -52,6 +52,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'archwright-webhook',
     [
       // src/cluster/cluster.ts, cmd/wiring/cluster-policies.ts
+      'architecturerollouts list watch',
       'clusterpodplacementconfigs list watch',
       'namespaces list watch',
       'nodes list watch',
@@ -76,6 +77,9 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'ClusterRole',
     'archwright-controller',
     [
+      'architecturerollouts list watch',
+      // rollouts/rollouts.ts
+      'architecturerollouts/status patch',
       // resources/resources.ts
       'clusterpodplacementconfigs list patch watch',
       'clusterpodplacementconfigs/status patch',
@@ -95,11 +99,14 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'namespaces get list watch',
       // taints/taints.ts, agent-nodes/agent-nodes.ts
       'nodes get list patch watch',
+      // rollouts/volumes.ts
+      'persistentvolumeclaims get',
+      'persistentvolumes get',
       'podplacementconfigs list watch',
       'podplacementconfigs/status patch',
       // gates/open-gate.ts, taints/tolerate-pods.ts, misplaced/mover.ts
       'pods get list patch watch',
-      // misplaced/evictions.ts
+      // misplaced/evictions.ts, rollouts/moves.ts
       'pods/eviction create',
       // exec-format/exec-format.ts
       'pods/log get',

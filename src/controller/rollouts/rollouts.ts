@@ -24,7 +24,7 @@ import { verdictOf, type Verdict } from './health.ts';
 import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
 import { mayMove, move, podsToRebalance, podsToReturn } from './moves.ts';
 import { olderThan, workloadsOf, type RolledPod, type RolledWorkload } from './pods.ts';
-import { progressOf, type Progress } from './progress.ts';
+import { progressOf, type Phase, type Progress } from './progress.ts';
 import { invalidStatus, readProgress, rolloutStatus, type WorkloadStatus } from './status.ts';
 
 /** Events of a rolling update come in hundreds. */
@@ -71,6 +71,15 @@ interface Seen extends Movable {
   readonly workload: RolledWorkload;
   readonly wanted: number;
 }
+
+const eventReasons = {
+  Waiting: 'RolloutWaiting',
+  Progressing: 'RolloutProgressing',
+  Paused: 'RolloutPaused',
+  RolledBack: 'RolloutRolledBack',
+  Aborted: 'RolloutAborted',
+  Complete: 'RolloutComplete',
+} as const satisfies Readonly<Record<Phase, string>>;
 
 export class RolloutReconciler {
   readonly #leading: Leading;
@@ -199,7 +208,7 @@ export class RolloutReconciler {
     if (isRolledBack && verdict) this.#meters.rolledBack(verdict.reason);
     const about = { apiVersion: resourceVersion, kind: rolloutKind, namespace, name, uid };
     const type = isRolledBack ? 'Warning' : 'Normal';
-    events.record(about, { type, reason: `Rollout${phase}`, message });
+    events.record(about, { type, reason: eventReasons[phase], message });
     log.info({ namespace, rollout: name, phase, message }, 'a rollout goes on');
   }
 

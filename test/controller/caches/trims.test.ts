@@ -146,6 +146,7 @@ void t.test('a running pod', async (t) => {
     os: 'windows',
     phase: 'Running',
     ready: true,
+    readyChangedAt: 0,
     deleting: true,
     createdAt: Date.parse(created),
     labels: { app: 'web' },

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { Test } from 'tap';
 import { parse } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import { objectCases, podConfig } from '../../policy/resources/objects.ts';
+import { objectCases, podConfig, rolloutCases } from '../../policy/resources/objects.ts';
 import { type Cluster } from './harness.ts';
 
 interface Definition extends KubeObject {
@@ -12,7 +12,8 @@ interface Definition extends KubeObject {
 
 const group = '/apis/arch.example/v1alpha1';
 
-const ownDefinitions = ['clusterpodplacementconfigs', 'podplacementconfigs'].map(
+const ownKinds = ['clusterpodplacementconfigs', 'podplacementconfigs', 'architecturerollouts'];
+const ownDefinitions = ownKinds.map(
   (kind) => `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${kind}.arch.example`,
 );
 
@@ -41,7 +42,7 @@ function isEstablished(definition: Definition | undefined): boolean {
 }
 
 export async function withDefinitions(cluster: Cluster): Promise<void> {
-  for (const kind of ['clusterpodplacementconfigs', 'podplacementconfigs']) {
+  for (const kind of ownKinds) {
     const file = new URL(`../../../charts/archwright/files/crds/${kind}.yaml`, import.meta.url);
     await define(cluster, await readFile(file, 'utf8'));
   }
@@ -56,19 +57,18 @@ export async function acceptedAndRefused(t: Test, cluster: Cluster): Promise<voi
       (error: unknown) => String(error),
     );
   }
-  for (const { about, object, refused } of objectCases) {
-    const isForPods = object.kind === 'PodPlacementConfig';
-    const path = isForPods
-      ? `${group}/namespaces/shop/podplacementconfigs`
-      : `${group}/clusterpodplacementconfigs`;
+  for (const { about, object, refused } of [...objectCases, ...rolloutCases]) {
+    const path = await cluster.pathOf(object);
     // An accepted object has no unknown field.
     const said = await answer(object, path, refused ? 'Ignore' : 'Strict');
     if (refused) t.match(said, refused, `${object.kind}: ${about}`);
     else t.equal(said, 'accepted', `${object.kind}: ${about}`);
   }
 
-  const example = new URL('../../../examples/custom-resources.yaml', import.meta.url);
-  await cluster.applyYaml(await readFile(example, 'utf8'));
+  for (const name of ['custom-resources', 'rollout']) {
+    const example = new URL(`../../../examples/${name}.yaml`, import.meta.url);
+    await cluster.applyYaml(await readFile(example, 'utf8'));
+  }
   await cluster.create({ ...podConfig({ labelSelector: { matchLabels: { app: 'web' } } }) });
   const path = `${group}/namespaces/shop/podplacementconfigs/web`;
   const made = await cluster.get<KubeObject & { readonly spec?: unknown }>(path);

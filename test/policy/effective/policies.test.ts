@@ -3,7 +3,7 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { createPolicies, type PolicySubject } from '../../../src/policy/effective/policies.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { clusterConfig, podConfig } from '../resources/objects.ts';
+import { clusterConfig, podConfig, rollout } from '../resources/objects.ts';
 import { createSource } from '../resources/source.ts';
 
 const shop: PolicySubject = {
@@ -12,20 +12,27 @@ const shop: PolicySubject = {
   labels: { app: 'web', tier: 'front' },
 };
 
-function setup(cluster: KubeObject[] = [], pods: KubeObject[] = [], values: Partial<Configuration> = {}) {
+function setup(
+  cluster: KubeObject[] = [],
+  pods: KubeObject[] = [],
+  values: Partial<Configuration> = {},
+  rolling: KubeObject[] = [],
+) {
   const world = { configuration: { ...defaultConfiguration(), ...values }, leads: true };
   const clusterConfigs = createSource(...cluster);
   const podConfigs = createSource(...pods);
+  const rollouts = createSource(...rolling);
   const metrics = createMetrics();
   const policies = createPolicies({
     configuration: () => world.configuration,
     controllerLeads: () => world.leads,
     clusterConfigs,
     podConfigs,
+    rollouts,
     metrics,
   });
   const of = (more: Partial<PolicySubject> = {}) => policies.policyOf({ ...shop, ...more });
-  return { world, clusterConfigs, podConfigs, metrics, of };
+  return { world, clusterConfigs, podConfigs, rollouts, metrics, of };
 }
 
 /** A `PodPlacementConfig` that is known by its fallback. */
@@ -213,4 +220,35 @@ t.test('used and invalid objects are counted', async (t) => {
   clusterConfigs.remove('cluster');
   t.equal(await read('PodPlacementConfig', 'invalid'), 0);
   t.equal(await read('ClusterPodPlacementConfig', 'used'), 0);
+});
+
+t.test('the oldest rollout that is for a pod and affects new pods', async (t) => {
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r', controller: true };
+  const labels = { app: 'web', 'pod-template-hash': '1' };
+  const rolled = (name: string, spec: object, newPods?: string, second = 0): KubeObject => {
+    const object = rollout({ architecture: 'arm64', ...spec }, name);
+    const creationTimestamp = new Date(second * 1000).toISOString();
+    return {
+      ...object,
+      metadata: { ...object.metadata, creationTimestamp },
+      ...(newPods && { status: { newPods } }),
+    } as KubeObject;
+  };
+  const { world, rollouts, of } = setup([], [], {}, [rolled('new', {}, 'Choose', 9)]);
+  const ofWeb = () => of({ labels, owners: [owner] }).rollout;
+  t.same(ofWeb(), { name: 'new', architecture: 'arm64', newPods: 'Choose' });
+  t.equal(of({ labels }).rollout, undefined, 'a pod without an owner');
+  t.equal(of({ labels, owners: [{ ...owner, kind: 'Job' }] }).rollout, undefined);
+  t.equal(of({ namespace: 'other', labels, owners: [owner] }).rollout, undefined);
+  world.leads = false;
+  t.equal(ofWeb()?.newPods, 'Other', 'no leader can choose');
+  world.leads = true;
+  rollouts.put(rolled('idle', {}, undefined, 1));
+  rollouts.put(rolled('others', { names: ['api'] }, 'Target', 2));
+  rollouts.put(rolled('wrong', { steps: [] }, 'Target', 3));
+  t.equal(ofWeb()?.name, 'new');
+  rollouts.put(rolled('old', { names: ['web'] }, 'Target', 4));
+  t.same(ofWeb(), { name: 'old', architecture: 'arm64', newPods: 'Target' });
+  for (const name of ['new', 'idle', 'others', 'wrong', 'old']) rollouts.remove(name, 'shop');
+  t.equal(of({ labels, owners: [owner] }), of(), 'the same policy as before');
 });

@@ -19,4 +19,6 @@ export const killedAt = {
   // faults-killed-misplaced.test.ts
   resources: ['resources/finalizer-added', 'resources/status-written', 'resources/before-release'],
   misplaced: ['misplaced/noted', 'misplaced/evicted'],
+  // rollout.test.ts
+  rollouts: ['rollouts/status-written', 'rollouts/before-eviction'],
 } as const satisfies Readonly<Record<string, readonly string[]>>;

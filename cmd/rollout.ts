@@ -1,0 +1,117 @@
+/** `archwright rollout`: shows, pauses, resumes and aborts `ArchitectureRollout`s. */
+import { systemClock } from '../src/async/clock.ts';
+import type { RolloutStatus } from '../src/controller/rollouts/status.ts';
+import { isCode, KubeError } from '../src/kube/api/errors.ts';
+import type { KubeClient } from '../src/kube/api/client.ts';
+import type { KubeObject } from '../src/kube/api/objects.ts';
+import { didYouMean } from '../src/names/suggestion.ts';
+import { rolloutKind, rolloutsPath } from '../src/policy/resources/rollout.ts';
+import { scrub } from '../src/telemetry/scrub.ts';
+import { openCliContext, untilStopped } from './program/context.ts';
+import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { describeRollout, describeRollouts } from './rollout/describe.ts';
+import { requireCluster } from './wiring/kubernetes.ts';
+
+export interface StoredRollout extends KubeObject {
+  readonly spec?: { readonly architecture?: string };
+  readonly status?: Partial<RolloutStatus>;
+}
+
+export const subcommand: Subcommand = {
+  usage: 'status|pause|resume|abort [FLAGS] [NAME]',
+  description:
+    '`status` shows the rollouts of a namespace, or one of them with its workloads and what blocks them. `pause` stays at the present ' +
+    'step. `resume` goes on, also after a rollback or an abort. `abort` moves all pods back. Exit code: 0, or 1 if the rollout was ' +
+    'rolled back or aborted, 2 for wrong usage, 3 if the cluster does not answer.',
+  settings: 'status',
+  flags: {
+    namespace: {
+      value: 'NAME',
+      short: 'n',
+      help: 'Namespace of the rollout. Default: the namespace of the kubeconfig context.',
+    },
+    watch: {
+      short: 'w',
+      help: 'Shows it again every two seconds, until it is complete, rolled back or aborted.',
+    },
+    output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
+  },
+  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+};
+
+const watchMs = 2000;
+const clearScreen = '\u001B[H\u001B[2J';
+const ended: ReadonlySet<string | undefined> = new Set(['Complete', 'RolledBack', 'Aborted']);
+
+/** What each word changes in the spec. */
+const changes: Readonly<Record<string, () => object>> = {
+  pause: () => ({ paused: true }),
+  resume: () => ({ paused: false, aborted: false, resumedAt: new Date().toISOString() }),
+  abort: () => ({ aborted: true }),
+};
+const actions = ['status', ...Object.keys(changes)];
+
+async function run(invocation: Invocation): Promise<number> {
+  const { io, positionals, stop: signal } = invocation;
+  const [action, name, ...more] = positionals;
+  if (action === undefined || !actions.includes(action))
+    throw new UsageError(`name one of ${actions.join(', ')}${action ? didYouMean(action, actions) : ''}`);
+  if (more.length > 0) throw new UsageError(`takes one rollout, not ${more.join(', ')} too`);
+  if (action !== 'status' && name === undefined) throw new UsageError(`name the rollout to ${action}`);
+  const { configuration } = await openCliContext(invocation);
+  const { client, access } = await requireCluster(configuration, invocation);
+  const namespace = invocation.flags.get('namespace')?.at(-1) ?? access.namespace ?? 'default';
+  try {
+    const change = changes[action];
+    if (change && name !== undefined) {
+      const patch = { type: 'merge', body: { spec: change() } } as const;
+      await client.patch(rolloutsPath(namespace, name), patch, { signal });
+    }
+    return await show(invocation, client, namespace, name);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof KubeError)) throw error;
+    io.err(`archwright rollout: ${scrub(error.message)}\n`);
+    return isCode(error, 'not-found', 'forbidden') ? exitCodes.failure : exitCodes.unanswered;
+  } finally {
+    client.close();
+  }
+}
+
+async function show(
+  invocation: Invocation,
+  client: KubeClient,
+  namespace: string,
+  name: string | undefined,
+): Promise<number> {
+  const { io, flags, stop: signal } = invocation;
+  const isJson = choiceOf(invocation, 'output', ['table', 'json']) === 'json';
+  for (;;) {
+    const all = await read(client, namespace, name, signal);
+    const [one] = all;
+    const text = name !== undefined && one ? describeRollout(one, client.serverNow()) : describeRollouts(all);
+    const shown = isJson ? `${JSON.stringify(name === undefined ? all : one, undefined, 2)}\n` : text;
+    const isLive = flags.has('watch') && io.isTerminal === true;
+    io.out(scrub(isLive ? `${clearScreen}${shown}` : shown));
+    const phases = all.map(({ status }) => status?.phase);
+    if (!flags.has('watch') || phases.every((phase) => ended.has(phase))) {
+      const isBack = phases.some((phase) => phase === 'RolledBack' || phase === 'Aborted');
+      return isBack ? exitCodes.failure : exitCodes.success;
+    }
+    await systemClock.sleep(watchMs, signal);
+  }
+}
+
+async function read(
+  client: KubeClient,
+  namespace: string,
+  name: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly StoredRollout[]> {
+  if (name !== undefined) return [await client.get<StoredRollout>(rolloutsPath(namespace, name), { signal })];
+  const { items = [] } = await client.get<{ readonly items?: readonly StoredRollout[] }>(
+    rolloutsPath(namespace),
+    { signal },
+  );
+  return items.map((item) => ({ kind: rolloutKind, ...item }));
+}

@@ -1,0 +1,57 @@
+/** Rollouts as text: a line for each, or one of them with its workloads. */
+import { formatDuration } from '../../src/names/duration.ts';
+import { printable } from '../../src/names/printable.ts';
+import { cell, nothing, table } from '../program/table.ts';
+import type { StoredRollout } from '../rollout.ts';
+
+const barWidth = 30;
+const notFollowed = 'no controller follows it so far: see archwright status, and the setting rollouts';
+
+export function describeRollouts(rollouts: readonly StoredRollout[]): string {
+  if (rollouts.length === 0) return 'no rollouts\n';
+  const head = ['NAME', 'ARCHITECTURE', 'PHASE', 'SHARE', 'MOVED', 'MESSAGE'];
+  const rows = rollouts.map(({ metadata, spec, status = {} }) => [
+    cell(metadata?.name ?? ''),
+    cell(spec?.architecture ?? ''),
+    cell(status.phase ?? ''),
+    cell(status.share ?? ''),
+    moved(status),
+    cell(status.message ?? notFollowed),
+  ]);
+  return table([head, ...rows]);
+}
+
+/** @param now wall clock, milliseconds */
+export function describeRollout({ metadata, spec, status }: StoredRollout, now: number): string {
+  const name = cell(metadata?.name ?? '');
+  if (status?.phase === undefined) return `${name}: ${printable(status?.message ?? notFollowed, 1024)}\n`;
+  const { phase, share = '', attempt = 1, message = '', retryAt, workloads = [] } = status;
+  const lines = [
+    ['rollout', `${name} to ${cell(spec?.architecture ?? '')}`],
+    ['phase', `${cell(phase)}, ${cell(share)} of the pods, attempt ${attempt}`],
+    ['moved', `${bar(status)} ${moved(status)}`],
+    ['message', printable(message, 1024)],
+    ...(retryAt === undefined ? [] : [['retry', inTime(retryAt, now)]]),
+  ];
+  const head = ['WORKLOAD', 'PODS', 'MOVED', 'READY', 'WANTED', 'BLOCKED'];
+  const rows = workloads.map(({ name: workload, pods, moved: there, ready, wanted, blocked }) => [
+    cell(workload),
+    ...[pods, there, ready, wanted].map(String),
+    blocked === undefined ? nothing : cell(blocked),
+  ]);
+  return `${table(lines)}${rows.length === 0 ? '' : `\n${table([head, ...rows])}`}`;
+}
+
+function moved({ moved: there, pods }: NonNullable<StoredRollout['status']>): string {
+  return there === undefined || pods === undefined ? nothing : `${there} of ${pods}`;
+}
+
+function bar({ moved: there = 0, pods = 0 }: NonNullable<StoredRollout['status']>): string {
+  const full = pods === 0 ? 0 : Math.round((barWidth * Math.min(there, pods)) / pods);
+  return `[${'#'.repeat(full)}${'.'.repeat(barWidth - full)}]`;
+}
+
+function inTime(time: string, now: number): string {
+  const ms = Math.max(0, Date.parse(time) - now);
+  return Number.isNaN(ms) ? nothing : `in ${formatDuration(Math.round(ms / 1000) * 1000)}`;
+}

@@ -1,0 +1,100 @@
+/** `archwright rollout` over an API server with a store. */
+import t, { type Test } from 'tap';
+import { startKubeStore } from '../support/kube-store.ts';
+import { run } from './run.ts';
+import { files, kubeconfig } from './world.ts';
+
+const path = (name: string): string =>
+  `/apis/arch.example/v1alpha1/namespaces/shop/architecturerollouts/${name}`;
+
+const status = {
+  phase: 'Progressing',
+  share: '50%',
+  attempt: 1,
+  message: 'moves 50% of the pods to arm64',
+  pods: 10,
+  moved: 3,
+  workloads: [
+    { name: 'Deployment/api', pods: 4, moved: 0, ready: 0, wanted: 0, blocked: 'api:1: no arm64' },
+    { name: 'Deployment/web', pods: 6, moved: 3, ready: 2, wanted: 3 },
+  ],
+};
+
+async function setup(t: Test) {
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  store.put(path('web'), { spec: { architecture: 'arm64' }, status });
+  const { config } = files(t, { config: kubeconfig(store.access.server) });
+  const rollout = (...args: readonly string[]) =>
+    run(['rollout', ...args, '--kubeconfig', config, '-n', 'shop']);
+  return { store, rollout };
+}
+
+t.test('one rollout, with its workloads', async (t) => {
+  const { rollout } = await setup(t);
+  const { code, out, err } = await rollout('status', 'web');
+  t.equal(err, '');
+  t.equal(
+    out,
+    [
+      'rollout  web to arm64',
+      'phase    Progressing, 50% of the pods, attempt 1',
+      'moved    [#########.....................] 3 of 10',
+      'message  moves 50% of the pods to arm64',
+      '',
+      'WORKLOAD        PODS  MOVED  READY  WANTED  BLOCKED',
+      'Deployment/api  4     0      0      0       api:1: no arm64',
+      'Deployment/web  6     3      2      3       -',
+      '',
+    ].join('\n'),
+  );
+  t.equal(code, 0);
+});
+
+t.test('all rollouts of the namespace', async (t) => {
+  const { store, rollout } = await setup(t);
+  store.put(path('new'), { spec: { architecture: 's390x' } });
+  const { out } = await rollout('status');
+  t.match(out, /^NAME +ARCHITECTURE +PHASE +SHARE +MOVED +MESSAGE\n/);
+  t.match(out, /\nweb +arm64 +Progressing +50% +3 of 10 +moves 50% of the pods to arm64\n/);
+  t.match(out, /\nnew +s390x +- +- +- +no controller follows it so far/);
+  const json: unknown = JSON.parse((await rollout('status', '-o', 'json')).out);
+  t.match(json, [{ metadata: { name: 'new' } }, { metadata: { name: 'web' } }]);
+  store.remove(path('web'));
+  store.remove(path('new'));
+  t.match(await rollout('status'), { out: 'no rollouts\n', code: 0 });
+});
+
+t.test('pause, abort and resume', async (t) => {
+  const { store, rollout } = await setup(t);
+  const spec = (): unknown => store.get(path('web'))?.['spec'];
+  t.match(await rollout('pause', 'web'), { code: 0, out: /^rollout  web/ });
+  t.same(spec(), { architecture: 'arm64', paused: true });
+  await rollout('abort', 'web');
+  t.same(spec(), { architecture: 'arm64', paused: true, aborted: true });
+  await rollout('resume', 'web');
+  t.match(spec(), { paused: false, aborted: false, resumedAt: /^20/ });
+});
+
+t.test('a rollout that was rolled back is a failure; watching ends with it', async (t) => {
+  const { store, rollout } = await setup(t);
+  const retryAt = new Date(store.access.server ? Date.now() + 3600_000 : 0).toISOString();
+  store.put(path('web'), {
+    spec: { architecture: 'arm64' },
+    status: { ...status, phase: 'RolledBack', retryAt },
+  });
+  const { code, out } = await rollout('status', 'web', '--watch');
+  t.equal(code, 1);
+  t.match(out, /retry    in (?:1h|59m\d+s)/);
+});
+
+t.test('wrong usage, and a cluster without the rollout', async (t) => {
+  const { store, rollout } = await setup(t);
+  t.match(await rollout(), { code: 2, err: /name one of status, pause, resume, abort/ });
+  t.match(await rollout('puase'), { code: 2, err: /did you mean pause\?/ });
+  t.match(await rollout('pause'), { code: 2, err: /name the rollout to pause/ });
+  t.match(await rollout('status', 'a', 'b'), { code: 2, err: /takes one rollout/ });
+  t.match(await rollout('status', 'gone'), { code: 1, err: /^archwright rollout: / });
+  store.fault(/architecturerollouts/, { status: 503 });
+  t.match(await rollout('status', 'web'), { code: 3, err: /^archwright rollout: / });
+});

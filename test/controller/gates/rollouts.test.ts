@@ -1,0 +1,77 @@
+/** Pods of a rollout wait behind the gate until the leader has chosen. */
+import t from 'tap';
+import { createPolicies } from '../../../src/policy/effective/policies.ts';
+import { recordedRollout } from '../../../src/placement/record/read.ts';
+import type { ChosenSide } from '../../../src/placement/decision.ts';
+import { rollout } from '../../policy/resources/objects.ts';
+import { createSource } from '../../policy/resources/source.ts';
+import { archIn, gated, startGates, termsOf } from './support.ts';
+
+const ownerReferences = [
+  { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r', controller: true },
+];
+const pod = (name: string, image: string) =>
+  gated(name, [image], {}, { ownerReferences, labels: { 'pod-template-hash': '1' } });
+
+/** @param sides by name of the pod */
+function withRollout(sides: Readonly<Record<string, ChosenSide>>, newPods = 'Choose') {
+  const chosen: string[] = [];
+  const rollouts = createSource({ ...rollout({ architecture: 'arm64' }), status: { newPods } } as object);
+  const change: NonNullable<Parameters<typeof startGates>[2]>['change'] = (leading) => ({
+    ...leading,
+    policies: createPolicies({
+      configuration: leading.configuration,
+      controllerLeads: () => true,
+      rollouts,
+    }),
+    rollouts: {
+      choose: ({ metadata }) => {
+        chosen.push(metadata?.name ?? '');
+        return Promise.resolve(sides[metadata?.name ?? ''] ?? 'Other');
+      },
+    },
+  });
+  return { change, chosen };
+}
+
+t.test('each pod goes where the leader chose', async (t) => {
+  const { change, chosen } = withRollout({ a: 'Target', b: 'Other' });
+  const known = { both: 'amd64 arm64', amd: 'amd64' };
+  const all = [pod('a', 'both'), pod('b', 'both'), pod('c', 'amd')];
+  const gates = await startGates(t, all, { known, change });
+  await gates.opened(3);
+  t.same(termsOf(gates.pod('a')), [archIn('arm64')]);
+  t.same(recordedRollout(gates.pod('a')), { name: 'web', side: 'Target' });
+  t.same(termsOf(gates.pod('b')), [archIn('amd64')]);
+  t.same(recordedRollout(gates.pod('b')), { name: 'web', side: 'Other' });
+  t.same(termsOf(gates.pod('c')), [archIn('amd64')]);
+  t.equal(recordedRollout(gates.pod('c')), undefined, 'its image lacks the architecture');
+  t.same(chosen.toSorted(), ['a', 'b']);
+  // A placed pod waits for the scheduler; it is not reported as one without an architecture.
+  await gates.pass(5000);
+  t.same(gates.events, []);
+});
+
+t.test('an unknown image is waited for first; then time is over for a choice', async (t) => {
+  const { change, chosen } = withRollout({ a: 'Target', b: 'Target' });
+  const configuration = { maxGateDuration: 10_000 };
+  const gates = await startGates(t, [pod('a', 'later'), pod('b', 'never')], { change, configuration });
+  await gates.pass(2000);
+  t.same(chosen, []);
+  gates.known = { later: 'amd64 arm64' };
+  gates.answer('later');
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('a')), [archIn('arm64')]);
+  await gates.pass(20_000);
+  await gates.opened(2);
+  t.equal(gates.isGated('b'), false);
+  t.same(chosen, ['a']);
+});
+
+t.test('a rollout that no longer chooses', async (t) => {
+  const { change, chosen } = withRollout({}, 'Other');
+  const gates = await startGates(t, [pod('a', 'both')], { known: { both: 'amd64 arm64' }, change });
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('a')), [archIn('amd64')]);
+  t.same(chosen, []);
+});
