@@ -109,7 +109,9 @@ t.test('files win over the cluster', async (t) => {
     'apiVersion: v1\nkind: Namespace\nmetadata: { name: shop, labels: { arch.example/placement: disabled } }\n';
   const { explained } = await explain(t, kube, `${namespace}---\n${pod(`${open.host}/app:1`)}`);
   t.equal(explained?.outcome, 'skipped');
-  const others = kube.requests.filter(({ path }) => !/placementconfigs|rollouts|leases|configmaps|nodes/.test(path));
+  const others = kube.requests.filter(
+    ({ path }) => !/placementconfigs|rollouts|leases|configmaps|nodes/.test(path),
+  );
   t.same(others, [], 'nothing is asked that the files say');
 });
 

@@ -5,6 +5,7 @@ import type { PlacementInput } from '../../../src/placement/decision.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
 import { recordedRollout } from '../../../src/placement/record/read.ts';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
+import type { Policy } from '../../../src/policy/effective/policy.ts';
 import type { NewPods } from '../../../src/policy/resources/rollout.ts';
 import { failed, inputOf, outcomeOf, podOf, type Known } from '../../support/placement-input.ts';
 
@@ -12,6 +13,7 @@ interface Case {
   readonly known?: Known;
   readonly newPods: NewPods;
   readonly spec?: Partial<PodSpec>;
+  readonly policy?: Partial<Policy>;
   readonly template?: PlacementInput['template'];
   /** As `outcomeOf` writes it. */
   readonly decided: string;
@@ -39,6 +41,12 @@ const cases: Readonly<Record<string, Case>> = {
     spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
     decided: 'own-constraint',
   },
+  'an own architecture that is widened': {
+    newPods: 'Choose',
+    policy: { constraints: 'widen' },
+    spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+    decided: 'placed amd64 arm64 s390x',
+  },
   'own terms that exclude it': {
     newPods: 'Choose',
     spec: required('NotIn', 'arm64'),
@@ -51,11 +59,11 @@ const cases: Readonly<Record<string, Case>> = {
 
 for (const [
   about,
-  { known = { a: 'amd64 arm64 s390x' }, newPods, spec, template, decided, rule },
+  { known = { a: 'amd64 arm64 s390x' }, newPods, spec, policy: more, template, decided, rule },
 ] of Object.entries(cases))
   test(about, async (t) => {
     const pod = podOf(['a'], spec);
-    const policy = { rollout: { name: 'web', architecture: 'arm64', newPods } };
+    const policy = { ...more, rollout: { name: 'web', architecture: 'arm64', newPods } };
     const decision = decide(inputOf(pod, known, policy, template === undefined ? {} : { template }));
     t.equal(outcomeOf(decision), decided);
     const said = decision.reasons.map((each) => each.rule).filter((each) => each.startsWith('rollout-'));
