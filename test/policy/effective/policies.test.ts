@@ -232,7 +232,7 @@ t.test('the oldest rollout that is for a pod and affects new pods', async (t) =>
       ...object,
       metadata: { ...object.metadata, creationTimestamp },
       ...(newPods && { status: { newPods } }),
-    } as KubeObject;
+    };
   };
   const { world, rollouts, of } = setup([], [], {}, [rolled('new', {}, 'Choose', 9)]);
   const ofWeb = () => of({ labels, owners: [owner] }).rollout;
