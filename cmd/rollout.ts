@@ -1,21 +1,14 @@
 /** `archwright rollout`: shows, pauses, resumes and aborts `ArchitectureRollout`s. */
 import { systemClock } from '../src/async/clock.ts';
-import type { RolloutStatus } from '../src/controller/rollouts/status.ts';
 import { isCode, KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
-import type { KubeObject } from '../src/kube/api/objects.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { rolloutKind, rolloutsPath } from '../src/policy/resources/rollout.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
-import { describeRollout, describeRollouts } from './rollout/describe.ts';
+import { describeRollout, describeRollouts, type StoredRollout } from './rollout/describe.ts';
 import { requireCluster } from './wiring/kubernetes.ts';
-
-export interface StoredRollout extends KubeObject {
-  readonly spec?: { readonly architecture?: string };
-  readonly status?: Partial<RolloutStatus>;
-}
 
 export const subcommand: Subcommand = {
   usage: 'status|pause|resume|abort [FLAGS] [NAME]',

@@ -1,8 +1,14 @@
 /** Rollouts as text: a line for each, or one of them with its workloads. */
+import type { RolloutStatus } from '../../src/controller/rollouts/status.ts';
+import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { formatDuration } from '../../src/names/duration.ts';
 import { printable } from '../../src/names/printable.ts';
 import { cell, nothing, table } from '../program/table.ts';
-import type { StoredRollout } from '../rollout.ts';
+
+export interface StoredRollout extends KubeObject {
+  readonly spec?: { readonly architecture?: string };
+  readonly status?: Partial<RolloutStatus>;
+}
 
 const barWidth = 30;
 const notFollowed = 'no controller follows it so far: see archwright status, and the setting rollouts';

@@ -14,8 +14,7 @@ import type {
 } from '../kube/api/objects.ts';
 import type { LabelExpression } from '../nodes/amd64-level.ts';
 import type { NodeClasses, NodesOfClass } from '../nodes/node-classes.ts';
-import type { Policy, PreferenceMode } from '../policy/effective/policy.ts';
-import type { NewPods } from '../policy/resources/rollout.ts';
+import type { NewPods, Policy, PreferenceMode } from '../policy/effective/policy.ts';
 
 /** Nodes with the same credential sources: all of them can pull an image, or none. */
 export interface NodeGroup {

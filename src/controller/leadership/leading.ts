@@ -7,13 +7,15 @@ import type { PullSecrets } from '../../cluster/pull-secrets.ts';
 import type { RecordSealer } from '../../cluster/record-seal.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
+import type { Pod } from '../../kube/api/objects.ts';
 import type { EventRecorder } from '../../kube/events/events.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
+import type { ChosenSide } from '../../placement/decision.ts';
 import type { Policies } from '../../policy/effective/policies.ts';
+import type { RolloutPolicy } from '../../policy/effective/policy.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Caches } from '../caches/caches.ts';
-import type { RolloutShares } from '../rollouts/shares.ts';
 import type { ReconcileOutcome } from './metrics.ts';
 
 export interface Leading {
@@ -34,7 +36,7 @@ export interface Leading {
   /** The classes of the cluster's nodes. */
   readonly nodeClasses?: CurrentNodeClasses;
   /** Chooses where rollouts put pods. Absent: none is moved. */
-  readonly rollouts?: Pick<RolloutShares, 'choose'>;
+  readonly rollouts?: { choose(pod: Pod, rollout: RolloutPolicy): Promise<ChosenSide> };
   /** Absent: records have no seal, and count without one. */
   readonly recordSealer?: (() => RecordSealer) | undefined;
   /** The configuration in force, with that of `ClusterPodPlacementConfig/cluster`. Call it for each use. */

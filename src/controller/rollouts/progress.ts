@@ -5,7 +5,8 @@
  * The pause of a step begins when its pods are there and as ready as the others. Then the next step follows. If the pods of the
  * architecture are worse than the others, or a person aborts it, new pods are kept off the architecture at once.
  */
-import { formatStep, type NewPods, type Rollout } from '../../policy/resources/rollout.ts';
+import type { NewPods } from '../../policy/effective/policy.ts';
+import { formatStep, type Rollout } from '../../policy/resources/rollout.ts';
 import type { Verdict } from './health.ts';
 
 export const phases = ['Waiting', 'Progressing', 'Paused', 'RolledBack', 'Aborted', 'Complete'] as const;

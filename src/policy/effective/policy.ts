@@ -3,7 +3,6 @@
  * labels.
  */
 import type { Toleration } from '../../kube/api/objects.ts';
-import type { NewPods } from '../resources/rollout.ts';
 
 export const onUnknownImageValues = ['gate', 'fallback', 'allow', 'deny'] as const;
 export type OnUnknownImage = (typeof onUnknownImageValues)[number];
@@ -38,6 +37,13 @@ export interface AllowedArchitectures {
   /** `PodPlacementConfig ns/name` */
   readonly origin: string;
 }
+
+/**
+ * What a rollout does with new pods. `Choose`: the leader chooses for each. `Target`: all to its architecture. `Other`: none. Absent: it
+ * affects no pod.
+ */
+export const newPodsValues = ['Choose', 'Target', 'Other'] as const;
+export type NewPods = (typeof newPodsValues)[number];
 
 /** The rollout of a pod. */
 export interface RolloutPolicy {

@@ -8,17 +8,11 @@ import { isRecord } from '../../names/architecture.ts';
 import { parseDuration } from '../../names/duration.ts';
 import { checkArchitecture } from '../value-kinds/architectures.ts';
 import { readSelector, selects, type Selector } from '../effective/label-selector.ts';
+import { newPodsValues, type NewPods } from '../effective/policy.ts';
 import { resourceVersion } from './placement.ts';
 
 export const rolloutKind = 'ArchitectureRollout';
 export const rolloutsPath = namespacedPath(resourceVersion, 'architecturerollouts');
-
-/**
- * `Choose`: the leader chooses for each pod. `Target`: all to the architecture. `Other`: none. Absent: the rollout affects no
- * pod.
- */
-export const newPodsValues = ['Choose', 'Target', 'Other'] as const;
-export type NewPods = (typeof newPodsValues)[number];
 
 /** A part of the pods of a workload. */
 export type Step = { readonly percent: number } | { readonly pods: number };

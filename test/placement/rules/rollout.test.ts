@@ -5,8 +5,7 @@ import type { PlacementInput } from '../../../src/placement/decision.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
 import { recordedRollout } from '../../../src/placement/record/read.ts';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
-import type { Policy } from '../../../src/policy/effective/policy.ts';
-import type { NewPods } from '../../../src/policy/resources/rollout.ts';
+import type { NewPods, Policy } from '../../../src/policy/effective/policy.ts';
 import { failed, inputOf, outcomeOf, podOf, type Known } from '../../support/placement-input.ts';
 
 interface Case {
