@@ -1,32 +1,41 @@
-/** The page `docs/use/placement.md`: the order of the decision in prose, and every rule. */
+/** The page `docs/use/placement.md`: the order of the decision in prose, with every rule. */
 import { keys } from '../../src/names/keys.ts';
 import { rules } from '../../src/placement/rules/rules.ts';
 import { code } from './markdown.ts';
 
 const introduction = `# Placement
 
-How a pod is placed, in order. \`archwright explain\`, the annotation ${code(keys.decision)} and the webhook's log at \`debug\` show the
-[rules](#rules) that applied.
+How a pod is placed, in order. \`archwright explain\` shows the rules that applied, with details (\`meaning\` with \`--output json\`); the annotation
+${code(keys.decision)} and the webhook's log at \`debug\` name them.
 
-1. **Skipped?** Pods that already have a node, and pods that are disabled or out of scope, stay as they are.
-2. **Own constraint?** A pod that names one architecture in its nodeSelector, or one architecture or a node in every required term, keeps that and is
-   never gated. It still gets tolerations and \`matchNodeLabels\`, and, if the image is known, the exclusions of step 8. A term that names several
-   architectures is narrowed to those of the images. Under \`constraints = "widen"\` such pods may run
-   [where else their images can](#charts-that-pin-an-architecture).
-3. **Required architectures**: those whose nodes can [pull and run](#variants-and-cpu-levels) all images (init containers, sidecars, containers, image
-   volumes), within \`schedulableArchitectures\`, \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md), and the pod's label
-   ${code(keys.architectureLabel)} if \`matchNodeLabels\` has it. They are ANDed into every other required term. The operating system is \`spec.os\`, else
-   \`kubernetes.io/os\` in the nodeSelector or in every required term, else \`linux\`.
-4. **Unknown images** follow \`onUnknownImage\` (default: the [gate](gates.md), while a controller leads and agents answer); the known images still count.
-   \`not-an-image\`, and an image that \`allowedRegistries\`, \`deniedRegistries\` or \`allowLoopbackRegistries\` refuses, never gate a pod. A DaemonSet is
-   never gated and never gets \`fallbackArchitecture\`: it gets the architectures of the known images, and each update decides again.
-5. **No common architecture** follows \`onNoCommonArchitecture\` (default: refused). Before that, tags in memory are looked up once more.
-6. **Preference**: the first of the pod's label ${code(keys.preferred)}, its annotation ${code(keys.preferredWeights)},
-   the [custom resources](../reference/custom-resources.md) by priority, and the configuration. A preference that the images cannot meet is ignored. With
-   \`preferenceMode = "soft"\`, the default, it is a weight; with \`hard\` the nodeSelector pins the pod to the heaviest one.
-7. **Tolerations and node labels** for the resulting architectures: \`tolerateArchitectureTaint\`, \`tolerations\`,
-   \`architectures.<arch>.taintsToTolerate\` and \`requireNodeLabels\`, \`matchNodeLabels\`, \`taintArchitectures\`.
-8. **Nodes of these architectures that cannot run** an image are excluded, under \`requirePullableNodes\` also those that cannot pull it.
+1. **Skipped?** ${named('skip-')}. \`skip-no-image\`: only \`imagePullPolicy: Never\`. The template of a DaemonSet is placed instead of its pods.
+2. **Own constraint?** ${named('own-')}, ${named('constraint-')}, ${named('empty-term')}. A pod that names one architecture in its nodeSelector, or one
+   architecture or a node in every required term, keeps that and is never gated. It still gets tolerations and \`matchNodeLabels\`, and, if the image is
+   known, the exclusions of step 8. A term that names several architectures is narrowed to those of the images. Under \`constraints = "widen"\` such pods
+   may run [where else their images can](#charts-that-pin-an-architecture).
+3. **Required architectures**: ${named('required-')}, ${named('schedulable-')}, ${named('allowed-')}, ${named('exec-')}, ${named('cpu-')},
+   ${named('image-')}, ${named('unconstrained')}. Those whose nodes can [pull and run](#variants-and-cpu-levels) all images (init containers, sidecars,
+   containers, image volumes), within \`schedulableArchitectures\`, \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md), and
+   the pod's label ${code(keys.architectureLabel)} if \`matchNodeLabels\` has it, without
+   [broken ones](../operate/exec-format-errors.md). Artifacts, bundles, WebAssembly and images that are invalid or never pulled constrain nothing. The result is
+   ANDed into every other required term. The operating system is \`spec.os\`, else \`kubernetes.io/os\` in the nodeSelector or in every required term, else
+   \`linux\`.
+4. **Unknown images**: ${named('unknown-')}. \`onUnknownImage\` decides (default: the [gate](gates.md), while a controller leads and agents answer); the
+   known images still count. \`not-an-image\`, and an image that \`allowedRegistries\`, \`deniedRegistries\` or \`allowLoopbackRegistries\` refuses, never
+   gate a pod. A DaemonSet is never gated and never gets \`fallbackArchitecture\`: it keeps recorded architectures, else gets those of the known images, and
+   each update decides again.
+5. **No common architecture**: ${named('no-common-')}. \`onNoCommonArchitecture\` decides (default: refused). Before that, tags in memory are looked up once
+   more.
+6. **Preference**: ${named('prefer')}. The first of the pod's own preferred affinity, its label ${code(keys.preferred)}, its annotation
+   ${code(keys.preferredWeights)}, the [custom resources](../reference/custom-resources.md) by priority, and the configuration. A preference that the images
+   cannot meet is ignored. With \`preferenceMode = "soft"\`, the default, it is a weight; with \`hard\` the nodeSelector pins the pod to the heaviest one.
+7. **Tolerations and node labels** of these architectures: ${named('tolerations')} (\`tolerateArchitectureTaint\`, \`tolerations\`, \`taintArchitectures\`,
+   \`architectures.<arch>.taintsToTolerate\`), ${named('require-')} (\`architectures.<arch>.requireNodeLabels\`), ${named('match-')}
+   (\`matchNodeLabels\`).
+8. **Nodes that cannot run an image** are excluded: ${named('node-classes')}, ${named('depends-')}; under \`requirePullableNodes\` also those that cannot
+   pull it: ${named('pullable-')}.
+
+Besides: ${named('replaces-')} (additions of an earlier call), ${named('workload-')} (a template stays unchanged; its pods are placed).
 
 ## Labels and annotations that you set
 
@@ -51,13 +60,11 @@ images lack. The chart's \`workloadWarnings\` disables this for templates and fo
 
 ## Charts that pin an architecture
 
-Many charts name \`kubernetes.io/arch: amd64\` although their images also have arm64. Under \`constraints = "widen"\`, for the cluster or
-for some pods by a [custom resource](../reference/custom-resources.md), a new pod may also run on the others that all of its images have. What
-it names in its nodeSelector, or by \`In\` in required terms, is replaced, and it is \`placed\` by the rules above. It keeps every node that it
-could have before, without \`requireNodeLabels\` there, and preferences are weights even in mode \`hard\`. A warning, \`explain\`, the annotation
-(\`widened\`) and \`archwright_admission_widened_total\` report it.
-
-A pod keeps what it names, with the reason in the rule \`constraint-not-widened\`, if
+Many charts name \`kubernetes.io/arch: amd64\` although their images also have arm64. Under \`constraints = "widen"\`, also by a
+[custom resource](../reference/custom-resources.md), a new pod may run on all architectures that its images have. What it names in its nodeSelector, or by
+\`In\` in required terms, is replaced. It keeps every node that it could have before, without \`requireNodeLabels\` there, and preferences are weights even
+in mode \`hard\`. A warning, \`explain\`, the annotation (\`widened\`) and \`archwright_admission_widened_total\` report it. A pod keeps what it names (rule
+\`constraint-not-widened\`, with the reason), if
 
 - an image is unknown when the pod is created, or is never pulled. The pod is not gated: a gated pod can only be narrowed;
 - its images have no other architecture within \`schedulableArchitectures\` and \`architectures\`, or it is not certain that all of its nodes
@@ -66,9 +73,8 @@ A pod keeps what it names, with the reason in the rule \`constraint-not-widened\
 - its required terms name different architectures, or it has a \`runtimeClassName\`;
 - another webhook names an architecture again, or the annotation has no room.
 
-\`NotIn\` stays in force. DaemonSets are never widened. Templates of other workloads stay as they are, so GitOps tools see no change. After a
-change to \`keep\`, new pods keep what they name; running pods stay. To except pods, set \`constraints: keep\` in a \`PodPlacementConfig\` that selects
-them.
+\`NotIn\` stays in force. DaemonSets and templates are never widened, so GitOps tools see no change. After a change to \`keep\`, running pods stay. To except
+pods, set \`constraints: keep\` in a \`PodPlacementConfig\` that selects them.
 
 ## Variants and CPU levels
 
@@ -109,12 +115,18 @@ With \`requirePullableNodes = true\` the webhook asks one agent of each *credent
 
 Bundles of the Operator Lifecycle Manager (label \`operators.operatorframework.io.bundle.…\`, no \`Entrypoint\`, no \`Cmd\`) constrain nothing, unless they
 are an entry of an index. For other images of this kind, set \`imageOverrides\` with \`architectures = []\`.
-
-## Rules
 `;
+
+/** The rules that begin so. Each rule is on the page. */
+function named(start: string): string {
+  const names = Object.keys(rules).filter((rule) => rule.startsWith(start));
+  if (names.length === 0) throw new Error(`no rule begins with ${start}`);
+  return names.map(code).join(', ');
+}
 
 /** Makes the page. */
 export function placementPage(): string {
-  const rows = Object.entries(rules).map(([rule, description]) => `- ${code(rule)}: ${description}`);
-  return `${introduction}\n${rows.join('\n')}\n`;
+  const missing = Object.keys(rules).filter((rule) => !introduction.includes(code(rule)));
+  if (missing.length > 0) throw new Error(`the page names no rule ${missing.join(', ')}`);
+  return introduction;
 }

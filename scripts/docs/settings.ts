@@ -38,8 +38,8 @@ tables are \`name=value,name=value\`, or inline TOML such as \`{ key = "arch", e
 
 All errors are reported at once, with file, line and key; a starting program then ends with exit code 2. A running program reads a changed file again, and
 keeps the last good configuration if it is broken. \`archwright config check FILE\` checks a file, \`archwright config print\` shows every value and its
-source, \`archwright help SUBCOMMAND\` the settings of a subcommand. Each setting below has its type,
-its default and \`restart\` if it takes effect only at the next start.
+source, \`archwright help SUBCOMMAND\` the settings of a subcommand. Below are the type and
+the default of each; \\* takes effect at the next start only. Lists and tables are empty unless stated otherwise.
 `;
 
 /** Makes the page. */
@@ -58,13 +58,20 @@ function group({ title, settings }: (typeof settingGroups)[number]): string {
   return [`## ${title}\n`, ...Object.entries(settings).map(([key, setting]) => entry(key, setting)), ''].join('\n');
 }
 
+/** Kinds that a default shows. */
+const evident = new Set(['boolean', 'duration', 'size', 'name', 'address and port', 'directory', 'label key']);
+
 function entry(key: string, setting: Setting<unknown>): string {
   const preset = written(setting, setting.default);
+  const { name } = setting.kind;
   const facts = [
-    setting.kind.name.replaceAll('`, `', '|'),
-    ...(preset === undefined ? [] : [code(formatToml(preset))]),
-    ...(setting.restart ? ['`restart`'] : []),
+    ...(preset !== undefined && evident.has(name) ? [] : [name.replaceAll('`, `', '|')]),
+    ...(preset === undefined || isEmpty(preset) ? [] : [code(formatToml(preset))]),
     ...(setting.shortFlag === undefined ? [] : [code(`--${setting.shortFlag}`)]),
   ];
-  return `- ${code(key)} (${facts.join('; ')}): ${setting.help}`;
+  return `- ${code(key)}${setting.restart ? String.raw`\*` : ''} (${facts.join('; ')}): ${setting.help}`;
+}
+
+function isEmpty(preset: unknown): boolean {
+  return typeof preset === 'object' && preset !== null && Object.keys(preset).length === 0;
 }

@@ -258,7 +258,11 @@ export function alertsFile(): string {
 
 /** The list of the runbooks. */
 export function runbookIndex(): string {
-  const rows = alerts.map(({ name, severity, summary }) => `- [${name}](${name}.md), ${severity}: ${withLabels(summary)}`);
+  const severities = [...new Set(alerts.map(({ severity }) => severity))];
+  const rows = severities.map((each) => {
+    const links = alerts.filter(({ severity }) => severity === each).map(({ name }) => `[${name}](${name}.md)`);
+    return `- ${each}: ${links.join(', ')}`;
+  });
   return (
     '# Runbooks\n\nWhat each alert of the chart means and what to do, for the release and namespace `archwright`. The annotation `runbook_url` of a firing ' +
     'alert links to its page. Alerts are part of [monitoring](../../../charts/archwright/README.md#monitoring).\n\n' +
