@@ -1,0 +1,18 @@
+/** The documentation stays short: a fact that is added should replace or shorten others. */
+import t from 'tap';
+import { allPages, writtenPages, type Page } from './pages.ts';
+
+/** Words as `wc -w` counts them, so marks of lists and tables count too. */
+const wordsOf = ({ text }: Page): number => text.split(/\s+/).filter((word) => word !== '').length;
+
+const isDocumentation = ({ path }: Page): boolean => path === 'README.md' || path.startsWith('docs/');
+
+function total(pages: readonly Page[]): number {
+  return pages.filter(isDocumentation).reduce((sum, page) => sum + wordsOf(page), 0);
+}
+
+t.test('README.md and docs/ have a bounded number of words, and so does each page', async (t) => {
+  t.ok(total(allPages) <= 31_500, `${total(allPages)} words`);
+  t.ok(total(writtenPages) <= 24_000, `${total(writtenPages)} words are not generated`);
+  for (const page of allPages.filter(isDocumentation)) t.ok(wordsOf(page) <= 3_200, `${page.path}: ${wordsOf(page)} words`);
+});
