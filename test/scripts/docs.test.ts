@@ -40,7 +40,8 @@ t.test('written pages are up to date, edited ones are reported', async (t) => {
 t.test('the pages name every setting and every metric', async (t) => {
   const settingsText = settingsPage();
   const page = metricsPage();
-  for (const key of Object.keys(settings)) t.match(settingsText, new RegExp(`^- \`${key}\`(?:\\\\\\*)? \\(`, 'm'), key);
+  for (const key of Object.keys(settings))
+    t.match(settingsText, new RegExp(`^- \`${key}\`(?:\\\\\\*)? \\(`, 'm'), key);
   t.match(settingsText, `${variableName('preferredArchitecture')}=arm64`);
   for (const { name } of metrics) t.match(page, new RegExp(`^- \`${name}[\`{]`, 'm'), name);
 });
