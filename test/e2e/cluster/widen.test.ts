@@ -129,6 +129,41 @@ function schedulingOf({ spec }: Pod): string {
   return JSON.stringify({ nodeSelector, affinity, tolerations, schedulingGates });
 }
 
+/** A policy by which pods of a namespace have to run on amd64. The API server applies it again after a webhook has changed a pod. */
+async function insistIn(cluster: Cluster, namespace: string): Promise<void> {
+  const group = 'admissionregistration.k8s.io/v1';
+  await cluster.createNamespace(namespace);
+  await cluster.create({
+    apiVersion: group,
+    kind: 'MutatingAdmissionPolicy',
+    metadata: { name: namespace },
+    spec: {
+      reinvocationPolicy: 'IfNeeded',
+      failurePolicy: 'Fail',
+      matchConstraints: {
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+        resourceRules: [
+          { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] },
+        ],
+      },
+      mutations: [
+        {
+          patchType: 'JSONPatch',
+          jsonPatch: {
+            expression: `[JSONPatch{op: "add", path: "/spec/nodeSelector", value: {"${arch}": "amd64"}}]`,
+          },
+        },
+      ],
+    },
+  });
+  await cluster.create({
+    apiVersion: group,
+    kind: 'MutatingAdmissionPolicyBinding',
+    metadata: { name: namespace },
+    spec: { policyName: namespace },
+  });
+}
+
 void t.test('random pods of charts, widened', async (t) => {
   t.comment(`E2E_SEED=${seed} E2E_CASES=${count}`);
   const random = createRandom(seed);
@@ -145,6 +180,7 @@ void t.test('random pods of charts, widened', async (t) => {
     handler: 'runc',
     scheduling: { nodeSelector: { disk: 'ssd' } },
   });
+  await insistIn(cluster, 'insisting');
   const images = await startImages(cluster);
   const references = pushImages(images);
   const tls = await prepareArchwright(cluster);
@@ -205,6 +241,10 @@ void t.test('random pods of charts, widened', async (t) => {
       'arm64-b',
       'where no node of its own fits',
     );
+    const isPinned = (text: string): boolean =>
+      text.includes(`"nodeSelector":{"${arch}":"amd64"}`) && !text.includes('widened');
+    await untilAdmitted(cluster, 'insisting', pinned, isPinned);
+    t.pass('a policy of the cluster has the last word');
     await cluster.delete('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright');
     await Promise.all([started.webhook, ...started.agents].map(({ process }) => process.stop()));
   }
