@@ -35,7 +35,7 @@ ${code(keys.decision)} and the webhook's log at \`debug\` name them.
 8. **Nodes that cannot run an image** are excluded: ${named('node-classes')}, ${named('depends-')}; under \`requirePullableNodes\` also those that cannot
    pull it: ${named('pullable-')}.
 
-Besides: ${named('replaces-')} (additions of an earlier call), ${named('workload-')} (a template stays unchanged; its pods are placed).
+@others
 
 ## Labels and annotations that you set
 
@@ -117,16 +117,16 @@ Bundles of the Operator Lifecycle Manager (label \`operators.operatorframework.i
 are an entry of an index. For other images of this kind, set \`imageOverrides\` with \`architectures = []\`.
 `;
 
-/** The rules that begin so. Each rule is on the page. */
+/** The rules that begin so. */
 function named(start: string): string {
   const names = Object.keys(rules).filter((rule) => rule.startsWith(start));
   if (names.length === 0) throw new Error(`no rule begins with ${start}`);
   return names.map(code).join(', ');
 }
 
-/** Makes the page. */
+/** Makes the page. Rules that no step names come after the steps, with their meaning. */
 export function placementPage(): string {
-  const missing = Object.keys(rules).filter((rule) => !introduction.includes(code(rule)));
-  if (missing.length > 0) throw new Error(`the page names no rule ${missing.join(', ')}`);
-  return introduction;
+  const others = Object.entries(rules).filter(([rule]) => !introduction.includes(code(rule)));
+  const list = others.map(([rule, description]) => `- ${code(rule)}: ${description}`);
+  return introduction.replace('@others', () => `Other rules:\n\n${list.join('\n')}`);
 }
