@@ -4,6 +4,7 @@ import * as fc from 'fast-check';
 import { test } from 'tap';
 import type { NodeSelectorTerm, Pod } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
+import { keys } from '../../src/names/keys.ts';
 import type { PlacementInput } from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { hostileRecord, inputs, knownImages, nodes, userToleration } from '../support/arbitrary-pods.ts';
@@ -114,7 +115,8 @@ test("the pod's own fields stay", async () => {
   const property = fc.property(inputs(anyRecord), (input) => {
     const { pod } = place(input);
     const before = input.pod;
-    assert.deepEqual(pod.metadata?.labels, before.metadata?.labels);
+    const { [keys.placementState]: _, ...labels } = pod.metadata?.labels ?? {};
+    assert.deepEqual(labels, before.metadata?.labels ?? {});
     assert.deepEqual(pod.spec.containers, before.spec.containers);
     const tolerations = before.spec.tolerations ?? [];
     assert.deepEqual((pod.spec.tolerations ?? []).slice(0, tolerations.length), tolerations);

@@ -3,6 +3,7 @@ import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
 import type { Operation, PlacementDecision } from '../decision.ts';
 import { gateOperations, operationsOf } from './operations.ts';
 import { admissionPlan, gatedPlan, type GatedPlanOptions } from './plan.ts';
+import { changedStateOperations, stateOf, stateOperations } from './state.ts';
 
 /**
  * The patch of an admission, in the order to apply. Its values share parts with the pod.
@@ -16,10 +17,13 @@ export function patchPod(
   const { outcome, template, own } = decision;
   if (outcome === 'denied' || template === 'workload') return [];
   // A skipped pod must not keep the gate, because nothing would remove it later.
-  if (own === undefined) return gateOperations(pod, false, `${basePath}/spec`);
+  const isPod = template === undefined && basePath === '';
+  const labelState = (state?: string): Operation[] => (isPod ? stateOperations(pod, state) : []);
+  if (own === undefined) return [...gateOperations(pod, false, `${basePath}/spec`), ...labelState()];
   const plan = admissionPlan(pod, decision, own);
   // A record of others must not stay either: it would be taken for archwright's.
-  return operationsOf(pod, plan, basePath, true);
+  const operations = operationsOf(pod, plan, basePath, true);
+  return [...operations, ...labelState(plan.record === undefined ? undefined : stateOf(decision))];
 }
 
 /**
@@ -37,11 +41,15 @@ export function patchGatedPod(
   const { outcome, own, replaces } = decision;
   if (outcome === 'denied' || own === undefined) return ungatedPod(pod);
   const plan = gatedPlan(pod, decision, own, options);
-  return [...guard(pod), ...operationsOf(pod, plan, '', replaces !== undefined)];
+  return [
+    ...guard(pod),
+    ...operationsOf(pod, plan, '', replaces !== undefined),
+    ...changedStateOperations(pod, stateOf(decision)),
+  ];
 }
 
 export function ungatedPod(pod: Pod): Operation[] {
-  return [...guard(pod), ...gateOperations(pod, false, '/spec')];
+  return [...guard(pod), ...gateOperations(pod, false, '/spec'), ...changedStateOperations(pod, undefined)];
 }
 
 function guard({ metadata }: Pod): Operation[] {

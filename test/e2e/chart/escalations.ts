@@ -68,6 +68,14 @@ export const heldByPolicies: readonly Attempt[] = [
   ['a deadline of a pod', merge(pod, { spec: { activeDeadlineSeconds: 1 } })],
   ["another controller's gate", merge(pod, gates('arch.example/scheduling-gate'))],
   ['a label of a pod', merge(pod, { metadata: { labels: { app: 'victim' } } })],
+  [
+    'another label of archwright on a pod',
+    merge(pod, { metadata: { labels: { 'arch.example/placement': 'disabled' } } }),
+  ],
+  [
+    'another value of its label on a pod',
+    merge(pod, { metadata: { labels: { 'arch.example/placement-state': 'victim' } } }),
+  ],
   ['an annotation of another program', merge(pod, { metadata: { annotations: { 'x.example/y': 'z' } } })],
   [
     'an annotation of another program removed',
@@ -229,6 +237,8 @@ export const work: readonly Attempt[] = [
       { op: 'replace', path: '/spec/schedulingGates', value: [{ name: 'x.example/theirs' }] },
     ),
   ],
+  ['its label on a pod', merge(pod, { metadata: { labels: { 'arch.example/placement-state': 'placed' } } })],
+  ['its label removed', merge(pod, { metadata: { labels: { 'arch.example/placement-state': null } } })],
   [
     'its taint on a node',
     json(

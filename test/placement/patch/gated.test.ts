@@ -4,6 +4,7 @@ import type { NodeSelectorTerm, Pod, PodSpec } from '../../../src/kube/api/objec
 import { decide } from '../../../src/placement/decide.ts';
 import { patchGatedPod, ungatedPod } from '../../../src/placement/patch/patch.ts';
 import type { GatedPlanOptions } from '../../../src/placement/patch/plan.ts';
+import { keys } from '../../../src/names/keys.ts';
 import { recordedIn } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
@@ -319,4 +320,16 @@ void t.test('a narrowed term of several architectures is found again', async (t)
   const again = { ...narrowed, spec: { ...narrowed.spec, schedulingGates: gates } };
   t.equal(patchGatedPod(again, decideLater(again)).length, 2, 'nothing is added twice');
   t.equal(decideLater(again).own?.terms, undefined, 'no term is taken for its own');
+});
+
+void t.test('the label that says gated follows; a pod without it gets none', async (t) => {
+  const labeled = (images: readonly string[], more: Readonly<Record<string, string>> = {}) =>
+    gatedPod(images, {}, { labels: { [keys.placementState]: 'gated', ...more } });
+  const label = '/metadata/labels/arch.example~1placement-state';
+  t.same(decided(labeled(['arm'])).patch.at(-1), { op: 'add', path: label, value: 'placed' });
+  t.same(ungatedPod(labeled(['arm'])).at(-1), { op: 'remove', path: label });
+  const skipped = decided(labeled(['arm'], { 'arch.example/placement': 'disabled' }));
+  t.same(skipped.patch.at(-1), { op: 'remove', path: label });
+  const unmet = decided(labeled(['arm', 'intel']), { onNoCommonArchitecture: 'allow' });
+  t.match(unmet.patch.at(-1)?.path, label);
 });

@@ -100,14 +100,17 @@ const cases: Readonly<Record<string, Case>> = {
 };
 
 const annotation = '/metadata/annotations/arch.example~1decision';
+const state = 'arch.example/placement-state';
+const label = '/metadata/labels/arch.example~1placement-state';
 
 for (const [name, { spec, policy, patch }] of Object.entries(cases)) {
   test(`patch: ${name}`, async (t) => {
-    const pod = podOf(['b'], spec ?? {}, { annotations: {} });
+    const pod = podOf(['b'], spec ?? {}, { annotations: {}, labels: {} });
     const placed = place(inputOf(pod, { b: 'amd64' }, policy));
     const operations = placed.patch.map((operation) => Object.values(operation));
-    t.strictSame(operations.slice(0, -1), patch);
-    t.equal(placed.patch.at(-1)?.path, annotation, 'the record is last');
+    t.strictSame(operations.slice(0, -2), patch);
+    t.equal(placed.patch.at(-2)?.path, annotation, 'then the record');
+    t.strictSame(operations.at(-1), ['add', label, 'placed']);
   });
 }
 
@@ -126,14 +129,15 @@ for (const [name, metadata, path] of places) {
     const pod: Pod = metadata === undefined ? bare : { ...bare, metadata: metadata as ObjectMeta };
     const input = inputOf(pod, { b: 'amd64' });
     const placed = place(input);
-    t.equal(placed.patch.at(-1)?.path, path);
-    t.equal(placed.patch.at(-1)?.op, 'add');
+    t.equal(placed.patch.at(-2)?.path, path);
+    t.equal(placed.patch.at(-2)?.op, 'add');
+    t.strictSame(placed.patch.at(-1), { op: 'add', path: '/metadata/labels', value: { [state]: 'placed' } });
     t.match(placed.pod.metadata?.annotations?.['arch.example/decision'], /^\{"v":1,/u);
     t.strictSame(place({ ...input, pod: placed.pod }).patch, []);
   });
 }
 
-test('an admission never tests, and removes nothing but our gate and annotation', async (t) => {
+test('an admission never tests, and removes nothing but our gate, annotation and label', async (t) => {
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   const first = place(inputOf(podOf(['b'], { schedulingGates: gates }), { b: 'amd64' }, hard));
   const unmet: Partial<Policy> = {
@@ -145,6 +149,6 @@ test('an admission never tests, and removes nothing but our gate and annotation'
   const removed = (patch: readonly Operation[]): readonly string[] =>
     patch.flatMap(({ op, path }) => (op === 'add' || op === 'replace' ? [] : [`${op} ${path}`]));
   t.strictSame(removed(first.patch), ['remove /spec/schedulingGates/0']);
-  t.strictSame(removed(second.patch), [`remove ${annotation}`]);
+  t.strictSame(removed(second.patch), [`remove ${annotation}`, `remove ${label}`]);
   t.strictSame(second.pod.spec.nodeSelector, {});
 });
