@@ -77,6 +77,7 @@ async function lookUp(
 ): Promise<ManifestResult> {
   const endpoints = eligible(lookup.endpoints, lookup.reference);
   const failures = new Map<string, Failure>();
+  const answered = new Set<string>();
   for (const credential of credentialsOf(lookup)) {
     let reached = false;
     for (const [index, endpoint] of endpoints.entries()) {
@@ -91,7 +92,10 @@ async function lookUp(
           if (signal.aborted) throw outOfTime(cause, lookup, endpoint);
           const about = { host: endpoint.host, repository: lookup.repository, credential: offered };
           const error = registryError(cause, about, parts.clock.now());
-          const rank = rankOf(error, endpoint === endpoints.at(-1));
+          if (!isUnreachable(error)) answered.add(endpoint.host);
+          // A table in hosts.toml often repeats the origin with its CA. Then the origin has answered.
+          const isOrigin = endpoint === endpoints.at(-1) && !answered.has(endpoint.host);
+          const rank = rankOf(error, isOrigin);
           failure = { error, rank, endpoint: index, credential: offered };
           failures.set(key, failure);
         }

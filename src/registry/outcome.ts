@@ -147,10 +147,10 @@ const ranks: ReadonlyMap<RegistryErrorCode, number> = new Map([
  * The rank of an error: an unreachable endpoint < not found < any other status < too large, as in containerd's resolver. One
  * difference: if the last endpoint, the origin, is unreachable, an earlier mirror's `not found` does not mean that the image is
  * absent, so the unreachable origin has the higher rank.
- * @param last whether the endpoint was the last one
+ * @param isOrigin whether the endpoint was the last one, and its host has not answered as an earlier one
  */
-export function rankOf(error: RegistryError, last: boolean): number {
-  return isUnreachable(error) && !last ? 0 : (ranks.get(error.code) ?? 0);
+export function rankOf(error: RegistryError, isOrigin: boolean): number {
+  return isUnreachable(error) && !isOrigin ? 0 : (ranks.get(error.code) ?? 0);
 }
 
 /** A failed attempt at one endpoint with one credential. */

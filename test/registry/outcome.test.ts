@@ -48,6 +48,17 @@ t.test('the reported error of several endpoints', async (t) => {
   }
 });
 
+t.test('an origin that is a mirror of itself, as with a CA in hosts.toml, has answered', async (t) => {
+  for (const code of [401, 404]) {
+    const client = clientFor(t);
+    const origin = await registryThat(t, gone);
+    origin.faults.add({ path: /manifests/, times: 1, fault: status(code) });
+    const error: unknown = await lookUp(client, [origin, origin]).catch((e: unknown) => e);
+    t.match(error, { code: code === 401 ? 'unauthorized' : 'not-found' });
+    t.ok(origin.requests.length >= 2);
+  }
+});
+
 t.test('what a credential saw that was accepted counts, not that others were refused', async (t) => {
   const at = (origin: string) => ({ origin });
   const [ann, bea] = [
