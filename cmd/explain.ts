@@ -154,7 +154,15 @@ async function openExplainer(
   const facts = await openPodFacts({ invocation, around, surroundings, onProblem }, opened);
   const { factsOfPod, asked, pullSecrets, fleet, brokenNotes, budgetMs } = facts;
   const isClusterKnown = cluster !== undefined;
-  const policies = await policiesAround({ configuration, input, surroundings, isClusterKnown, stop });
+  const { agentsAnswer } = facts;
+  const policies = await policiesAround({
+    configuration,
+    input,
+    surroundings,
+    isClusterKnown,
+    agentsAnswer,
+    stop,
+  });
   if (around.asks === 'cluster' && input.secrets.size + input.serviceAccounts.size > 0)
     warn('Secrets and service accounts in files are not sent to the cluster; --local uses them');
   if (configuration.requirePullableNodes && !fleet)

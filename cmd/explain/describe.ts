@@ -151,7 +151,10 @@ function imageRow({ image, usedBy, architectures, unknown, facts }: ImageVerdict
 }
 
 function errorOf({ image, facts }: ImageVerdict): readonly string[] {
-  return facts?.error ? [`${cell(image)}: ${facts.error.code}: ${message(facts.error.message)}`] : [];
+  if (!facts?.error) return [];
+  const { code, message: why, hint } = facts.error;
+  const text = hint === undefined || why.includes(hint) ? why : `${hint}; ${why}`;
+  return [`${cell(image)}: ${code}: ${message(text)}`];
 }
 
 function brokenLine({ image, architecture, level, until }: BrokenImage): string {

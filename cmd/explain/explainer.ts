@@ -99,7 +99,8 @@ export function createExplainer(options: {
     const { pod, template, basePath } = placing;
     const { namespace } = subject;
     const namespaceLabels = await surroundings.namespaceLabels(namespace, stop);
-    const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
+    const policyNow = () => policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
+    const policy = policyNow();
     const nodesOfPods = [subject.node, ...(subject.pods ?? []).map(({ spec }) => spec.nodeName)];
     const nodeArchitecture = await architecturesOfNamedNodes(pod.spec, nodesOfPods);
     const input = {
@@ -116,7 +117,9 @@ export function createExplainer(options: {
     const facts: FactsByImage = isSkipped ? new Map() : await factsOfPod(wanted);
     const asksNodes = placing.kind === 'Pod' && policy.requirePullableNodes;
     const nodes = asksNodes ? await pullableNodes?.({ ...wanted, facts }) : undefined;
-    const decideBy = (known: FactsByImage, subject: PlacementInputOf = input): PlacementDecision =>
+    // The lookups have shown whether agents answer.
+    const settled = { ...input, policy: policyNow() };
+    const decideBy = (known: FactsByImage, subject: PlacementInputOf = settled): PlacementDecision =>
       decide({
         ...subject,
         facts: (image) => known.get(image),
@@ -128,7 +131,7 @@ export function createExplainer(options: {
     const confirmed = asked ? await asked : facts;
     const decision = asked ? decideBy(confirmed) : first;
     const isWorkload = template === 'workload' && decision.outcome !== 'denied';
-    const { template: _, ...asPod } = input;
+    const { template: _, ...asPod } = settled;
     const nextPods = isWorkload ? decideBy(confirmed, asPod) : undefined;
     const patch = patchPod(pod, decision, { basePath });
     const patched = patchedObject(subject.request.object, patch);

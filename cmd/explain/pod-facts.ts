@@ -12,6 +12,7 @@ import {
   parseBroken,
   type BrokenImage,
 } from '../../src/images/sources/broken-images.ts';
+import { noAgentsHint } from '../../src/images/facts/facts.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { ClusterFacts, factsService } from '../wiring/cluster-facts.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
@@ -39,6 +40,8 @@ export interface PodFacts {
   readonly brokenNotes: readonly BrokenImage[];
   /** Time limit for the images of one pod. */
   readonly budgetMs: number;
+  /** False if images were not looked up because there is no agent: then the webhook gates no pod. */
+  readonly agentsAnswer: () => boolean;
 }
 
 interface Options {
@@ -63,7 +66,19 @@ export async function openPodFacts(options: Options, opened: AsyncDisposableStac
     kubernetes && release && asks === 'cluster'
       ? factsOfCluster(options, { kubernetes, release, budgetMs }, opened)
       : await factsOfOwn(options, { pullSecrets, brokenNotes }, opened);
-  return { ...source, pullSecrets, brokenNotes, budgetMs };
+  return { ...source, ...noticingAgents(source.factsOfPod), pullSecrets, brokenNotes, budgetMs };
+}
+
+function noticingAgents(factsOfPod: FactsOfPod): Pick<PodFacts, 'factsOfPod' | 'agentsAnswer'> {
+  let agentsAnswer = true;
+  return {
+    factsOfPod: async (wanted) => {
+      const found = await factsOfPod(wanted);
+      agentsAnswer &&= ![...found.values()].some(({ error }) => error?.hint === noAgentsHint);
+      return found;
+    },
+    agentsAnswer: () => agentsAnswer,
+  };
 }
 
 function factsOfCluster(

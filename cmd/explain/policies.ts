@@ -19,6 +19,7 @@ export interface PoliciesAroundOptions {
   readonly input: Pick<Input, 'subjects' | 'clusterConfigs' | 'podConfigs'>;
   readonly surroundings: Pick<PodContext, 'read'>;
   readonly isClusterKnown: boolean;
+  readonly agentsAnswer: () => boolean;
   readonly stop: AbortSignal;
 }
 
@@ -45,6 +46,7 @@ export async function policiesAround(options: PoliciesAroundOptions): Promise<Po
   return createPolicies({
     configuration: () => configuration,
     controllerLeads: () => leads,
+    agentsAnswer: options.agentsAnswer,
     clusterConfigs: sourceOf([...(cluster?.items ?? []), ...input.clusterConfigs]),
     podConfigs: sourceOf([...pods, ...input.podConfigs]),
     rollouts: sourceOf(rollouts),

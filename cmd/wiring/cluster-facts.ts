@@ -34,6 +34,8 @@ const marginMs = 120_000;
 const maxTokens = 10_000;
 /** Of pods and tokens, so that the controller is not asked more than it allows. */
 const tries = 5;
+/** The longest names a Secret and suggests another. */
+const maxHint = 1000;
 const pauseMs = 1000;
 
 export interface ClusterFactsOptions {
@@ -161,8 +163,12 @@ function readServedFacts(value: unknown): ImageFacts {
   const broken = Array.isArray(brokenOn)
     ? brokenOn.filter((name) => typeof name === 'string' && isArchitecture(name))
     : [];
+  const facts = readFacts(value);
+  const hint = asObject(asObject(value)?.['error'])?.['hint'];
   return {
-    ...readFacts(value),
+    ...facts,
+    ...(facts.error &&
+      typeof hint === 'string' && { error: { ...facts.error, hint: hint.slice(0, maxHint) } }),
     ...(broken.length > 0 && { brokenOn: broken as string[] }),
     ...(level !== undefined && { requiredLevel: level }),
   };

@@ -18,6 +18,7 @@
 import type { AgentAddress, Discovery } from './discovery/discovery.ts';
 import {
   failedFacts,
+  noAgentsHint,
   type ImageFacts,
   type ImageRequest,
   type ImageFactsSource,
@@ -165,8 +166,8 @@ export function createFleet(options: FleetOptions): Fleet {
     const agents = discovery.current();
     if (agents.length === 0) {
       meters.lookup('unanswered');
-      const message = 'no agents are known; check that they run and how they are found';
-      return failedFacts(request.image, { code: 'unavailable', message }, clock.now());
+      const error = { code: 'unavailable', message: noAgentsHint, hint: noAgentsHint } as const;
+      return failedFacts(request.image, error, clock.now());
     }
     if (request.pullCredentials.length > 0) await options.pullSecretNodes?.ready(signal);
     const fleetLookup = new FleetLookup(context, request, signal);

@@ -8,7 +8,11 @@ import { run, type Result } from './run.ts';
 import { dockerConfig, files, kubeconfig, pullSecret, registry, type Explained } from './world.ts';
 
 /** A cluster with a controller, and a private registry that only the pull secret of the namespace opens. */
-async function shop(t: Test, settings = '', { namespace = 'archwright', name = 'archwright' } = {}) {
+async function shop(
+  t: Test,
+  settings = '',
+  { namespace = 'archwright', name = 'archwright', more = [] as readonly string[] } = {},
+) {
   const store = await startKubeStore();
   t.teardown(() => store.close());
   const private_ = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
@@ -26,7 +30,7 @@ async function shop(t: Test, settings = '', { namespace = 'archwright', name = '
   store.put('/api/v1/namespaces/shop', {});
   store.put('/api/v1/namespaces/shop/serviceaccounts/default', {});
   const { config: kubeconfigFile } = files(t, { config: kubeconfig(store.access.server) });
-  const url = await controller(t, kubeconfigFile, namespace);
+  const url = await controller(t, kubeconfigFile, namespace, more);
   store.callers.serve(`${namespace}/https:${name}-controller:facts`, url);
   const ask = async (...args: readonly string[]): Promise<Result & Asked> => {
     const result = await run([...args, '--kubeconfig', kubeconfigFile]);
@@ -42,10 +46,23 @@ interface Asked {
 }
 
 /** Starts the real controller. @returns where it answers requests for image facts */
-async function controller(t: Test, kubeconfigFile: string, namespace: string): Promise<string> {
+async function controller(
+  t: Test,
+  kubeconfigFile: string,
+  namespace: string,
+  more: readonly string[],
+): Promise<string> {
   const stop = new AbortController();
   const { promise, resolve } = Promise.withResolvers<string>();
-  const args = ['--metrics-listen', '127.0.0.1:0', '--facts-listen', '127.0.0.1:0', '--namespace', namespace];
+  const args = [
+    '--metrics-listen',
+    '127.0.0.1:0',
+    '--facts-listen',
+    '127.0.0.1:0',
+    '--namespace',
+    namespace,
+    ...more,
+  ];
   const running = main(['controller', '--kubeconfig', kubeconfigFile, ...args], {
     io: {
       env: {},
@@ -119,6 +136,24 @@ t.test('the chart may have other names, and be in another namespace', async (t) 
   t.match(explained, { code: 0, err: '', asked, results: [{ preferred: [{ architecture: 'arm64' }] }] });
   t.match(await ask('report', '-o', 'json', '-n', 'shop'), { code: 0, err: '', asked });
 });
+
+t.test(
+  'while there is no agent, no pod would be gated, and the text does not blame the registry',
+  async (t) => {
+    const { store, private_, ask } = await shop(t, '', {
+      more: ['--agents=endpointslices:archwright/archwright-agent', `--agent-tls-dir=${t.testdir()}`],
+    });
+    store.put('/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller', {
+      spec: { holderIdentity: 'other_1', leaseDurationSeconds: 3600, renewTime: new Date().toISOString() },
+    });
+    putPod(store, 'web', private_.host);
+    const { code, out } = await ask('explain', 'pod/web');
+    t.equal(code, 0);
+    t.match(out, /decision +allowed-unknown: admitted/);
+    t.equal(out.match(/unavailable: no agents are known; see archwright status\n/g)?.length, 3);
+    t.notMatch(out, /cannot be reached/);
+  },
+);
 
 t.test('what was decided comes first, for a pod and for the pods of a workload', async (t) => {
   const { store, private_, ask } = await shop(t);

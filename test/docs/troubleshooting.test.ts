@@ -89,8 +89,8 @@ t.test('unknown quotations are found', async (t) => {
     ['```text\nWarning  ImageUnknown  not heard of within … s, so it may run …\n```', ['not heard of within']],
     ['```text\nWarning  ImageUnheard  …\n```', ['ImageUnheard']],
     ['```console\nwords of somebody else\n```', []],
-    ['*no agents are known; check that they run*', []],
-    ['it says *no agents\nare here; check that they run*', ['no agents are here']],
+    ['*no agents are known; see archwright status*', []],
+    ['it says *no agents\nare here; see archwright status*', ['no agents are here']],
     ['`nobody leads at all now`', ['nobody leads at all now']],
   ];
   for (const [text, found] of cases) t.same(unknownPieces(pageOf('x.md', text)), found, text);

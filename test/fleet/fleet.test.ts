@@ -114,7 +114,7 @@ t.test('no agents', async (t) => {
   const { lookup, metric } = await setup(t, []);
   t.match(await lookup(), {
     image,
-    error: { code: 'unavailable', message: /no agents are known/ },
+    error: { code: 'unavailable', hint: 'no agents are known; see archwright status' },
   });
   t.equal(await metric('archwright_fleet_lookups_total{outcome="unanswered"}'), 1);
 });

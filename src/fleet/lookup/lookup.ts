@@ -131,7 +131,8 @@ export class FleetLookup {
     const retryAfterMs = Math.ceil(this.#soonestMs);
     const mayRetry = this.#requests === 0 && Number.isFinite(retryAfterMs);
     const message = `no agent answered: ${reasons}`;
-    return failedFacts(image, { code: 'unavailable', message, ...(mayRetry && { retryAfterMs }) }, now);
+    const hint = 'no agent answered; see archwright status';
+    return failedFacts(image, { code: 'unavailable', message, hint, ...(mayRetry && { retryAfterMs }) }, now);
   }
 
   /** No pod waits for a check for drift, so no second agent repeats its HEAD because the first is slow. */

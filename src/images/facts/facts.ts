@@ -19,9 +19,12 @@ export interface FactsError {
   readonly code: FactsErrorCode;
   readonly message: string;
   readonly retryAfterMs?: number;
-  /** What is wrong with the pull secrets of the pod that asked, for the people who create it. Never kept or sent. */
+  /** For the people who create pods: what is wrong with the pull secrets of the pod that asked, or that no agent answers. Never sent by agents. */
   readonly hint?: string;
 }
+
+/** The hint if there is no agent that could be asked. */
+export const noAgentsHint = 'no agents are known; see archwright status';
 
 /** Where facts come from: a registry just now, memory, or `[[imageOverrides]]`. */
 export type FactsSource = 'registry' | 'memory' | 'override';

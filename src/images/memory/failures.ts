@@ -75,7 +75,8 @@ export class Failures {
     const texts = textBytes(key) + textBytes(message);
     const made = {
       key: compact(key),
-      error: { code: error.code, message },
+      // Its hint is one of a few texts of the program.
+      error: { code: error.code, message, ...(error.hint !== undefined && { hint: error.hint }) },
       until: now + this.#pauseMs(error, attempts),
       attempts,
       perAccount,

@@ -54,7 +54,8 @@ export function publicFacts(facts: ImageFacts): ImageFacts {
   const message = publicText({ image, unknown: error.code, facts });
   // Every code that `publicCode` returns is one of these.
   const code = publicCode(error.code) as FactsErrorCode;
-  return { ...facts, endpoint: '', error: { code, message } };
+  const hint = error.hint === undefined ? {} : { hint: error.hint };
+  return { ...facts, endpoint: '', error: { code, message, ...hint } };
 }
 
 /** Overrides and references are the user's own texts. */
@@ -64,7 +65,9 @@ function publicText({ unknown, facts }: Pick<ImageVerdict, 'image' | 'unknown' |
   if (isHarmless) return message;
   const text = publicTexts.get(publicCode(code)) ?? 'its manifest cannot be used';
   const hint = facts?.error?.hint;
-  return hint === undefined ? text : `${hint} (${text})`;
+  if (hint === undefined) return text;
+  // Then no registry was asked.
+  return code === 'unavailable' ? hint : `${hint} (${text})`;
 }
 
 function isUnknown({ unknown }: ImageVerdict): boolean {
@@ -77,7 +80,7 @@ function describe(image: ImageVerdict): string {
 
 function describeDetail(image: ImageVerdict): string {
   const { message = '', hint } = image.facts?.error ?? {};
-  return describeBy(image, hint === undefined ? message : `${hint}; ${message}`);
+  return describeBy(image, hint === undefined || message.includes(hint) ? message : `${hint}; ${message}`);
 }
 
 function describeBy({ image, unknown, facts }: ImageVerdict, text: string): string {
