@@ -19,6 +19,8 @@ export interface ReadReplica extends Replica {
 export interface WarningEvent {
   readonly kind: string;
   readonly name: string;
+  /** Tells the object from an earlier one with its name. */
+  readonly uid: string | undefined;
   readonly reason: string;
   readonly message: string;
   /** Milliseconds. */
@@ -122,7 +124,7 @@ interface Event extends KubeObject {
   readonly type?: string;
   readonly reason?: string;
   readonly message?: string;
-  readonly involvedObject?: { readonly kind?: string; readonly name?: string };
+  readonly involvedObject?: { readonly kind?: string; readonly name?: string; readonly uid?: string };
   readonly lastTimestamp?: string | null;
   readonly eventTime?: string | null;
 }
@@ -137,8 +139,8 @@ async function listWarnings(
   for await (const event of objectsOf<Event>(client, paths.events(namespace), { signal, query })) {
     const { involvedObject, reason = '', message = '', lastTimestamp, eventTime, metadata } = event;
     const at = Date.parse(lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? '') || 0;
-    const { kind = '', name = '' } = involvedObject ?? {};
-    found.push({ kind, name, reason, message, at });
+    const { kind = '', name = '', uid } = involvedObject ?? {};
+    found.push({ kind, name, uid, reason, message, at });
   }
   return found.toSorted((a, b) => b.at - a.at);
 }

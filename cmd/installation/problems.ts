@@ -1,6 +1,6 @@
 /** What keeps an installation from working as configured. Each problem is one line that names the object. */
 import { printable } from '../../src/names/printable.ts';
-import type { Installation, ReadReplica } from './installation.ts';
+import type { Installation, ReadReplica, WarningEvent } from './installation.ts';
 import { poolOf, type Workload } from './replicas.ts';
 
 const maxMessageBytes = 300;
@@ -77,9 +77,7 @@ export function daemonSetProblems(
   if (desired === 0)
     return [`${label}: no node is selected; see agentNodes, agent.nodeSelector and agent.affinity`];
   if (ready >= desired) return [];
-  const refused = warnings.find(
-    (event) => event.kind === 'DaemonSet' && event.name === name && event.reason !== 'CredentialProblem',
-  );
+  const refused = warnings.find((event) => isAbout(event, daemonSet) && event.reason !== 'CredentialProblem');
   const pods = replicas.filter(
     ({ part, pool, trouble }) => part === 'agent' && trouble !== undefined && pool === poolOf(daemonSet),
   );
@@ -96,6 +94,11 @@ export function daemonSetProblems(
     ...(refused ? [`${label}: ${refused.reason}: ${shown(causeOf(refused.message))}`] : []),
     ...details,
   ];
+}
+
+/** Whether an event is about this DaemonSet, and not about one before it with the same name. */
+export function isAbout({ kind, name, uid }: WarningEvent, { metadata }: Workload): boolean {
+  return kind === 'DaemonSet' && name === metadata?.name && (uid === undefined || uid === metadata?.uid);
 }
 
 /** Without the name of the pod, which is another one in each event (kubernetes pkg/controller/controller_utils.go, client-go events). */

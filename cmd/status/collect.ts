@@ -6,7 +6,7 @@ import {
   type InstallationReader,
   type ReadReplica,
 } from '../installation/installation.ts';
-import { configurationHashOf, leads } from '../installation/problems.ts';
+import { configurationHashOf, isAbout, leads } from '../installation/problems.ts';
 import { poolOf } from '../installation/replicas.ts';
 import type { KubeObject, Pod } from '../../src/kube/api/objects.ts';
 import { objectsOf, type Page } from '../../src/kube/api/pages.ts';
@@ -82,7 +82,9 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
         architecture,
         until: new Date(until).toISOString(),
       })),
-    credentialProblems: credentialProblemsOf(installation, now),
+    credentialProblems:
+      // The events of problems that are solved stay for an hour.
+      leader?.value('archwright_credential_problems') === 0 ? [] : credentialProblemsOf(installation, now),
     unread,
   };
   return { ...status, findings: findingsOf(status, installation, now) };
@@ -159,9 +161,12 @@ async function listGated({ client, signal }: InstallationReader): Promise<Status
   return found;
 }
 
-function credentialProblemsOf({ warnings }: Installation, now: number): readonly string[] {
+function credentialProblemsOf({ warnings, daemonSets }: Installation, now: number): readonly string[] {
   const current = warnings.filter(
-    ({ reason, at }) => reason === 'CredentialProblem' && now - at < currentEventMs,
+    (event) =>
+      event.reason === 'CredentialProblem' &&
+      now - event.at < currentEventMs &&
+      daemonSets.some((each) => isAbout(event, each)),
   );
   return [...new Set(current.map(({ message }) => message))];
 }

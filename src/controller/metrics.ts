@@ -4,6 +4,7 @@ import { counter, gauge, type MetricSpec } from '../telemetry/metrics.ts';
 import { agentCertificatesTotal } from './agent-certificates/metrics.ts';
 import { agentNodeMetrics } from './agent-nodes/metrics.ts';
 import { cachedObjects, largeObjects } from './caches/caches.ts';
+import { credentialProblemsNow } from './credential-problems/metrics.ts';
 import { driftMetrics } from './drift/metrics.ts';
 import { gateMetrics } from './gates/metrics.ts';
 import { certificateMetrics } from './certificates/metrics.ts';
@@ -47,6 +48,7 @@ export const controllerMetrics: readonly MetricSpec[] = [
   ...agentNodeMetrics,
   ...misplacedMetrics,
   ...rolloutMetrics,
+  credentialProblemsNow,
   execFormatErrors,
   brokenImages,
   cpuLevelErrors,

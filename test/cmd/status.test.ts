@@ -119,6 +119,14 @@ t.test('what has to be looked at', async (t) => {
     involvedObject: { kind: 'DaemonSet', name: 'archwright-agent' },
     lastTimestamp: new Date().toISOString(),
   });
+  for (const reason of ['CredentialProblem', 'FailedCreate'])
+    store.put(`${core}/events/earlier-${reason}`, {
+      type: 'Warning',
+      reason,
+      message: 'of an installation before this one',
+      involvedObject: { kind: 'DaemonSet', name: 'archwright-agent', uid: 'another' },
+      lastTimestamp: new Date().toISOString(),
+    });
   store.put('/api/v1/namespaces/shop/pods/web-0', {
     metadata: { creationTimestamp: new Date(Date.now() - 185_000).toISOString() },
     spec: { containers: [], schedulingGates: [{ name: 'arch.example/scheduling-gate' }] },
@@ -147,6 +155,13 @@ t.test('what has to be looked at', async (t) => {
   ])
     t.match(out, expected);
   t.equal((await json()).findings.length, 8);
+  const { more } = leader;
+  leader.more = (metrics) => {
+    more?.(metrics);
+    set(metrics, 'archwright_credential_problems', 0);
+  };
+  await refresh();
+  t.match(await json(), { credentialProblems: [] }, 'solved: the event stays for some time');
 });
 
 t.test('what may not be read, or does not answer, is named', async (t) => {

@@ -6,9 +6,11 @@ import { describeProblem } from '../../credentials/problems.ts';
 import type { SourceProblem } from '../../credentials/credential.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import { listed } from '../../names/printable.ts';
+import type { Gauge } from '../../telemetry/metrics.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
 import { isDaemon, referenceOf } from '../scope/workload.ts';
+import { credentialProblemsNow } from './metrics.ts';
 
 /** Agents are asked about once a minute. */
 const resyncMs = 15_000;
@@ -42,11 +44,13 @@ export const credentialProblems: Feature = async (leading) => {
 
 export class CredentialProblems {
   readonly #leading: Leading;
+  readonly #count: Gauge;
   /** When each was reported, by DaemonSet and text. */
   #reportedAt = new Map<string, number>();
 
   constructor(leading: Leading) {
     this.#leading = leading;
+    this.#count = leading.metrics.gauge(credentialProblemsNow);
   }
 
   reconcile(): void {
@@ -65,6 +69,7 @@ export class CredentialProblems {
       events.record(about, { type: 'Warning', reason: 'CredentialProblem', message });
     }
     this.#reportedAt = current;
+    this.#count.set(current.size);
   }
 
   #reports(byNode: ReadonlyMap<string, readonly SourceProblem[]> = new Map()): ReadonlyMap<string, Report> {

@@ -132,6 +132,7 @@ t.test('nodes of a DaemonSet with the same problem are one event, repeated every
     'archwright-agent-cloud n3: credentials are not used: /a: is not valid JSON',
   ];
   t.strictSame(told().sort(), first.sort());
+  t.equal(await test.series('archwright_credential_problems'), 3);
   problems.reconcile();
   await clock.advance(29 * 60_000);
   problems.reconcile();
@@ -142,6 +143,7 @@ t.test('nodes of a DaemonSet with the same problem are one event, repeated every
   t.strictSame(told().sort(), first.slice(0, 2).sort());
   byNode.clear();
   problems.reconcile();
+  t.equal(await test.series('archwright_credential_problems'), 0);
   byNode.set('n1', [problem('/a')]);
   problems.reconcile();
   t.equal(told().length, 1, 'at once if it comes back');
