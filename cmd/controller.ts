@@ -1,7 +1,7 @@
 /** `archwright controller`: runs the controller. */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { keepClientCertificate } from '../src/controller/certificates/client-certificate.ts';
+import { keepSecretFiles } from '../src/cluster/secret-files.ts';
 import { runController, type ControllerOptions } from '../src/controller/controller.ts';
 import { features } from '../src/controller/features.ts';
 import { startHealth } from '../src/serving/health.ts';
@@ -41,10 +41,11 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
   const { namespace, agentTlsDir, certificates, controllerClientTlsSecret, metricsListen } = configuration();
   if (namespace === undefined) throw new UsageError('name the namespace of archwright by --namespace');
   if (agentTlsDir !== undefined && certificates === 'builtin') {
-    const kept = keepClientCertificate({
+    const kept = keepSecretFiles({
       client,
       namespace,
       secretName: controllerClientTlsSecret,
+      kind: 'tls',
       dir: agentTlsDir,
       log,
     });

@@ -3,11 +3,12 @@ import { aborted } from '../src/async/wait.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { watchBrokenImages } from '../src/cluster/broken-images.ts';
 import { followDriftedTags } from '../src/cluster/drifted-tags.ts';
-import { startHealth } from '../src/serving/health.ts';
+import { startHealth, type Check } from '../src/serving/health.ts';
 import { connectCluster } from '../src/cluster/cluster.ts';
 import { openAdmissionPaths } from '../src/webhook/admission-paths.ts';
 import { startWebhook } from '../src/webhook/webhook.ts';
 import { followPolicies } from './wiring/cluster-policies.ts';
+import { keepOwnSecrets } from './wiring/own-secrets.ts';
 import { openImageFacts } from './wiring/image-facts.ts';
 import { openKubernetes, withOwnNamespace } from './wiring/kubernetes.ts';
 import { startup } from './program/context.ts';
@@ -48,12 +49,15 @@ async function run(invocation: Invocation): Promise<number> {
         })
       : undefined;
   if (broken) opened.defer(() => broken.close());
+  const secrets = keepOwnSecrets(configuration, kubernetes, namespace, log);
+  if (secrets) opened.defer(() => secrets.close());
   const { memory, fleet } = await openImageFacts(
     {
       configuration: () => live.current(),
       dockerConfigs: 'none',
       env: io.env,
       client: kubernetes?.client,
+      mayWait: secrets !== undefined,
       log,
       metrics,
     },
@@ -71,6 +75,23 @@ async function run(invocation: Invocation): Promise<number> {
   const paths =
     webhookPathDir === undefined ? undefined : await openAdmissionPaths({ dir: webhookPathDir, log });
   if (paths) opened.defer(() => paths.close());
+  // The kubelet asks for health while the webhook waits for its certificate. Metrics with TLS use the same certificate.
+  const checks: Record<string, Check> = {
+    ...secrets?.checks,
+    'warm-up': () => 'the webhook does not listen yet',
+  };
+  if (configuration.metricsTlsDir !== undefined) await secrets?.ready(stop);
+  if (stop.aborted) return exitCodes.success;
+  const health = await startHealth({
+    listen: configuration.metricsListen,
+    tlsDir: configuration.metricsTlsDir,
+    ready: checks,
+    metrics,
+    log,
+  });
+  opened.defer(() => health.drain(0));
+  await secrets?.ready(stop);
+  if (stop.aborted) return exitCodes.success;
   const webhook = await startWebhook({
     listen: configuration.listen,
     tlsDir: configuration.tlsDir,
@@ -88,14 +109,7 @@ async function run(invocation: Invocation): Promise<number> {
     log,
     metrics,
   });
-  const health = await startHealth({
-    listen: configuration.metricsListen,
-    tlsDir: configuration.metricsTlsDir,
-    ready: webhook.checks,
-    metrics,
-    log,
-  });
-  opened.defer(() => health.drain(0));
+  Object.assign(checks, webhook.checks);
   log.info(
     { health: health.url, cluster: kubernetes?.access.description ?? 'none' },
     'the webhook serves health and metrics',

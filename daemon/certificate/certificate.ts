@@ -21,7 +21,7 @@ import { ignoring } from '../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { replaceTlsFiles } from '../../src/serving/tls-directory.ts';
-import { loadTlsMaterial } from '../../src/serving/tls-files.ts';
+import { certificatesIn, loadTlsMaterial } from '../../src/serving/tls-files.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { renewalOf, type Authority } from './renewal.ts';
@@ -33,7 +33,7 @@ export interface AgentCertificateOptions {
   readonly node: string;
   /** Directory for `tls.crt`, `tls.key` and `ca.crt`, in memory. */
   readonly dir: string;
-  /** Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. */
+  /** Directory with `ca.crt`, and a `tls.crt` from the CA that signs now; may be empty until the Secret was written and mounted. */
   readonly authorityDir: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -44,6 +44,14 @@ interface SigningRequest extends KubeObject {
     readonly certificate?: string;
     readonly conditions?: readonly { readonly type: string; readonly message?: string }[];
   };
+}
+
+/** All PEM. */
+interface Issued {
+  readonly certificate: string;
+  /** The CAs that are trusted, in the same answer. */
+  readonly issuers: string;
+  readonly key: string;
 }
 
 /** As for other TLS files: a bundle of all public authorities has 230 KiB. */
@@ -119,21 +127,22 @@ export class AgentCertificate {
   /** Compares the directory with the authority and the clock. @returns when to look again, milliseconds from now */
   async #keep(live: LiveContent<Authority>): Promise<number> {
     const { dir, node, clock, log } = this.#options;
-    const authority = live.current();
-    if (authority === undefined) throw live.problem() ?? new Error('the CA of the agents cannot be read');
     const files = await loadTlsMaterial(dir, true).catch(() => undefined);
-    const renewal = files && renewalOf(files.cert, authority, node, this.#random);
-    if (files !== undefined && renewal !== undefined) {
+    const authority = live.current() ?? authorityOf(files?.cert, files?.ca);
+    const renewal = files && authority && renewalOf(files.cert, authority, node, this.#random);
+    if (files !== undefined && authority !== undefined && renewal !== undefined) {
       if (files.ca !== authority.ca) await this.#write(files.cert, reveal(files.key), authority);
       this.#first.resolve();
       const leftMs = renewal.at - clock.now();
       if (renewal.moves) await this.#pause(renewal.lifeMs * movePart * this.#random);
       else if (leftMs > 0) return Math.min(leftMs, lookMs);
     }
-    const { certificate, key } = await this.#request();
-    await this.#write(certificate, key, live.current() ?? authority);
+    const { certificate, issuers, key } = await this.#request();
+    const trusted = live.current() ?? authority ?? authorityOf(certificate, issuers);
+    if (trusted === undefined) throw live.problem() ?? new Error('the CA of the agents is not known');
+    await this.#write(certificate, key, trusted);
     log.info({ node }, 'the agent got a certificate');
-    if (renewalOf(certificate, live.current() ?? authority, node, this.#random) === undefined)
+    if (renewalOf(certificate, trusted, node, this.#random) === undefined)
       throw new Error('the certificate is not for this node, or from a CA that is not known yet');
     this.#first.resolve();
     return 0;
@@ -153,7 +162,7 @@ export class AgentCertificate {
   }
 
   /** @throws Error with the refusal; KubeError */
-  async #request(): Promise<{ readonly certificate: string; readonly key: string }> {
+  async #request(): Promise<Issued> {
     const { client, node, clock, log } = this.#options;
     const { signal } = this.#ending;
     const { key, request } = createRequest(node);
@@ -168,7 +177,9 @@ export class AgentCertificate {
       const refusal = conditions.find(({ type }) => type === 'Denied' || type === 'Failed');
       if (refusal !== undefined) throw new Error(`${name} was refused: ${refusal.message ?? refusal.type}`);
       if (certificate) {
-        return { certificate: Buffer.from(certificate, 'base64').toString('utf8'), key: reveal(key) };
+        const [own, ...issuers] = certificatesIn(Buffer.from(certificate, 'base64').toString('utf8'));
+        if (own === undefined) throw new Error(`${name} has no certificate`);
+        return { certificate: own.toString(), issuers: issuers.join(''), key: reveal(key) };
       }
       if (hasWarned || clock.monotonic() - startedAt < patienceMs) continue;
       hasWarned = true;
@@ -202,6 +213,11 @@ export class AgentCertificate {
       `this node has ${maxAgentRequests} requests; the API server removes them an hour after they were answered`,
     );
   }
+}
+
+/** Before the Secret of the agents is mounted: a certificate, and the CAs that were trusted when it was issued. */
+function authorityOf(certificate: string | undefined, ca: string | undefined): Authority | undefined {
+  return certificate === undefined || !ca ? undefined : { ca, sample: certificate };
 }
 
 async function readAuthority(dir: string): Promise<Authority> {

@@ -127,7 +127,11 @@ export class AgentCertificates {
     const subject = { commonName: agentServerName, names, usage: 'server' } as const;
     const pem = await issueFor(publicKey, signer, subject, life);
     if (!request.isApproved) await this.#answer(name, 'Approved', 'OwnNode', `the token is of node ${node}`);
-    const body = { status: { certificate: Buffer.from(pem).toString('base64') } };
+    // With the CAs: the first agents of a cluster start before the Secret that has them.
+    const trusted = [authorities.newest.certificate, ...authorities.previous].map((each) => each.pem);
+    const body = {
+      status: { certificate: Buffer.from(`${pem.trim()}\n${trusted.join('')}`).toString('base64') },
+    };
     const path = `${paths.certificateSigningRequests(name)}/status`;
     await ignoring('not-found', client.patch(path, { type: 'merge', body }, { signal }));
     this.#seen.set(name, 'signed');

@@ -6,7 +6,6 @@
  * - `reconcile.ts`: carries the plan out, one write at a time.
  * - `authorities.ts`, `leaves.ts`: the content of the Secrets; what is wrong with a certificate.
  * - `issue.ts` issues certificates. `secrets.ts` reads and writes Secrets.
- * - `client-certificate.ts`: each controller's own copy of its client certificate, leading or not.
  *
  * If a leader stops between two writes, the next one continues. Watches notice a Secret that is deleted, damaged or replaced by hand.
  */

@@ -18,6 +18,7 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const controller = settingsOf('controller');
 const controllerAndClean = settingsOf('controller', 'clean');
+const controllerCleanAndWebhook = settingsOf('controller', 'clean', 'webhook');
 const placement = settingsOf('controller', 'webhook', 'explain');
 const shared = settingsOf('controller', 'webhook', 'explain', 'clean');
 
@@ -144,9 +145,11 @@ export const certificateSettings = {
     default: 'archwright-ca',
     help: "Secret in archwright's own namespace with the CA and its key. Only the controller may read it.",
   }),
-  webhookTlsSecret: controllerAndClean.atStart(objectName, {
+  webhookTlsSecret: controllerCleanAndWebhook.atStart(objectName, {
     default: 'archwright-webhook-tls',
-    help: "Secret with the webhook's serving certificate and the CA for `caBundle`.",
+    help:
+      "Secret with the webhook's serving certificate and the CA for `caBundle`. With built-in certificates, a webhook in a pod keeps " +
+      'a copy in `tlsDir`.',
   }),
   agentTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-agent-tls',
@@ -156,9 +159,11 @@ export const certificateSettings = {
     default: 'archwright-agent',
     help: 'Service account of the agents. Only its pods get certificates for agents, each for its own node.',
   }),
-  webhookClientTlsSecret: controllerAndClean.atStart(objectName, {
+  webhookClientTlsSecret: controllerCleanAndWebhook.atStart(objectName, {
     default: 'archwright-webhook-client-tls',
-    help: "Secret with the webhook's client certificate for agents.",
+    help:
+      "Secret with the webhook's client certificate for agents. With built-in certificates, a webhook in a pod keeps a copy in " +
+      '`agentTlsDir`.',
   }),
   controllerClientTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-controller-client-tls',
@@ -178,8 +183,8 @@ export const certificateSettings = {
       'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`. The ' +
       'controller writes them once the webhook responds.',
   }),
-  webhookPathSecret: controllerAndClean.atStart(objectName, {
-    help: "Secret with the unguessable part of the webhook's path, by which the webhook recognizes the API server. The controller writes it. Default: none; the path is that of `webhooksFile`.",
+  webhookPathSecret: controllerCleanAndWebhook.atStart(objectName, {
+    help: "Secret with the unguessable part of the webhook's path, by which the webhook recognizes the API server. The controller writes it. With built-in certificates, a webhook in a pod keeps a copy in `webhookPathDir`. Default: none; the path is that of `webhooksFile`.",
   }),
   webhookPathRotation: controller.live(duration(minute, 3650 * day), {
     default: 7 * day,

@@ -1,6 +1,6 @@
 /** An agent's own certificate: requested, kept, renewed and moved to another CA. */
 import { X509Certificate } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { systemClock } from '../../../src/async/clock.ts';
@@ -66,6 +66,9 @@ async function startWorld(t: Test) {
     ...world,
     dir,
     mount,
+    unmount: (): void => {
+      for (const name of ['tls.crt', 'ca.crt']) rmSync(join(authorityDir, name));
+    },
     token,
     start,
     certificate,
@@ -86,6 +89,25 @@ t.test('an agent gets a certificate for its own key', async (t) => {
   await start().ready(AbortSignal.timeout(10_000));
   t.equal(certificate().serialNumber, serialNumber, 'a restarted agent keeps it');
   t.equal(requests(), 1);
+});
+
+t.test('before the Secret of the agents is mounted, the CA comes with the certificate', async (t) => {
+  const { start, unmount, mount, dir, authority, certificate, requests, log } = await startWorld(t);
+  unmount();
+  const agent = start();
+  await agent.ready(AbortSignal.timeout(10_000));
+  const { pem } = authority.certificate;
+  t.equal(readFileSync(join(dir, 'ca.crt'), 'utf8'), pem);
+  t.ok(certificate().verify(authority.certificate.x509.publicKey));
+  await agent.close();
+
+  await start().ready(AbortSignal.timeout(10_000));
+  t.equal(requests(), 1, 'a restarted agent keeps it');
+  const next = await issueAuthority({ from: Date.now() - hour, to: Date.now() + 48 * hour });
+  await mount(authority, next);
+  await until(() => readFileSync(join(dir, 'ca.crt'), 'utf8') === `${pem}${next.certificate.pem}`);
+  t.equal(requests(), 1, 'mounted: the files of the Secret count');
+  t.notMatch(log(), '"level":"error"');
 });
 
 t.test('a node has few names for requests', async (t) => {

@@ -3,7 +3,7 @@ import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
-import { keepClientCertificate } from '../../../src/controller/certificates/client-certificate.ts';
+import { keepSecretFiles } from '../../../src/cluster/secret-files.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { Secret } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
@@ -52,8 +52,8 @@ function late(client: KubeClient, ms: number): KubeClient {
 export async function mount(t: Test, cluster: Cluster, secretName: string, ms: number): Promise<string> {
   const dir = join(cluster.directory, 'mounted', `${secretName}-${ms}`);
   const log = createLog({ level: 'silent' });
-  const options = { client: late(cluster.client, ms), namespace: ownNamespace, secretName, dir, log };
-  const kept = keepClientCertificate(options);
+  const options = { client: late(cluster.client, ms), namespace: ownNamespace, secretName, kind: 'tls', dir, log } as const;
+  const kept = keepSecretFiles(options);
   t.teardown(() => kept.close());
   await kept.ready(patience());
   return dir;

@@ -9,11 +9,11 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { keepClientCertificate } from '../../../src/controller/certificates/client-certificate.ts';
-import { connect } from '../../kube/support.ts';
-import { openTlsFiles } from '../../../src/serving/tls-files.ts';
-import { captureLog } from '../../support/captured.ts';
-import { createWorld, namespace, secretNames, settled, type World } from './world.ts';
+import { keepSecretFiles } from '../../src/cluster/secret-files.ts';
+import { connect } from '../kube/support.ts';
+import { openTlsFiles } from '../../src/serving/tls-files.ts';
+import { captureLog } from '../support/captured.ts';
+import { createWorld, namespace, secretNames, settled, type World } from '../controller/certificates/world.ts';
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 const secretName = secretNames['controller-client'];
@@ -21,7 +21,7 @@ const secretName = secretNames['controller-client'];
 function keep(t: Test, world: World, dir: string) {
   const { log, lines } = captureLog('debug');
   const client = connect(t, { access: world.store.access });
-  const kept = keepClientCertificate({ client, namespace, secretName, dir, log });
+  const kept = keepSecretFiles({ client, namespace, secretName, kind: 'tls', dir, log });
   t.teardown(() => kept.close());
   return { kept, lines };
 }
