@@ -101,7 +101,7 @@ function wrongCalls(page: Page): string[] {
 }
 
 function wrongScripts({ text }: Page): string[] {
-  return [...text.matchAll(/npm run (?:-s |--silent )?([a-z][a-z0-9:]*)/g)]
+  return [...text.matchAll(/npm run (?:-s |--silent )?([a-z][a-z0-9:-]*)/g)]
     .map(([, name = '']) => name)
     .filter((name) => !Object.hasOwn(scripts, name));
 }

@@ -34,6 +34,7 @@ const suites: Readonly<Record<string, readonly Step[]>> = {
   ),
   cluster: [...cluster, libfaketime, certManagerDefinitions, certManagerProgram, distributionProgram],
   helm: [helmPrograms],
+  'first-hour': [helmPrograms],
   chart: [
     ...cluster,
     () => helmProgram('helm4'),

@@ -5,7 +5,6 @@ import type { Programs } from '../box/programs.ts';
 import { step, tellLogs } from './report.ts';
 import { createHelm } from './release.ts';
 import { lateImage } from './late-image.ts';
-import { noAgents } from './no-agents.ts';
 import { restricted } from './restricted.ts';
 import { withoutHelm } from './without-helm.ts';
 import { wholeLife } from './whole-life.ts';
@@ -27,7 +26,6 @@ async function main(): Promise<void> {
     const helm3 = createHelm('helm3', cluster);
     await lateImage(world, helm3, logs);
     await features(world, helm3, logs);
-    await noAgents(world, helm3, logs);
     await restricted(world, helm3, logs);
     await withoutHelm(world, logs);
   } catch (error) {

@@ -14,9 +14,11 @@ export const nodeName = 'real';
 /** Of the bridge that `box.sh` makes. */
 export const nodeAddress = '10.99.0.1';
 
-/** As on the clouds, beside each other. */
-export const pluginDirectory = '/etc/credential-provider';
-export const pluginConfig = join(pluginDirectory, 'config.yaml');
+/** Values of the kubelet's flags for credential provider plugins. */
+export interface PluginFlags {
+  readonly config: string;
+  readonly binDir: string;
+}
 
 const podNetwork = '10.88.0.0/24';
 
@@ -78,9 +80,11 @@ export interface RealNodeOptions {
   readonly cluster: Cluster;
   readonly cgroup: string;
   readonly labels: Readonly<Record<string, string>>;
+  readonly plugin: PluginFlags;
 }
 
-export async function startRealNode({ programs, cluster, cgroup, labels }: RealNodeOptions): Promise<void> {
+export async function startRealNode(options: RealNodeOptions): Promise<void> {
+  const { programs, cluster, cgroup, labels, plugin } = options;
   // Names in the cache differ from those that containerd looks for.
   const bin = '/run/programs';
   mkdirSync(bin);
@@ -118,8 +122,8 @@ export async function startRealNode({ programs, cluster, cgroup, labels }: RealN
     `--node-labels=${Object.entries(labels)
       .map(([key, value]) => `${key}=${value}`)
       .join(',')}`,
-    `--image-credential-provider-config=${pluginConfig}`,
-    `--image-credential-provider-bin-dir=${pluginDirectory}`,
+    `--image-credential-provider-config=${plugin.config}`,
+    `--image-credential-provider-bin-dir=${plugin.binDir}`,
   ]);
   start('kube-proxy', [
     `--kubeconfig=${await identities.kubeconfig({ cn: 'system:kube-proxy' }, server)}`,

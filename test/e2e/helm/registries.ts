@@ -10,13 +10,13 @@
  * | `secret.example` | from a pull secret of the pod |
  */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { createCa } from '../../support/certificates.ts';
 import { busyboxTar, unpackable, unpackableIndex, waiting, writeLayout } from '../layout.ts';
 import { providersFile, response } from '../kubelet/setup.ts';
 import { copyImage, htpasswd } from '../registry/clients.ts';
 import { startRegistry } from '../registry/servers.ts';
-import { pluginConfig, pluginDirectory } from './node.ts';
+import type { PluginFlags } from './node.ts';
 import type { Programs } from '../box/programs.ts';
 
 const names = ['public', 'plugin', 'team', 'secret'] as const;
@@ -24,7 +24,7 @@ export type RegistryName = (typeof names)[number];
 
 export type Registries = Awaited<ReturnType<typeof startRegistries>>;
 
-export async function startRegistries(programs: Programs) {
+export async function startRegistries(programs: Programs, plugin: PluginFlags) {
   const ca = await createCa('registries');
   const passwords = {} as Record<RegistryName, string>;
   /** `plugin.example:40123` */
@@ -47,7 +47,7 @@ export async function startRegistries(programs: Programs) {
     '/etc/hosts',
     `127.0.0.1 ${names.map((name) => `${name}.example`).join(' ')} gone.example\n`,
   );
-  installPlugin(hosts.plugin, 'plugin', passwords.plugin);
+  installPlugin(plugin, hosts.plugin, 'plugin', passwords.plugin);
 
   const copy = async (layout: string, registry: RegistryName, repositoryAndTag: string): Promise<string> => {
     const image = `${hosts[registry]}/${repositoryAndTag}`;
@@ -62,6 +62,7 @@ export async function startRegistries(programs: Programs) {
     goneHost: 'gone.example:9',
     passwords,
     copy,
+    ca: ca.cert,
     /** Pushes an image that only waits: for one architecture a single manifest, else an index. @returns its reference */
     push: async (
       registry: RegistryName,
@@ -92,13 +93,19 @@ function trust(host: string, ca: string): void {
 }
 
 /** A credential provider plugin as a shell script, which needs the programs of the node. */
-function installPlugin(host: string, username: string, password: string): void {
-  mkdirSync(pluginDirectory, { recursive: true });
+function installPlugin(
+  { config, binDir }: PluginFlags,
+  host: string,
+  username: string,
+  password: string,
+): void {
+  mkdirSync(binDir, { recursive: true });
   const provider = { matchImages: [host], defaultCacheDuration: '1m' };
-  writeFileSync(pluginConfig, providersFile([['e2e-login', provider]], { format: 'yaml' }));
+  const format = extname(config) === '.json' ? 'json' : 'yaml';
+  writeFileSync(config, providersFile([['e2e-login', provider]], { format }));
   const answer = response({ [host]: { username, password } }, { cacheKeyType: 'Registry' });
   writeFileSync(
-    join(pluginDirectory, 'e2e-login'),
+    join(binDir, 'e2e-login'),
     `#!/bin/sh\ngrep -q '"image":"${host}/' || exit 3\ncat <<'END'\n${answer}\nEND\n`,
     { mode: 0o755 },
   );

@@ -7,7 +7,7 @@ import type { Cluster } from '../cluster/harness.ts';
 import { helmProgram, type HelmName } from '../programs/helm.ts';
 import { kubernetesPrograms } from '../programs/kubernetes.ts';
 
-interface Outcome {
+export interface Outcome {
   readonly code: number;
   readonly out: string;
   readonly text: string;
@@ -16,14 +16,15 @@ interface Outcome {
 /** No command of these tests takes so long; a loaded machine gets more. */
 const timeoutMs = 360_000;
 
-function runCommand(
+/** Runs a program to its end, without a shell. */
+export function runCommand(
   program: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  input = '',
+  { input = '', cwd }: { readonly input?: string; readonly cwd?: string } = {},
 ): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], timeout: timeoutMs, env });
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], timeout: timeoutMs, env, cwd });
     let [out, text] = ['', ''];
     child.stdout.on('data', (chunk: Buffer) => {
       out += chunk.toString();
@@ -83,7 +84,7 @@ export function kubectlOf(
   const { kubectl } = kubernetesPrograms(['kubectl']);
   return async (args, input) => {
     const env = { PATH: path, HOME: home, KUBECONFIG: kubeconfig };
-    const { code, out, text } = await runCommand(kubectl, args, env, input);
+    const { code, out, text } = await runCommand(kubectl, args, env, input === undefined ? {} : { input });
     if (code !== 0) throw new Error(`kubectl ${args.join(' ')}: exit code ${code}: ${text}`);
     return out;
   };

@@ -1,7 +1,7 @@
 /** The cluster before archwright is installed: one real node, fake nodes, registries with images, and users' Secrets. */
 import { startCluster } from '../cluster/harness.ts';
 import { audit } from './logs.ts';
-import { nodeAddress, pluginConfig, pluginDirectory, prepareMachine, startRealNode } from './node.ts';
+import { nodeAddress, prepareMachine, startRealNode, type PluginFlags } from './node.ts';
 import type { Programs } from '../box/programs.ts';
 import { namespace } from './release.ts';
 import { startRegistries, type RegistryName } from './registries.ts';
@@ -22,9 +22,24 @@ const pushed = {
   'secret/multi': 'amd64 s390x',
 } as const satisfies Readonly<Record<`${RegistryName}/${string}`, string>>;
 
-export async function startWorld(programs: Programs, cgroup: string) {
+/** As on the clouds, beside each other. */
+const defaultPlugin: PluginFlags = {
+  config: '/etc/credential-provider/config.yaml',
+  binDir: '/etc/credential-provider',
+};
+
+interface WorldOptions {
+  readonly plugin?: PluginFlags;
+  readonly apiServerFlags?: readonly string[];
+}
+
+export async function startWorld(
+  programs: Programs,
+  cgroup: string,
+  { plugin = defaultPlugin, apiServerFlags = [] }: WorldOptions = {},
+) {
   prepareMachine();
-  const registries = await startRegistries(programs);
+  const registries = await startRegistries(programs, plugin);
   const references = new Map<string, string>();
   const pushing = Object.entries(pushed).map(async ([name, architectures]) => {
     const [registry = '', repository = ''] = name.split('/');
@@ -38,14 +53,16 @@ export async function startWorld(programs: Programs, cgroup: string) {
       '--enable-admission-plugins=NodeRestriction',
       '--kubelet-preferred-address-types=InternalIP',
       ...audit.flags,
+      ...apiServerFlags,
     ],
   });
-  await startRealNode({ programs, cluster, cgroup, labels: realNode });
+  await startRealNode({ programs, cluster, cgroup, labels: realNode, plugin });
   await Promise.all(pushing);
   return {
     cluster,
     registries,
     programs,
+    plugin,
     image: (name: keyof typeof pushed): string => references.get(name) ?? '',
     own: { registry: registries.hosts.public, repository: 'archwright/archwright', tag: '0.1.0' },
   };
@@ -73,9 +90,9 @@ export async function prepareNamespace({ cluster, registries }: World): Promise<
 /** The default of five minutes is too long for a test. */
 export const maxGateMs = 20_000;
 
-export function cardValues({ own, registries }: World): object {
+export function cardValues({ own, registries, plugin }: World): object {
   return {
-    kubeletConfig: { config: pluginConfig, binDir: pluginDirectory },
+    kubeletConfig: plugin,
     registryCredentials: { [registries.hosts.team]: { existingSecret: 'team-login' } },
     schedulableArchitectures: ['amd64', 'arm64', 's390x'],
     preferredArchitecture: 'amd64',

@@ -1,0 +1,14 @@
+/**
+ * The first hour of a new user: README.md word for word (`readme.ts`), in a cluster with a real node (`../helm/world.ts`). At first its agents
+ * cannot start, then they have wrong credentials, then right ones. Each time `helm test`, `status`, events, `explain` and `report`
+ * must say what is wrong and what to do. `ARCHWRIGHT_E2E_KEEP` and `E2E_CONTAINERD` are as in `../helm/helm.test.ts`.
+ */
+import t from 'tap';
+import { runSuite } from '../helm/suite.ts';
+
+/** Some two minutes on two cores; a machine that does other things as well gets more. */
+const timeoutMs = 12 * 60_000;
+
+void t.test('the first hour', { timeout: timeoutMs + 120_000 }, (t) =>
+  runSuite(t, { entry: new URL('inside.ts', import.meta.url), timeoutMs }),
+);

@@ -1,0 +1,158 @@
+/** Agents run, but three credentials are wrong: the path of the plugins, a key of a Secret, and the name of a pull secret. */
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Pod } from '../../../src/kube/api/objects.ts';
+import { isGated, podPath, type EventNow } from '../cluster/pods.ts';
+import { deletePods, isPlaced, podOf } from '../helm/pods.ts';
+import { namespace } from '../helm/release.ts';
+import { step, tell } from '../helm/report.ts';
+import type { World } from '../helm/world.ts';
+import { eventsSay, explainSays, reportSays, statusSays } from './answers.ts';
+import { expectCode, type Readme } from './readme.ts';
+
+/**
+ * The first pod is placed some 8 s after the start of `helm install` on two idle cores. Half of it is the start of programs, so
+ * `.ci/run`, in which three lanes share these cores, and a machine with a load of 20 (47 s) need a multiple of it.
+ */
+const firstPodMs = 120_000;
+
+export async function wrongCredentials(world: World, readme: Readme): Promise<void> {
+  const { cluster, registries } = world;
+  const { hosts } = registries;
+  const of = (name: string): string => `wrong credentials: ${name}`;
+  await prepare(world, readme);
+  const started = new Date();
+  await step(of('helm install; the first pod is placed meanwhile'), async () => {
+    const from = performance.now();
+    const installing = readme
+      .run('helm install archwright')
+      .then((outcome) => ({ outcome, ms: Math.round(performance.now() - from) }));
+    const first = await firstPlaced(world, from);
+    const { outcome, ms } = await installing;
+    expectCode(outcome, 0);
+    tell({
+      fact: `first pod placed ${first} ms after the start of helm install, which ended after ${ms} ms`,
+    });
+  });
+  await step(of('a fresh install has no event about volumes'), async () => {
+    const events = await cluster.list<EventNow & { readonly firstTimestamp?: string | null }>(
+      `/api/v1/namespaces/${namespace}/events`,
+    );
+    const alarming = events.filter(({ reason = '' }) => /Mount|Volume/.test(reason));
+    assert.deepEqual(
+      alarming.map(({ reason, message }) => `${reason}: ${message}`),
+      [],
+    );
+    assert(events.length > 10, `${events.length} events since ${started.toISOString()}`);
+  });
+  await step(of('a pod with a public image is placed'), async () => {
+    expectCode(await readme.run('kubectl run web'), 0);
+    assert.match(expectCode(await readme.run('kubectl -n archwright get pods'), 0), /archwright-agent-/);
+    assert.match(expectCode(await readme.run('kubectl get pod web -o yaml'), 0), /kubernetes\.io\/arch/);
+    const explained = expectCode(await readme.run('kubectl archwright explain pod/web '), 0);
+    assert.match(explained, /decided before: placed, requires amd64, arm64/);
+  });
+  await step(of('events on pods and their owners name the image and the missing pull secret'), async () => {
+    await createPods(world);
+    const hint =
+      /^Gated: .*until .*\/app\/multi:1: unauthorized: pull secret shop\/login: there is no such Secret/;
+    await eventsSay(cluster, ['shop', 'Pod', 'web-0'], hint);
+    await eventsSay(
+      cluster,
+      ['shop', 'StatefulSet', 'web'],
+      new RegExp(hint.source.replace('^Gated: ', '^Gated: Pod web-0: ')),
+    );
+    const refused = /^Gated: .*: unauthorized: the registry requires a valid credential/;
+    for (const name of ['by-plugin', 'by-team']) await eventsSay(cluster, ['default', 'Pod', name], refused);
+  });
+  const file = `${hosts.team.replace(':', '_')}_.toml`;
+  const problems = [
+    new RegExp(
+      `credentials are not used: [^\n]*there is no such file; check that its Secret exists and has the key ${file}`,
+    ),
+    /credentials are not used: [^\n]*config\.yaml[^\n]*did you mean \/etc\/eks\/image-credential-provider\/config\.json\?/,
+  ];
+  await step(of('events of the DaemonSet and status name the files that are not used'), async () => {
+    await eventsSay(cluster, [namespace, 'DaemonSet', 'archwright-agent'], ...problems);
+    const gated = [/default\/by-plugin since/, /default\/by-team since/, /shop\/web-0 since/];
+    const has = [/^credentials +2 problems/m, /^gated pods +3 unauthorized/m, ...gated, ...problems];
+    await statusSays(readme, { code: 1, has });
+  });
+  await step(of('explain and report name the reason'), async () => {
+    const gated = [/decided before: gated/, /created again +gated/];
+    const hint = /unauthorized: pull secret shop\/login: there is no such Secret/;
+    const details = [/401 for app\/multi without a credential/];
+    await explainSays(
+      readme,
+      ['default', 'pod/by-plugin'],
+      { code: 0, has: [...gated, /unauthorized/] },
+      details,
+    );
+    await explainSays(readme, ['shop', 'pod/web-0'], { code: 0, has: [...gated, hint] }, details);
+    const owner = [/pod web-0 on no node yet; decided before: gated/, /its pods +gated/, hint];
+    await explainSays(readme, ['shop', 'statefulset/web'], { code: 0, has: owner }, details);
+    const rows = [
+      /default +Pod\/web +1 +placed +amd64 .* yes/,
+      /default +Pod\/by-team +1 +gated .* unknown +.*unauthorized/,
+      new RegExp(`shop +StatefulSet/web +1 +gated .* unknown +.*${hint.source}`),
+    ];
+    await reportSays(readme, { code: 1, has: rows });
+  });
+  // Agents answer: what is wrong with credentials depends on images, so it is no failure of the installation.
+  await step(of('helm test'), async () => expectCode(await readme.run('helm test'), 0));
+}
+
+async function prepare({ cluster, registries, plugin }: World, readme: Readme): Promise<void> {
+  const { hosts, passwords } = registries;
+  // Without the `_` at its end.
+  const key = `${hosts.team.replace(':', '_')}.toml`;
+  await cluster.create({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'team-login', namespace },
+    stringData: { [key]: `user = "team"\nsecret = "${passwords.team}"\n` },
+  });
+  await cluster.createNamespace('shop');
+  readme.writeValues({
+    kubeletConfig: { ...plugin, config: plugin.config.replace('.json', '.yaml') },
+    registryCredentials: { [hosts.team]: { existingSecret: 'team-login' } },
+  });
+}
+
+/** @returns when a pod was placed, at once or after its gate; milliseconds */
+async function firstPlaced({ cluster }: World, from: number): Promise<number> {
+  const ms = (): number => Math.round(performance.now() - from);
+  const pod = podOf({ name: 'first', images: ['nginx:1.27'] });
+  // Dry runs show when the webhook is called. It looks up no image for them.
+  while (!isPlaced(await cluster.post<Pod>('/api/v1/namespaces/default/pods', pod, { dryRun: 'All' }))) {
+    assert(ms() < firstPodMs, 'the webhook is not called');
+    await pause(100);
+  }
+  await cluster.create(pod);
+  const isDone = (now: Pod | undefined): boolean => isPlaced(now) && !isGated(now);
+  const placed = await cluster.waitFor<Pod>(podPath('first'), isDone, Math.max(1, firstPodMs - ms()));
+  const took = ms();
+  assert.match(JSON.stringify(placed?.spec), /"kubernetes\.io\/arch"/);
+  await deletePods(cluster, ['first']);
+  return took;
+}
+
+async function createPods({ cluster, image }: World): Promise<void> {
+  await cluster.create(podOf({ name: 'by-plugin', images: [image('plugin/multi')] }));
+  await cluster.create(podOf({ name: 'by-team', images: [image('team/arm')] }));
+  await cluster.post('/apis/apps/v1/namespaces/shop/statefulsets', {
+    metadata: { name: 'web' },
+    spec: {
+      selector: { matchLabels: { app: 'web' } },
+      serviceName: 'web',
+      template: {
+        metadata: { labels: { app: 'web' } },
+        spec: {
+          terminationGracePeriodSeconds: 0,
+          imagePullSecrets: [{ name: 'login' }],
+          containers: [{ name: 'web', image: image('secret/multi') }],
+        },
+      },
+    },
+  });
+}
