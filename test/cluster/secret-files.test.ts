@@ -13,7 +13,13 @@ import { keepSecretFiles } from '../../src/cluster/secret-files.ts';
 import { connect } from '../kube/support.ts';
 import { openTlsFiles } from '../../src/serving/tls-files.ts';
 import { captureLog } from '../support/captured.ts';
-import { createWorld, namespace, secretNames, settled, type World } from '../controller/certificates/world.ts';
+import {
+  createWorld,
+  namespace,
+  secretNames,
+  settled,
+  type World,
+} from '../controller/certificates/world.ts';
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 const secretName = secretNames['controller-client'];

@@ -52,7 +52,14 @@ function late(client: KubeClient, ms: number): KubeClient {
 export async function mount(t: Test, cluster: Cluster, secretName: string, ms: number): Promise<string> {
   const dir = join(cluster.directory, 'mounted', `${secretName}-${ms}`);
   const log = createLog({ level: 'silent' });
-  const options = { client: late(cluster.client, ms), namespace: ownNamespace, secretName, kind: 'tls', dir, log } as const;
+  const options = {
+    client: late(cluster.client, ms),
+    namespace: ownNamespace,
+    secretName,
+    kind: 'tls',
+    dir,
+    log,
+  } as const;
   const kept = keepSecretFiles(options);
   t.teardown(() => kept.close());
   await kept.ready(patience());
