@@ -21,6 +21,8 @@ export interface ControlPlaneOptions {
   readonly apiServerOnly?: string;
   /** Whether kwok updates pods as kubelets do. Default: true. Without it pods are only bound. */
   readonly playsPods?: boolean;
+  /** More stages of kwok, in YAML. */
+  readonly stages?: string;
 }
 
 export type ControlPlane = Awaited<ReturnType<typeof startControlPlane>>;
@@ -131,7 +133,7 @@ export async function startControlPlane(options: ControlPlaneOptions) {
     ]);
     start('kwok', [
       `--kubeconfig=${await identities.kubeconfig({ cn: 'kwok', group: 'system:masters' }, server)}`,
-      `--config=${playsPods ? stages : await withoutPods(stages, directory)}`,
+      `--config=${playsPods ? await withMore(stages, options.stages, directory) : await withoutPods(stages, directory)}`,
       '--cidr=10.244.0.0/16',
       '--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake',
       '--node-lease-duration-seconds=40',
@@ -144,6 +146,14 @@ export async function startControlPlane(options: ControlPlaneOptions) {
     await stop();
     throw error;
   }
+}
+
+/** @returns the path of these stages and of more */
+async function withMore(stages: string, more: string | undefined, directory: string): Promise<string> {
+  if (more === undefined) return stages;
+  const path = join(directory, 'stages.yaml');
+  await writeFile(path, `${await readFile(stages, 'utf8')}\n---\n${more}`);
+  return path;
 }
 
 /** @returns the path of the stages that are about nodes */

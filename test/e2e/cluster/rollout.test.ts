@@ -1,0 +1,323 @@
+/**
+ * Rollouts on a real control plane: three webhooks behind one address, leaders that die, an HPA that scales, and pods that kwok lets fail
+ * on arm64. It measures the error of the share, the time to roll back, and the pods that are left behind.
+ */
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import type { RolloutStatus } from '../../../src/controller/rollouts/status.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import {
+  configureWebhook,
+  metricOf,
+  prepareArchwright,
+  startAgent,
+  startController,
+  startWebhook,
+  type Server,
+} from './archwright.ts';
+import { withDefinitions } from './definitions.ts';
+import { createVictims } from './faults/victims.ts';
+import { startCluster, type Cluster } from './harness.ts';
+import { startImages } from './images.ts';
+import { cordon, isGated, isGoing, isOn, podPath, podsOf, workload, type PodNow } from './pods.ts';
+import { leaderOf, shortLease } from './start-archwright.ts';
+import { hasCondition, type Watched } from './watch.ts';
+
+type Rollout = KubeObject & { readonly status?: RolloutStatus };
+
+const group = '/apis/arch.example/v1alpha1/namespaces/default/architecturerollouts';
+const arm = ['arm64-0', 'arm64-1'];
+
+/** Pods with these labels fail on arm64, a moment after they ran there. */
+const stages = ['crash', 'unready']
+  .map(
+    (how) => `apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: { name: pod-${how} }
+spec:
+  resourceRef: { apiGroup: v1, kind: Pod }
+  selector:
+    matchLabels: { e2e-fails: ${how} }
+    matchExpressions:
+    - { key: .metadata.deletionTimestamp, operator: DoesNotExist }
+    - { key: .spec.nodeName, operator: In, values: [${arm.join(', ')}] }
+    - { key: .status.phase, operator: In, values: [Running] }
+    - key: '.status.conditions.[] | select( .type == "Ready" ) | .status'
+      operator: In
+      values: ['True']
+  delay: { durationMilliseconds: 500 }
+  next:
+    statusTemplate: |
+      conditions:
+      - lastTransitionTime: {{ Now | Quote }}
+        status: "False"
+        type: Ready
+      containerStatuses:
+      {{ range .spec.containers }}
+      - image: {{ .image | Quote }}
+        name: {{ .name | Quote }}
+        ready: false
+        restartCount: ${how === 'crash' ? 2 : 0}
+        state:
+          ${how === 'crash' ? '{ waiting: { reason: CrashLoopBackOff } }' : '{ running: { startedAt: {{ Now | Quote }} } }'}
+      {{ end }}
+`,
+  )
+  .join('---\n');
+
+/** Each connection goes to the next webhook, as through a Service. */
+async function startBalancer(t: Test, servers: readonly Server[]): Promise<string> {
+  let next = 0;
+  const balancer = createServer((socket) => {
+    const { port } = new URL(servers[next % servers.length]?.url ?? '');
+    next += 1;
+    const upstream = connect(Number(port), '127.0.0.1');
+    for (const [one, other] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const)
+      one.on('error', () => other.destroy()).on('close', () => other.destroy());
+    socket.pipe(upstream).pipe(socket);
+  });
+  await once(balancer.listen(0, '127.0.0.1'), 'listening');
+  t.teardown(() => void balancer.close());
+  return `https://127.0.0.1:${(balancer.address() as AddressInfo).port}`;
+}
+
+const living = (pods: Watched<PodNow>, app: string): PodNow[] =>
+  podsOf(pods.objects.values(), app).filter((pod) => !isGoing(pod));
+const onArm = (pods: readonly PodNow[]): number => pods.filter((pod) => isOn(pod, 'arm64')).length;
+const areSettled = (pods: readonly PodNow[], count: number): boolean =>
+  pods.length === count && pods.every((pod) => hasCondition(pod, 'Ready'));
+
+async function deploy(cluster: Cluster, name: string, image: string, replicas: number, labels = {}) {
+  await cluster.create(workload('Deployment', name, { image }, { replicas, labels }));
+}
+
+async function rollOut(cluster: Cluster, name: string, spec: object): Promise<void> {
+  const metadata = { name, namespace: 'default' };
+  const all = { architecture: 'arm64', names: [name], ...spec };
+  await cluster.create({
+    apiVersion: 'arch.example/v1alpha1',
+    kind: 'ArchitectureRollout',
+    metadata,
+    spec: all,
+  });
+}
+
+void t.test('the share, rollbacks, and leaders that die', async (t) => {
+  const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 }, schedulerQps: 500, stages }, t);
+  await withDefinitions(cluster);
+  const images = await startImages(cluster);
+  const image = images.push('shop/web', ['amd64', 'arm64']);
+  const amdOnly = images.push('shop/amd', ['amd64']);
+  const tls = await prepareArchwright(cluster);
+  const agents = [
+    await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } }),
+  ];
+  const webhooks: Server[] = [];
+  for (const name of ['webhook-a', 'webhook-b', 'webhook-c'])
+    webhooks.push(await startWebhook(cluster, { tls, agents, name }));
+  const [first] = webhooks;
+  if (!first) throw new Error('no webhook');
+  const url = await startBalancer(t, webhooks);
+  await configureWebhook(cluster, { tls, webhook: { ...first, url } });
+  const victims = createVictims(t, cluster.directory, (options) =>
+    startController(cluster, {
+      tls,
+      agents,
+      ...options,
+      env: { HOSTNAME: options.name ?? '', ...options.env },
+      settings: { ...shortLease, ...options.settings },
+    }),
+  );
+  let controller = await victims.live('first');
+  await leaderOf(cluster.client, (name) => name === 'first');
+  const pods = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods', t);
+  const rollouts = await cluster.watch<Rollout>(group, t);
+  const phase = (name: string, wanted: string, ms = 60_000): Promise<Rollout> =>
+    rollouts.until(
+      `${name} is ${wanted}`,
+      (all) => {
+        const found = all.get(`default/${name}`);
+        return found?.status?.phase === wanted && found;
+      },
+      ms,
+    );
+
+  await cordon(cluster, arm, true);
+  await deploy(cluster, 'web', image, 20);
+  await deploy(cluster, 'pinned', amdOnly, 2);
+  await deploy(cluster, 'crash', image, 12, { 'e2e-fails': 'crash' });
+  await deploy(cluster, 'unready', image, 12, { 'e2e-fails': 'unready' });
+  await deploy(cluster, 'broken', image, 6);
+  await pods.until(
+    'all run on amd64',
+    () =>
+      areSettled(living(pods, 'web'), 20) &&
+      ['crash', 'unready'].every((app) => areSettled(living(pods, app), 12)) &&
+      areSettled(living(pods, 'broken'), 6),
+    120_000,
+  );
+  await cordon(cluster, arm, false);
+
+  /** Waits until a workload has these pods, all ready. @returns how far the share is from the one that is wanted, in pods */
+  async function errorAt(app: string, count: number, percent: number): Promise<number> {
+    await pods.until(`${count} pods of ${app}`, () => areSettled(living(pods, app), count), 120_000);
+    return Math.abs(onArm(living(pods, app)) - (percent * count) / 100);
+  }
+  const within = (error: number, count: number, about: string): void => {
+    t.ok(error <= Math.max(1, 0.05 * count), `${about}: ${error} of ${count} pods beside the share`);
+    t.comment(`share error: ${about}: ${error} of ${count} pods`);
+  };
+
+  await t.test(
+    'the share over scale-ups by an HPA and a rolling update, with leaders that die',
+    async (t) => {
+      const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
+      const hpa = '/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers';
+      await cluster.post(hpa, {
+        metadata: { name: 'web' },
+        spec: { scaleTargetRef: target, minReplicas: 20, maxReplicas: 20 },
+      });
+      /** The HPA has no metrics, but it keeps the replicas within its bounds. */
+      const scale = (replicas: number): Promise<unknown> =>
+        cluster.merge(`${hpa}/web`, { spec: { minReplicas: replicas, maxReplicas: replicas } });
+      await rollOut(cluster, 'web', { steps: ['25%'], pause: '10m' });
+      await phase('web', 'Progressing');
+      await scale(40);
+      within(await errorAt('web', 40, 25), 40, 'scaled from 20 to 40');
+
+      await controller.process.stop();
+      await victims.kill('rollouts/status-written', {
+        meanwhile: async (name) => {
+          await leaderOf(cluster.client, (now) => now === name);
+          const annotations = { restarted: 'once' };
+          await cluster.merge('/apis/apps/v1/namespaces/default/deployments/web', {
+            spec: { template: { metadata: { annotations } } },
+          });
+        },
+      });
+      controller = await victims.live('second');
+      await leaderOf(cluster.client, (name) => name === 'second');
+      const isNew = ({ metadata }: PodNow): boolean => metadata?.annotations?.['restarted'] === 'once';
+      await pods.until('all are new', () => living(pods, 'web').every(isNew), 180_000);
+      within(await errorAt('web', 40, 25), 40, 'a rolling update');
+
+      await cluster.merge(`${group}/web`, { spec: { steps: ['50%'] } });
+      await rollouts.until('the next share', (all) => all.get('default/web')?.status?.share === '50%');
+      await scale(80);
+      within(await errorAt('web', 80, 50), 80, 'another share, and scaled to 80');
+      await scale(30);
+      await pods.until('30 pods', () => areSettled(living(pods, 'web'), 30), 120_000);
+      t.comment(`share after a scale-down: ${onArm(living(pods, 'web'))} of 30 on arm64`);
+      await scale(60);
+      within(await errorAt('web', 60, 50), 60, 'scaled down to 30 and up to 60');
+      const asked = await Promise.all(webhooks.map((each) => metricOf(each, 'archwright_admissions_total')));
+      t.comment(`admissions by webhook: ${asked.join(', ')}`);
+      t.ok(
+        asked.every((count) => count > 0),
+        'all three webhooks were asked',
+      );
+      await cluster.delete(`${hpa}/web`);
+    },
+  );
+
+  await t.test('a workload that cannot be moved is told, and nothing waits', async (t) => {
+    await rollOut(cluster, 'pinned', {});
+    const { status } = await phase('pinned', 'Waiting');
+    t.match(status?.workloads, [{ name: 'Deployment/pinned', blocked: /no arm64$/ }]);
+  });
+
+  for (const [app, unhealthy] of [
+    ['crash', {}],
+    ['unready', { readyWithin: '10s' }],
+  ] as const)
+    await t.test(`${app} on arm64: back to 0%`, async (t) => {
+      const isBad = (pod: PodNow): boolean => isOn(pod, 'arm64') && !hasCondition(pod, 'Ready');
+      const bad = new Map<string, number>();
+      pods.onChange(({ object, at }) => {
+        const { uid = '', labels } = object.metadata ?? {};
+        const hasRun = object.status?.phase === 'Running';
+        if (labels?.['app'] === app && hasRun && isBad(object) && !bad.has(uid)) bad.set(uid, at);
+      });
+      await cluster.create({
+        apiVersion: 'policy/v1',
+        kind: 'PodDisruptionBudget',
+        metadata: { name: app },
+        spec: { minAvailable: 8, selector: { matchLabels: { app } } },
+      });
+      await rollOut(cluster, app, { steps: ['50%'], unhealthy });
+      await phase(app, 'Progressing');
+      await cluster.merge(`/apis/apps/v1/namespaces/default/deployments/${app}`, { spec: { replicas: 18 } });
+      await pods.until('three are bad', () => bad.size >= 3, 60_000);
+      const third = [...bad.values()].sort((a, b) => a - b)[2] ?? 0;
+      const { status } = await phase(app, 'RolledBack');
+      const limitMs = app === 'unready' ? 10_000 : 0;
+      const seconds = (performance.now() - third - limitMs) / 1000;
+      t.ok(seconds < 30, `rolled back ${seconds.toFixed(1)} s after the third bad pod`);
+      t.comment(`${app}: rolled back ${seconds.toFixed(1)} s after the third bad pod: ${status?.message}`);
+      await pods.until(
+        'all are back',
+        () => areSettled(living(pods, app), 18) && onArm(living(pods, app)) === 0,
+        120_000,
+      );
+      t.comment(`${app}: all pods are ready ${((performance.now() - third) / 1000).toFixed(1)} s after it`);
+      t.notOk([...pods.objects.values()].some(isGated), 'no pod is stuck');
+    });
+
+  await t.test('an exec format error: back at the first pod, by a leader that dies', async (t) => {
+    await controller.process.stop();
+    await victims.kill('rollouts/before-eviction', {
+      meanwhile: async (name) => {
+        await leaderOf(cluster.client, (now) => now === name);
+        await rollOut(cluster, 'broken', { steps: ['50%'] });
+        await phase('broken', 'Progressing');
+        await cluster.merge('/apis/apps/v1/namespaces/default/deployments/broken', {
+          spec: { replicas: 12 },
+        });
+        await pods.until('they run', () => areSettled(living(pods, 'broken'), 12), 60_000);
+        const [victim] = living(pods, 'broken').filter((pod) => isOn(pod, 'arm64'));
+        const terminated = { exitCode: 255, reason: 'Error', message: 'exec /app: exec format error' };
+        const container = {
+          name: 'app',
+          image,
+          imageID: `app@sha256:${'a'.repeat(64)}`,
+          ready: false,
+          restartCount: 0,
+          state: { terminated },
+        };
+        const status = { conditions: [{ type: 'Ready', status: 'False' }], containerStatuses: [container] };
+        await cluster.patch(`${podPath(victim?.metadata?.name ?? '')}/status`, {
+          type: 'strategic',
+          body: { status },
+        });
+      },
+    });
+    const { status } = await phase('broken', 'RolledBack');
+    t.match(status?.message, /not built for the CPU/);
+    t.ok(onArm(living(pods, 'broken')) > 0, 'the leader died before it moved them');
+    controller = await victims.live('third');
+    await pods.until(
+      'all are back',
+      () => areSettled(living(pods, 'broken'), 12) && onArm(living(pods, 'broken')) === 0,
+      120_000,
+    );
+  });
+
+  await t.test('deleting a rollout leaves pods as they are', async (t) => {
+    const before = living(pods, 'web').map(({ metadata }) => metadata?.uid);
+    for (const name of ['web', 'pinned', 'crash', 'unready', 'broken'])
+      await cluster.delete(`${group}/${name}`);
+    await rollouts.until('they are gone', (all) => all.size === 0);
+    t.same(
+      living(pods, 'web').map(({ metadata }) => metadata?.uid),
+      before,
+    );
+    t.notOk([...pods.objects.values()].some(isGated), 'no pod is gated');
+  });
+
+  victims.killedAtEach('rollouts');
+  await controller.process.stop();
+});
