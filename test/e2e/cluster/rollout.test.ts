@@ -278,7 +278,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
           spec: { replicas: 12 },
         });
         await pods.until('they run', () => areSettled(living(pods, 'broken'), 12), 60_000);
-        const [victim] = living(pods, 'broken').filter((pod) => isOn(pod, 'arm64'));
+        const victim = living(pods, 'broken').find((pod) => isOn(pod, 'arm64'));
         const terminated = { exitCode: 255, reason: 'Error', message: 'exec /app: exec format error' };
         const container = {
           name: 'app',
