@@ -42,6 +42,9 @@ export const subcommand: Subcommand = {
       help: 'Writes the report to a file as one page for a browser, in place of the output. `-`: standard output.',
     },
     prices: { value: 'FILE', help: 'Prices of node types in TOML, for the savings in the page.' },
+    'newer-tags': {
+      help: 'Looks for newer tags that have the architecture, for the page. This machine asks the registries, for at most 50 images.',
+    },
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
@@ -62,7 +65,7 @@ async function run(invocation: Invocation): Promise<number> {
     const { kubernetes } = around;
     if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
     if (flags.has('drift')) return await reportDrift(invocation, around.context, kubernetes, output);
-    const { pods, asked, isComplete } = await judgedPods(
+    const { pods, asked, isComplete, pullSecrets } = await judgedPods(
       invocation,
       around,
       { kubernetes, architecture, onNode: await page?.prices(kubernetes.client) },
@@ -75,7 +78,7 @@ async function run(invocation: Invocation): Promise<number> {
       workloads: workloadRows(pods),
       images: imageRows(pods),
     };
-    if (page !== undefined) await page.write({ architecture, asked, pods });
+    if (page !== undefined) await page.write({ architecture, asked, pods, pullSecrets }, around);
     else if (output === 'json') io.out(asJson(report));
     else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
     if (page === undefined && output === 'csv') io.err(`archwright report: images: ${asked}\n`);

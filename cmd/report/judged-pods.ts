@@ -2,6 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import { concurrently } from '../../src/async/concurrently.ts';
 import { clusterObjects } from '../../src/cluster/cluster.ts';
+import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
 import type { ClusterContext } from '../explain/cluster-context.ts';
 import { createPodContext } from '../explain/context.ts';
@@ -21,6 +22,15 @@ const concurrentSets = 16;
 /** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;
 
+export interface JudgedPods {
+  readonly pods: readonly JudgedPod[];
+  /** Who looked up the images. */
+  readonly asked: string;
+  /** False if images could not be looked up. */
+  readonly isComplete: boolean;
+  readonly pullSecrets: PullSecrets;
+}
+
 /**
  * Reads the pods, and looks up their images.
  * @param opened closes what this opens
@@ -39,7 +49,7 @@ export async function judgedPods(
     readonly onNode: ((node: Node) => void) | undefined;
   },
   opened: AsyncDisposableStack,
-): Promise<{ readonly pods: readonly JudgedPod[]; readonly asked: string; readonly isComplete: boolean }> {
+): Promise<JudgedPods> {
   const { flags, io, stop } = invocation;
   const progress = createProgress(io);
   const problems = new Set<string>();
@@ -65,7 +75,7 @@ export async function judgedPods(
     warn: (message) => io.err(`archwright: warning: ${message}\n`),
     limitMs: clusterLimitMs,
   });
-  const { factsOfPod, asked, budgetMs } = await openPodFacts(
+  const { factsOfPod, asked, budgetMs, pullSecrets } = await openPodFacts(
     { invocation, around, surroundings, onProblem },
     opened,
   );
@@ -89,5 +99,5 @@ export async function judgedPods(
     });
   });
   progress.end();
-  return { pods: judged.flat(), asked, isComplete: problems.size === 0 };
+  return { pods: judged.flat(), asked, isComplete: problems.size === 0, pullSecrets };
 }

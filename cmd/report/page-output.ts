@@ -5,11 +5,12 @@ import { dirname } from 'node:path';
 import { decodeUtf8, FileError, fileError, readBounded } from '../../src/files/read.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
+import type { ClusterContext } from '../explain/cluster-context.ts';
 import { UsageError, type Invocation } from '../program/subcommand.ts';
 import { programVersion } from '../program/version.ts';
 import type { PriceBook } from './prices/price-book.ts';
 import type { PriceList } from './prices/price-file.ts';
-import type { JudgedPod } from './rows.ts';
+import type { JudgedPods } from './judged-pods.ts';
 
 /** 5,000 entries of the size of the example. */
 const maxPriceBytes = 1024 * 1024;
@@ -22,7 +23,8 @@ const maxPriceBytes = 1024 * 1024;
 export async function pageOutput({ flags, io, stop }: Invocation): Promise<PageOutput | undefined> {
   const path = flags.get('html')?.at(-1);
   const prices = flags.get('prices')?.at(-1);
-  if (path === undefined && prices !== undefined) throw new UsageError('--prices needs --html');
+  const alone = ['prices', 'newer-tags'].find((name) => path === undefined && flags.has(name));
+  if (alone !== undefined) throw new UsageError(`--${alone} needs --html`);
   if (path === undefined) return undefined;
   const other = ['output', 'by', 'drift'].find((name) => flags.has(name));
   if (other !== undefined) throw new UsageError(`--html and --${other} exclude each other`);
@@ -63,12 +65,16 @@ class PageOutput {
   }
 
   /** @throws UsageError if the file cannot be written */
-  async write(report: {
-    readonly architecture: string;
-    readonly asked: string;
-    readonly pods: readonly JudgedPod[];
-  }): Promise<void> {
+  async write(
+    { pullSecrets, ...report }: Omit<JudgedPods, 'isComplete'> & { readonly architecture: string },
+    around: ClusterContext,
+  ): Promise<void> {
     const { path, flags, io, list } = this.#options;
+    const newerTags = flags.has('newer-tags')
+      ? await (
+          await import('./tag-search.ts')
+        ).searchNewerTags(this.#options, around, { ...report, pullSecrets })
+      : undefined;
     const { reportPage } = await import('./page/page.ts');
     const market = this.#book?.market(report.architecture);
     const text = reportPage({
@@ -76,6 +82,7 @@ class PageOutput {
       namespaces: [...new Set(flags.get('namespace'))],
       made: new Date(),
       version: programVersion.version,
+      newerTags,
       ...(market && { money: { list, market, kinds: this.#book?.kinds() ?? [] } }),
     });
     if (path === '-') {

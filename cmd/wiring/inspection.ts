@@ -25,6 +25,7 @@ import {
   createRegistrySource,
   type RegistrySourceOptions,
 } from '../../src/images/sources/registry-source.ts';
+import { createTagSource } from '../../src/images/sources/tag-source.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
 import { createDefaultEndpoints, withNodeEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
@@ -80,16 +81,17 @@ export async function openInspection(options: InspectionOptions) {
     caFiles: first.caFiles,
     onProblem: (file, problem) => log.warn({ file, problem }, 'CA file ignored'),
   });
-  const inspector = createRegistrySource({
+  const access: RegistrySourceOptions = {
     registry,
     endpoints,
     credentials,
     mayAskAnonymously: (repository) => mayAskAnonymously(repository, configuration().privateRegistries),
     freshness: liveFreshness(configuration),
     ...(options.onDocuments && { onDocuments: options.onDocuments }),
-  });
+  };
   return {
-    inspector,
+    inspector: createRegistrySource(access),
+    tags: createTagSource(access),
     /** In the order of precedence. */
     sources,
     /** The node's runtime, if its containerd is read. */

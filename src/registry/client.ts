@@ -18,16 +18,12 @@ import { createTrust } from '../http/tls/trust.ts';
 import { Authenticator } from './auth/authenticator.ts';
 import { DocumentLimits, LookupDocuments } from './document-limits.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
-import { lookupAtEndpoint, type LookupParts } from './lookup-at-endpoint.ts';
-import {
-  RegistryError,
-  type ManifestLookup,
-  type ManifestResult,
-  type RegistryClient,
-} from './manifest-lookup.ts';
+import { lookupAtEndpoint } from './lookup-at-endpoint.ts';
+import { RegistryError, type ManifestLookup, type RegistryClient } from './manifest-lookup.ts';
 import { isDigest } from './manifests/manifest.ts';
 import { CircuitBreaker, type BreakerOptions } from './net/circuit-breaker.ts';
 import { GuardedClient } from './net/guarded-client.ts';
+import { tagsAtEndpoint } from './tags-at-endpoint.ts';
 import { isUnreachable, mostHelpful, rankOf, registryError, type Failure } from './outcome.ts';
 
 export interface RegistryClientOptions {
@@ -57,11 +53,21 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const authenticator = new Authenticator({ client, clock });
   const documentLimits = new DocumentLimits(clock);
   return {
-    lookup: (lookup, signal) =>
-      lookUp(
-        lookup,
-        { authenticator, clock, documents: new LookupDocuments(documentLimits, lookup.namespace) },
-        signal,
+    lookup: (lookup, signal) => {
+      const documents = new LookupDocuments(documentLimits, lookup.namespace);
+      const parts = { authenticator, clock, documents };
+      return firstSuccess(lookup, clock, signal, (endpoint, credential) =>
+        lookupAtEndpoint({ lookup, endpoint, credential }, parts, signal),
+      );
+    },
+    tags: ({ repository, trace, ...lookup }, signal) =>
+      // By no digest: only endpoints that may resolve a tag are asked.
+      firstSuccess({ ...lookup, repository, reference: 'tags' }, clock, signal, (endpoint, credential) =>
+        tagsAtEndpoint(
+          { repository, endpoint, credential, trace },
+          { authenticator, now: clock.now },
+          signal,
+        ),
       ),
     close: () => {
       authenticator.clear();
@@ -70,11 +76,12 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   };
 }
 
-async function lookUp(
+async function firstSuccess<Result>(
   lookup: ManifestLookup,
-  parts: LookupParts,
+  clock: Pick<Clock, 'now'>,
   signal: AbortSignal,
-): Promise<ManifestResult> {
+  visit: (endpoint: Endpoint, credential: MatchedCredential | undefined) => Promise<Result>,
+): Promise<Result> {
   const endpoints = eligible(lookup.endpoints, lookup.reference);
   const failures = new Map<string, Failure>();
   const answered = new Set<string>();
@@ -87,11 +94,11 @@ async function lookUp(
       let failure = failures.get(key);
       if (!failure) {
         try {
-          return await lookupAtEndpoint({ lookup, endpoint, credential: offered }, parts, signal);
+          return await visit(endpoint, offered);
         } catch (cause) {
           if (signal.aborted) throw outOfTime(cause, lookup, endpoint);
           const about = { host: endpoint.host, repository: lookup.repository, credential: offered };
-          const error = registryError(cause, about, parts.clock.now());
+          const error = registryError(cause, about, clock.now());
           if (!isUnreachable(error)) answered.add(endpoint.host);
           // A table in hosts.toml often repeats the origin with its CA. Then the origin has answered.
           const isOrigin = endpoint === endpoints.at(-1) && !answered.has(endpoint.host);

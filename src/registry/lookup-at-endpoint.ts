@@ -217,7 +217,7 @@ class EndpointLookup implements ContentReader {
 }
 
 /**
- * `<base>/<repository>/manifests|blobs/<object>`, with `?ns=<namespace>` if the host is not the namespace itself
+ * `<base>/<repository>/manifests|blobs|tags/<object>`, with `?ns=<namespace>` if the host is not the namespace itself
  * (containerd `core/remotes/docker/resolver.go`).
  * @param scheme replaces the endpoint's scheme if it does not speak TLS
  * @returns undefined if repository or object hold characters that no reference can hold
@@ -225,7 +225,7 @@ class EndpointLookup implements ContentReader {
 export function objectUrl(
   endpoint: Pick<Endpoint, 'base' | 'namespace' | 'namespaceParameter'>,
   repository: string,
-  kind: ObjectKind,
+  kind: ObjectKind | 'tags',
   object: string,
   scheme?: 'http:',
 ): URL | undefined {
@@ -242,7 +242,7 @@ export function objectUrl(
  * Whether http is tried after https (containerd's `httpFallback`): the peer does not speak TLS or sends nothing during the
  * handshake, or there is no connection and the endpoint names no port. A certificate that fails verification never leads here.
  */
-function mayFallBack(endpoint: Endpoint, url: URL, error: unknown): boolean {
+export function mayFallBack(endpoint: Endpoint, url: URL, error: unknown): boolean {
   if (!endpoint.httpFallback || url.protocol !== 'https:' || !(error instanceof TransportError)) return false;
   if (error.where !== url.host) return false;
   if (error.failure === 'not-tls' || error.failure === 'tls-timeout') return true;

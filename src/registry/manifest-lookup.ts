@@ -31,12 +31,14 @@ export interface ManifestLookup {
   readonly trace?: (attempt: Attempt) => void;
 }
 
+export type TagLookup = Pick<ManifestLookup, 'repository' | 'endpoints' | 'credentials' | 'trace'>;
+
 /** One request to one endpoint or token server; holds no secret. */
 export interface Attempt {
   readonly method: 'GET' | 'HEAD' | 'POST';
   /** Without user info; query reduced to harmless keys. */
   readonly url: string;
-  readonly purpose: 'manifest' | 'config' | 'token';
+  readonly purpose: 'manifest' | 'config' | 'token' | 'tags';
   /** The credential used, as `source key (origin)`, or `anonymous`. */
   readonly credential: string;
   readonly status?: number;
@@ -115,6 +117,8 @@ export class RegistryError extends Error {
 export interface RegistryClient {
   /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
   lookup(lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult>;
+  /** The tags of a repository, as many as ten pages have. @throws RegistryError */
+  tags(lookup: TagLookup, signal: AbortSignal): Promise<readonly string[]>;
   /** Closes idle connections and forgets tokens. */
   close(): void;
 }

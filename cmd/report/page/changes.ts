@@ -11,6 +11,8 @@ export interface Change {
   readonly cause: Cause;
   /** The image, or `NAMESPACE/KIND/NAME` of the workload. */
   readonly subject: string;
+  /** As written in the pods. */
+  readonly image: string | undefined;
   /** Pods that can run after this step and could not before. */
   readonly freed: readonly JudgedPod[];
   readonly gain: Share;
@@ -69,7 +71,8 @@ function neededBy(
   const keys = blockers.map(({ cause, image }) => {
     const subject = image ?? workloadKey(workload, pod);
     const key = JSON.stringify([image === undefined ? 'pin' : 'image', subject]);
-    if (!known.has(key)) known.set(key, { cause, subject: printable(subject, image ? maxImageBytes : 400) });
+    if (!known.has(key))
+      known.set(key, { cause, image, subject: printable(subject, image ? maxImageBytes : 400) });
     return key;
   });
   return [...new Set(keys)].sort();

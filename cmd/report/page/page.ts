@@ -24,19 +24,21 @@ export interface PageInput {
   readonly namespaces: readonly string[];
   readonly made: Date;
   readonly version: string;
+  /** By image: the same image with a newer tag that has the architecture; `undefined`: nobody looked. */
+  readonly newerTags?: ReadonlyMap<string, string> | undefined;
   /** Without prices there is no money in the page. */
   readonly money?: Money | undefined;
 }
 
 /** @returns the whole document */
 export function reportPage(input: PageInput): string {
-  const { architecture, asked, pods, namespaces, made, version, money } = input;
+  const { architecture, asked, pods, namespaces, made, version, money, newerTags } = input;
   const savings = money && createSavings(money.market);
   const changes = firstChanges(pods);
   const data: PageData = {
     causeLabels: stateLabels,
     ...(money && { currency: money.list.currency }),
-    tables: pageTables(pods, savings),
+    tables: pageTables(pods, { savings, newerTags }),
   };
   const scope = namespaces.length === 0 ? 'all namespaces' : `namespaces ${namespaces.join(', ')}`;
   const madeAt = made.toISOString().slice(0, 16).replace('T', ' ');
@@ -62,7 +64,7 @@ export function reportPage(input: PageInput): string {
 </select></label></header>
 <main>
 ${todaySection(pods, architecture)}
-${changesSection(changes, pods, money && savings && savingColumn(money, savings))}
+${changesSection(changes, pods, newerTags ?? new Map(), money && savings && savingColumn(money, savings))}
 ${money && savings && moneySection(money, savings, pods, changes)}
 ${namespacesSection(pods)}
 <section aria-labelledby="all"><h2 id="all">All workloads, namespaces and images</h2>

@@ -1,5 +1,5 @@
 /** The parts of the page that need no script. */
-import { printable } from '../../../src/names/printable.ts';
+import { maxImageBytes, printable } from '../../../src/names/printable.ts';
 import { bytes, rounded } from '../amounts.ts';
 import type { Cause } from '../blockers.ts';
 import type { JudgedPod } from '../rows.ts';
@@ -103,10 +103,17 @@ const actions: Readonly<Record<Cause, string>> = {
   affinity: 'Remove the node affinity of',
 };
 
+function describeChange({ cause, subject, image }: Change, newerTags: ReadonlyMap<string, string>): Html {
+  const newer = image === undefined ? undefined : newerTags.get(image);
+  const action = newer === undefined ? actions[cause] : `Take ${printable(newer, maxImageBytes)} in place of`;
+  return markup`${action} <span class="name">${subject}</span>`;
+}
+
 /** @param more further columns: a head, and a cell of each change */
 export function changesSection(
   changes: readonly Change[],
   pods: readonly JudgedPod[],
+  newerTags: ReadonlyMap<string, string>,
   more?: { readonly head: string; readonly cell: (change: Change) => Html },
 ): Html | undefined {
   if (changes.length === 0) return undefined;
@@ -121,7 +128,7 @@ export function changesSection(
     ];
     return markup`<tr>
       <td class="n">${index + 1}</td>
-      <th scope="row">${actions[change.cause]} <span class="name">${change.subject}</span></th>
+      <th scope="row">${describeChange(change, newerTags)}</th>
       <td class="n">${change.blocked.toLocaleString('en')}</td>
       <td class="n">${amount(change.gain, 'pods')}</td>
       <td class="n">${amount(change.gain, 'cpu')}</td>

@@ -11,9 +11,18 @@ const maxWhyBytes = 512;
 /** The API server allows names of 253 bytes; a reference of an image has 128 bytes of tag and 71 of digest beside them. */
 const maxNameBytes = 512;
 
-/** @param savings if there are prices */
-export function pageTables(pods: readonly JudgedPod[], savings: SavingsOf | undefined): readonly PageTable[] {
-  return [workloadTable(pods, savings), namespaceTable(pods), imageTable(pods)];
+export interface TableExtras {
+  /** If there are prices. */
+  readonly savings: SavingsOf | undefined;
+  /** By image, if they were looked up. */
+  readonly newerTags: ReadonlyMap<string, string> | undefined;
+}
+
+export function pageTables(
+  pods: readonly JudgedPod[],
+  { savings, newerTags }: TableExtras,
+): readonly PageTable[] {
+  return [workloadTable(pods, savings), namespaceTable(pods), imageTable(pods, newerTags)];
 }
 
 function columns(...named: readonly (readonly [label: string, kind: ColumnKind])[]): readonly Column[] {
@@ -100,7 +109,10 @@ function namespaceTable(pods: readonly JudgedPod[]): PageTable {
   };
 }
 
-function imageTable(pods: readonly JudgedPod[]): PageTable {
+function imageTable(
+  pods: readonly JudgedPod[],
+  newerTags: ReadonlyMap<string, string> | undefined,
+): PageTable {
   const causeByImage = new Map(
     pods.flatMap(({ blockers }) =>
       blockers.flatMap(({ image, cause }) => (image === undefined ? [] : [[image, cause] as const])),
@@ -117,6 +129,7 @@ function imageTable(pods: readonly JudgedPod[]): PageTable {
       row.requests.memory,
       found,
       row.verdict === 'unknown' ? '' : printable(row.architectures?.join(' ') ?? 'any', maxNameBytes),
+      ...(newerTags === undefined ? [] : [name(newerTags.get(row.image) ?? '')]),
       printable(row.why, maxWhyBytes),
     ];
     return { cells, causes: found, weight: row.requests.cpu };
@@ -133,6 +146,7 @@ function imageTable(pods: readonly JudgedPod[]): PageTable {
       ['Memory', 'bytes'],
       ['State', 'causes'],
       ['Architectures', 'text'],
+      ...(newerTags === undefined ? [] : ([['Newer tag', 'text']] as const)),
       ['Why', 'text'],
     ),
     rows: blockedFirst(rows),

@@ -38,31 +38,17 @@ export interface RegistrySourceOptions {
 
 /** It holds nothing that needs to be closed. */
 export function createRegistrySource(options: RegistrySourceOptions): ImageFactsSource {
-  const { registry, endpoints, credentials, mayAskAnonymously } = options;
+  const { registry, credentials } = options;
   const { freshness = defaultFreshness, clock = systemClock } = options;
 
   async function ask(request: ImageRequest, { signal, known, trace }: LookupOptions): Promise<ImageFacts> {
-    const { domain, path, repository, object } = pullReference(request.reference);
-    const bases = await endpoints.endpoints(domain);
-    if (bases.length === 0) {
-      const message = `no endpoint may be asked for ${domain}; look into proxies and the hosts.toml files of the node's containerd`;
-      throw new RegistryError('unavailable', domain, message);
-    }
-    const own = await credentials.lookup(repository, signal, request.serviceAccount);
-    const presented = [...request.pullCredentials, ...own];
-    const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
-    const allowed = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
-    if (allowed.length === 0) {
-      const message =
-        `no credential matches ${repository}, and privateRegistries forbids asking for it without one; ` +
-        'give the pod a pull secret, or the node a credential for it';
-      throw new RegistryError('unauthorized', domain, message);
-    }
+    const { path, object } = pullReference(request.reference);
+    const { endpoints, credentials, own } = await accessTo(request, options, signal);
     const lookup = {
       repository: path,
       reference: object,
-      endpoints: allowed,
-      credentials: presented,
+      endpoints,
+      credentials,
       namespace: request.namespace,
       ...(known?.digest !== undefined && { knownDigest: known.digest }),
       ...(trace && { trace }),
@@ -97,6 +83,34 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       }
     },
   };
+}
+
+/**
+ * The endpoints and credentials for an image.
+ * @throws RegistryError if none may be used; CredentialError
+ */
+export async function accessTo(
+  request: ImageRequest,
+  { endpoints, credentials, mayAskAnonymously }: RegistrySourceOptions,
+  signal: AbortSignal,
+) {
+  const { domain, repository } = pullReference(request.reference);
+  const bases = await endpoints.endpoints(domain);
+  if (bases.length === 0) {
+    const message = `no endpoint may be asked for ${domain}; look into proxies and the hosts.toml files of the node's containerd`;
+    throw new RegistryError('unavailable', domain, message);
+  }
+  const own = await credentials.lookup(repository, signal, request.serviceAccount);
+  const presented = [...request.pullCredentials, ...own];
+  const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
+  const allowed = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
+  if (allowed.length === 0) {
+    const message =
+      `no credential matches ${repository}, and privateRegistries forbids asking for it without one; ` +
+      'give the pod a pull secret, or the node a credential for it';
+    throw new RegistryError('unauthorized', domain, message);
+  }
+  return { endpoints: allowed, credentials: presented, own };
 }
 
 /** The part of the facts that does not depend on credentials. */

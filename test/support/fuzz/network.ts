@@ -1,4 +1,5 @@
 /** Parsers of what registries and token servers answer, and of image references. */
+import { newerTags } from '../../../cmd/report/tag-order.ts';
 import { parseSamples } from '../../../cmd/installation/samples.ts';
 import { InvalidReference, parseReference, pullReference } from '../../../src/images/references/reference.ts';
 import { platformsOf } from '../../../src/names/platform.ts';
@@ -7,6 +8,7 @@ import { readConfig, contentOf } from '../../../src/registry/manifests/platforms
 import { InvalidDocument, parseObject } from '../../../src/http/json.ts';
 import { readManifest } from '../../../src/registry/manifests/manifest.ts';
 import { RegistryError } from '../../../src/registry/manifest-lookup.ts';
+import { readTags } from '../../../src/registry/tags-at-endpoint.ts';
 import { validateRealm } from '../../../src/registry/auth/realm.ts';
 import { retryAfter } from '../../../src/http/headers.ts';
 import { InvalidTokenResponse, readTokenResponse } from '../../../src/registry/auth/token.ts';
@@ -71,6 +73,19 @@ export const tokenResponses: FuzzTarget = {
   expected: [InvalidDocument, InvalidTokenResponse],
 };
 
+export const tagLists: FuzzTarget = {
+  name: 'lists of tags',
+  share: 20,
+  examples: ['{"name":"library/nginx","tags":["1.25","1.25.3-alpine","latest"]}', '{"name":"a","tags":null}'],
+  words: words('{ } [ ] "tags": "1.2-alpine3.20" null 1 ,'),
+  feed: (input) => {
+    const tags = readTags(input);
+    for (const tag of tags.slice(0, 5)) newerTags(tag, tags);
+    return tags;
+  },
+  expected: [InvalidDocument],
+};
+
 const descriptor = (more: string): string =>
   `{"mediaType":"${mediaTypes.ociManifest}","digest":"${digest}","size":2${more}}`;
 
@@ -131,6 +146,7 @@ export const networkTargets: readonly FuzzTarget[] = [
   references,
   challenges,
   tokenResponses,
+  tagLists,
   manifests,
   metricsPages,
 ];

@@ -45,6 +45,8 @@ export interface TestRegistryOptions {
   readonly blobsAt?: string;
   /** Whether answers carry `Docker-Content-Digest`; true by default. */
   readonly digestHeader?: boolean;
+  /** Larger pages are cut. */
+  readonly tagsPerPage?: number;
   /** Whether HEAD is understood; otherwise 405. True by default. */
   readonly head?: boolean;
 }
@@ -135,6 +137,8 @@ export async function startTestRegistry(options: TestRegistryOptions = {}) {
     if (!request.path.startsWith(`${prefix}/v2`)) return failure(404, 'NOT_FOUND');
     const path = request.path.slice(prefix.length);
     const [, repository, kind, reference] = /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(path) ?? [];
+    const listed = /^\/v2\/(.+)\/tags\/list$/.exec(path)?.[1];
+    if (listed !== undefined) return authorize(request, listed) ?? answerTags(request, listed);
     const refusal = authorize(request, repository ?? '');
     if (refusal) return refusal;
     if (path === '/v2/' || path === '/v2') return { status: 200, headers: {}, body: Buffer.from('{}') };
@@ -157,6 +161,24 @@ export async function startTestRegistry(options: TestRegistryOptions = {}) {
         ...(options.digestHeader === false ? {} : { 'docker-content-digest': found.digest }),
       },
       body: found.bytes,
+    };
+  }
+
+  /** In pages, by `n` and `last`. */
+  function answerTags({ query }: ReceivedRequest, repository: string): Answer {
+    const start = `${query.get('ns') ?? ''} ${repository} `;
+    const last = query.get('last') ?? '';
+    const tags = [...store.keys()]
+      .filter((key) => key.startsWith(start) && !key.includes('sha256:'))
+      .map((key) => key.slice(start.length))
+      .filter((tag) => tag > last)
+      .sort();
+    const page = tags.slice(0, Math.min(Number(query.get('n') ?? tags.length), options.tagsPerPage ?? 1000));
+    const link = `</v2/${repository}/tags/list?n=${page.length}&last=${page.at(-1)}>; rel="next"`;
+    return {
+      status: 200,
+      headers: { 'content-type': 'application/json', ...(page.length < tags.length && { link }) },
+      body: Buffer.from(JSON.stringify({ name: repository, tags: page })),
     };
   }
 

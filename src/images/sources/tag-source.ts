@@ -1,0 +1,15 @@
+/** Tags of repositories, with the endpoints and credentials of image facts. */
+import type { ImageRequest } from '../facts/facts.ts';
+import { pullReference } from '../references/reference.ts';
+import { accessTo, type RegistrySourceOptions } from './registry-source.ts';
+
+/** The tags of the image's repository. @throws RegistryError, CredentialError */
+export type TagSource = (request: ImageRequest, signal: AbortSignal) => Promise<readonly string[]>;
+
+export function createTagSource(options: RegistrySourceOptions): TagSource {
+  return async (request, signal) => {
+    const { path } = pullReference(request.reference);
+    const { endpoints, credentials } = await accessTo(request, options, signal);
+    return options.registry.tags({ repository: path, endpoints, credentials }, signal);
+  };
+}

@@ -1,0 +1,108 @@
+/** `archwright report --html --newer-tags`. */
+import t from 'tap';
+import { newerTags } from '../../cmd/report/tag-order.ts';
+import { image, multiArch } from '../support/registry/content.ts';
+import { startKubeStore } from '../support/kube-store.ts';
+import { run } from './run.ts';
+import { dockerConfig, files, kubeconfig, pullSecret, registry } from './world.ts';
+
+t.test('newer tags of the same variant, the smallest step first', async (t) => {
+  const cases: [tag: string, tags: readonly string[], newer: readonly string[]][] = [
+    [
+      '1.2.3',
+      ['1.2.3', '1.2.4', '1.2.10', '1.3.0', '1.9.1', '2.0.0', '10.1.0'],
+      ['1.2.10', '1.9.1', '10.1.0'],
+    ],
+    ['1.2.3', ['1.2.2', '1.1.9', '0.9.9'], []],
+    ['1.2.3', ['1.2.4'], ['1.2.4']],
+    ['1.2', ['1.3', '1.3.1', '2', '2.1', 'latest', 'v9.9'], ['1.3', '2.1']],
+    ['v1.2.3', ['1.2.4', 'v1.2.5', 'v2.0.0'], ['v1.2.5', 'v2.0.0']],
+    ['16', ['17', '18', '17.1', '18-alpine'], ['18']],
+    ['1.25-alpine', ['1.26', '1.26-alpine', '1.27-alpine-slim', '1.27-bookworm'], ['1.26-alpine']],
+    ['1.25-alpine3.18', ['1.26-alpine3.20', '1.27-alpine', '1.26-debian3.20'], ['1.26-alpine3.20']],
+    ['12.1.0-bookworm-slim', ['12.2.0-bookworm-slim', '12.3.0-bookworm'], ['12.2.0-bookworm-slim']],
+    ['1.2.3', ['1.3.0-rc1', '1.3.0-beta.2', '2.0.0-SNAPSHOT'], []],
+    ['1.2.3-rc1', ['1.2.3-rc2', '1.2.3', '2.0.0-rc1'], []],
+    ['1.2.3-debian-12-r3', ['1.2.4-debian-12-r0', '1.3.0'], ['1.2.4-debian-12-r0']],
+    ['latest', ['1.2.3', '2.0.0'], []],
+    ['sha-abcdef', ['sha-fedcba'], []],
+    ['99999999999999999999.1', ['99999999999999999999.2'], []],
+  ];
+  for (const [tag, tags, newer] of cases) t.same(newerTags(tag, tags), newer, `${tag}: ${tags.join(' ')}`);
+});
+
+t.test('archwright report --html --newer-tags', async (t) => {
+  const closed = await registry(t, {
+    auth: { kind: 'basic', users: { ann: 'password-of-ann' } },
+    tagsPerPage: 2,
+  });
+  const single = image('linux/amd64');
+  const both = multiArch(['linux/amd64', 'linux/arm64']);
+  for (const [tag, content] of [
+    ['1.2.3', single],
+    ['1.2.4', single],
+    ['1.3.0', both],
+    ['2.0.0', both],
+    ['2.0.0-alpine', both],
+    ['latest', both],
+  ] as const)
+    closed.push('team/app', tag, content);
+  closed.push('team/job', '1.0.0', single);
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  const secret = JSON.parse(pullSecret(dockerConfig(closed.host, 'ann', 'password-of-ann'))) as object;
+  store.put('/api/v1/namespaces/shop/secrets/regcred', secret);
+  const images = ['app:1.2.3', 'app:2.0.0-alpine', 'job:1.0.0', `job:1.0.0@${single.digest}`];
+  for (const [index, name] of images.entries())
+    store.put(`/api/v1/namespaces/shop/pods/p${index}`, {
+      spec: {
+        imagePullSecrets: [{ name: 'regcred' }],
+        containers: [{ name: 'c', image: `${closed.host}/team/${name}` }],
+      },
+      status: { phase: 'Running' },
+    });
+  const { config } = files(t, { config: kubeconfig(store.access.server) });
+  const report = (...args: string[]) => run(['report', '--kubeconfig', config, '--html', '-', ...args]);
+
+  const without = await report();
+  t.match(without, { code: 0, err: '' });
+  t.notMatch(without.out, /Newer tag|in place of/);
+  t.same(
+    closed.requests.filter(({ path }) => path.endsWith('/tags/list')),
+    [],
+    'off by default',
+  );
+
+  closed.clearRequests();
+  const { out, code, err } = await report('--newer-tags');
+  t.same([code, err], [0, '']);
+  const text = out.replaceAll(closed.host, 'R');
+  t.match(text, /"label":"Newer tag"/);
+  t.match(
+    text,
+    /Take R\/team\/app:1\.3\.0 in place of <span class="name">R\/team\/app:1\.2\.3</,
+    'the nearest that has it',
+  );
+  t.match(text, /Build for the architecture: <span class="name">R\/team\/job:1\.0\.0</);
+  t.match(
+    text,
+    /\["R\/team\/app:1\.2\.3",[^\]]*\["image"\],"amd64","R\/team\/app:1\.3\.0","R\/team\/app:1\.2\.3 has amd64"\]/,
+  );
+  const lists = closed.requests.filter(({ path, status }) => path.endsWith('/tags/list') && status === 200);
+  t.same(
+    lists.map(({ path, query }) => `${path} ${query.get('last') ?? ''}`).toSorted((a, b) => (a < b ? -1 : 1)),
+    [
+      '/v2/team/app/tags/list ',
+      '/v2/team/app/tags/list 1.2.4',
+      '/v2/team/app/tags/list 2.0.0',
+      '/v2/team/job/tags/list ',
+    ],
+    'each repository once, page by page',
+  );
+  t.notMatch(out, /password-of-ann/);
+
+  closed.faults.add({ path: /\/tags\/list/, fault: { kind: 'status', status: 429 } });
+  const limited = await report('--newer-tags');
+  t.match(limited, { code: 0, err: /^archwright: warning: newer tags: 127.*\n/ });
+  t.match(await run(['report', '--newer-tags']), { code: 2, err: /--newer-tags needs --html/ });
+});

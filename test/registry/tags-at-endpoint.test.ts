@@ -1,0 +1,72 @@
+/** Lists of tags: whose tags an image can have, in bounded pages, from the registry and nobody else. */
+import t from 'tap';
+import { image } from '../support/registry/content.ts';
+import { clientFor, credential, endpointOf, patience, startRegistry } from '../support/registry/client.ts';
+import { createIssuer } from '../support/registry/tokens.ts';
+
+const content = image('linux/amd64');
+
+t.test('page by page, with a token for the repository, from a mirror with its namespace too', async (t) => {
+  const users = { ann: 'password-of-ann' };
+  const registry = await startRegistry(t, {
+    auth: { kind: 'bearer', issuer: createIssuer({ users }) },
+    tagsPerPage: 2,
+  });
+  for (const tag of ['1', '2', '3', '4', '5']) registry.push('library/app', tag, content);
+  registry.push('library/app', 'mirrored', content, 'docker.io');
+  const client = clientFor(t);
+  const credentials = [credential('ann', 'password-of-ann')];
+  const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials };
+  t.same(await client.tags(lookup, patience), ['1', '2', '3', '4', '5']);
+  await t.rejects(client.tags({ ...lookup, credentials: [] }, patience), { code: 'unauthorized' });
+  const mirror = endpointOf(registry, { namespace: 'docker.io', namespaceParameter: true });
+  t.same(await client.tags({ ...lookup, endpoints: [mirror] }, patience), ['mirrored']);
+  const noResolver = endpointOf(registry, { resolve: false });
+  await t.rejects(client.tags({ ...lookup, endpoints: [noResolver] }, patience), { code: 'not-found' });
+});
+
+t.test('a second endpoint is asked if the first fails', async (t) => {
+  const [broken, whole] = [await startRegistry(t), await startRegistry(t)];
+  whole.push('library/app', '1', content);
+  broken.faults.add({ path: /tags/, fault: { kind: 'status', status: 500 } });
+  const endpoints = [endpointOf(broken), endpointOf(whole)];
+  const lookup = { repository: 'library/app', endpoints, credentials: [] };
+  t.same(await clientFor(t).tags(lookup, patience), ['1']);
+});
+
+t.test('a hostile registry', async (t) => {
+  const registry = await startRegistry(t);
+  const other = await startRegistry(t);
+  const client = clientFor(t);
+  const tags = async (body: string, link?: string): Promise<readonly string[]> => {
+    registry.faults.clear();
+    registry.faults.add({
+      path: /tags/,
+      fault: { kind: 'status', status: 200, body, headers: link ? { link } : {} },
+    });
+    registry.clearRequests();
+    const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials: [] };
+    return client.tags(lookup, patience);
+  };
+  t.same(await tags('{"tags":null}'), []);
+  t.same(await tags('{"tags":["1.2",3,"../../x","<b>","-a","",null,"ok_1"]}'), ['1.2', 'ok_1']);
+  await t.rejects(tags('[]'), { name: 'RegistryError' });
+  await t.rejects(tags('{'), { name: 'RegistryError' });
+  await t.rejects(tags(`{"tags":["${'a'.repeat(300_000)}"]}`), { code: 'too-large' });
+
+  await tags('{"tags":["1"]}', `<${other.url}/v2/library/app/tags/list?last=a>; rel="next"`);
+  t.same(
+    registry.requests.map(({ query }) => query.get('last')),
+    [null, 'a'],
+    'the same page ends the list',
+  );
+  t.same(other.requests, [], 'another host is never asked');
+});
+
+t.test('an endless list ends after ten pages', async (t) => {
+  const registry = await startRegistry(t, { tagsPerPage: 1 });
+  for (let index = 0; index < 20; index += 1) registry.push('library/app', `1.${10 + index}`, content);
+  const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials: [] };
+  t.equal((await clientFor(t).tags(lookup, patience)).length, 10);
+  t.equal(registry.requests.length, 10);
+});
