@@ -6,6 +6,7 @@ import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import { imagesOf } from '../../placement/pod/images.ts';
 import { permittedBy } from '../../placement/pod/terms.ts';
+import { isRecordedWidened } from '../../placement/record/read.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
@@ -56,19 +57,22 @@ export async function movableOf(leading: Leading, pod: RunningPod, architecture:
       of?.brokenOn?.includes(architecture) === true ||
       (of?.requiredLevel !== undefined && architecture === 'amd64'),
   );
-  const blocked = blockedBy(decision, architecture);
+  // New pods of a workload that is in a rollout are not widened.
+  const blocked = isRecordedWidened(like) ? ownChoice : blockedBy(decision, architecture);
   return {
     ...(blocked !== undefined && { blocked }),
     ...(failed && { broken: `${printable(failed.image, maxImageBytes)} cannot run there` }),
   };
 }
 
+const ownChoice = 'its pods constrain the architecture themselves';
+
 function blockedBy(
   { outcome, required, images, own }: PlacementDecision,
   architecture: string,
 ): string | undefined {
   if (outcome === 'skipped') return 'archwright skips its pods';
-  if (outcome === 'own-constraint') return 'its pods constrain the architecture themselves';
+  if (outcome === 'own-constraint') return ownChoice;
   if (outcome === 'unconstrained') return 'its images do not say which architectures they have';
   if (outcome !== 'placed') {
     const unknown = images.find((each) => each.unknown !== undefined);

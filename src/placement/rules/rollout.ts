@@ -11,9 +11,9 @@ export function withinRollout(
   { policy: { rollout }, template }: Pick<PlacementInput, 'policy' | 'template'>,
   { terms }: OwnFields,
 ): { readonly draft: Draft; readonly rollout?: RolledOut } {
-  const { outcome, required, widened, ...more } = draft;
-  const isPlaced = outcome === 'placed' && required !== undefined && widened === undefined;
-  if (rollout === undefined || template !== undefined || !isPlaced) return { draft };
+  const { outcome, required, ...more } = draft;
+  if (rollout === undefined || template !== undefined || outcome !== 'placed' || required === undefined)
+    return { draft };
   const { name, architecture, newPods } = rollout;
   const permitted = required.filter((each) => permittedBy(terms, each));
   const others = permitted.filter((each) => each !== architecture);

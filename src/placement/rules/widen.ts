@@ -90,6 +90,8 @@ function whyNone(others: readonly string[], allowed: readonly string[]): string 
 function obstacleIn(input: PlacementInput, fields: OwnFields): string | undefined {
   const { pod, policy, template } = input;
   if (template === 'DaemonSet') return 'a DaemonSet keeps its nodes';
+  // Its share, and its way back, would not hold.
+  if (policy.rollout) return `it is in ArchitectureRollout ${policy.rollout.name}`;
   if (fields.namedAgain) return 'another webhook named the architecture again';
   if (pod.spec.runtimeClassName) return 'its RuntimeClass may need certain nodes';
   if (namesNode(fields)) return 'the pod names its node itself';

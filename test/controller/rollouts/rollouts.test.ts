@@ -167,6 +167,7 @@ t.test('what cannot be moved is said, and does not hold up the rest', async (t) 
   });
   world.pod('a', { replicaSet: 'a-1', image: 'amd' });
   world.pod('b', { replicaSet: 'b-1', spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } });
+  world.pod('b2', { replicaSet: 'b2-1', widened: true });
   world.pod('c', { replicaSet: 'c-1', spec: affinity('NotIn', 'arm64') });
   world.pod('d', { replicaSet: 'd-1', image: 'new' });
   t.match(await world.reconcile(), {
@@ -175,6 +176,7 @@ t.test('what cannot be moved is said, and does not hold up the rest', async (t) 
     workloads: [
       { name: 'Deployment/a', wanted: 0, blocked: 'amd: no arm64' },
       { name: 'Deployment/b', wanted: 0, blocked: 'its pods constrain the architecture themselves' },
+      { name: 'Deployment/b2', wanted: 0, blocked: 'its pods constrain the architecture themselves' },
       { name: 'Deployment/c', wanted: 0, blocked: 'its own node affinity excludes arm64' },
       { name: 'Deployment/d', wanted: 0, blocked: 'new is not known yet' },
     ],

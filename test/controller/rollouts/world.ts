@@ -31,6 +31,8 @@ export interface PodOptions {
   readonly node?: string;
   /** The rollout put it where it is. */
   readonly side?: 'Target' | 'Other';
+  /** Its own architectures were widened. */
+  readonly widened?: boolean;
   readonly ready?: boolean;
   /** Seconds that it took to become ready. Default: 5. */
   readonly took?: number;
@@ -134,16 +136,17 @@ function nodeOf(architecture: string) {
 
 function podOf(name: string, options: PodOptions, createdAt: string, readyAt: string): object {
   const { replicaSet = 'web-1', image = 'app', node = 'amd-1', side, kind = 'ReplicaSet', exit } = options;
-  const { ready = true, restarts = 0, claims = [] } = options;
+  const { widened = false, ready = true, restarts = 0, claims = [] } = options;
   const hash = replicaSet.split('-').at(-1) ?? '';
   const architectures = [side === 'Target' ? 'arm64' : 'amd64'];
-  const record = { v: 1, outcome: 'placed', architectures, imagesKey: '', added: {}, rollout: ['web', side] };
+  const why = widened ? { widened: {} } : { rollout: ['web', side] };
+  const record = { v: 1, outcome: 'placed', architectures, imagesKey: '', added: {}, ...why };
   return {
     metadata: {
       uid: `uid-${name}`,
       creationTimestamp: createdAt,
       labels: { app: 'web', 'pod-template-hash': hash },
-      ...(side && { annotations: { 'arch.example/decision': JSON.stringify(record) } }),
+      ...((side || widened) && { annotations: { 'arch.example/decision': JSON.stringify(record) } }),
       ownerReferences: [{ apiVersion: 'apps/v1', kind, name: replicaSet, uid: replicaSet, controller: true }],
     },
     spec: {

@@ -40,11 +40,11 @@ const cases: Readonly<Record<string, Case>> = {
     spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
     decided: 'own-constraint',
   },
-  'an own architecture that is widened': {
-    newPods: 'Choose',
+  'an own architecture, under constraints: widen': {
+    newPods: 'Target',
     policy: { constraints: 'widen' },
     spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
-    decided: 'placed amd64 arm64 s390x',
+    decided: 'own-constraint',
   },
   'own terms that exclude it': {
     newPods: 'Choose',
