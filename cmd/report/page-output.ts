@@ -83,7 +83,7 @@ class PageOutput {
       made: new Date(),
       version: programVersion.version,
       newerTags,
-      ...(market && { money: { list, market, kinds: this.#book?.kinds() ?? [] } }),
+      ...(market && { money: { list, market, kinds: this.#book?.kinds(report.architecture) ?? [] } }),
     });
     if (path === '-') {
       io.out(text);

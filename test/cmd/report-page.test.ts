@@ -12,6 +12,8 @@ import type { PodSpec } from '../../src/kube/api/objects.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { startKubeStore } from '../support/kube-store.ts';
 import { judgedPod, largeCluster } from './judged-cluster.ts';
+import { Readable } from 'node:stream';
+import { main } from '../../cmd/program/main.ts';
 import { run } from './run.ts';
 import { directory, files, kubeconfig, registry } from './world.ts';
 
@@ -237,4 +239,33 @@ t.test('archwright report --html', async (t) => {
   t.equal(open.requests.length, lookups, 'before images are looked up');
   const into = await report('--html', folder);
   t.match(into, { code: 2, err: /--html: .*is not a regular file/ });
+});
+
+t.test('progress on a terminal only', async (t) => {
+  const open = await registry(t);
+  open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  for (const name of ['a', 'b'])
+    store.put(`/api/v1/namespaces/shop/pods/${name}`, {
+      spec: { containers: [{ name: 'c', image: `${open.host}/both:1` }], nodeSelector: { name } },
+      status: { phase: 'Running' },
+    });
+  const { config } = files(t, { config: kubeconfig(store.access.server) });
+  for (const isErrTerminal of [true, false]) {
+    let err = '';
+    const out = (): void => undefined;
+    const io = {
+      env: {},
+      stdin: Readable.from([]),
+      out,
+      err: (text: string) => (err += text),
+      isErrTerminal,
+    };
+    const { signal } = new AbortController();
+    t.equal(await main(['report', '--kubeconfig', config], { io, stop: signal }), 0);
+    const lines = err.split('\r').map((line) => line.replaceAll('\u001B[2K', ''));
+    const shown = ['reading pods', 'images of 1 of 2 kinds of pods', 'images of 2 of 2 kinds of pods', ''];
+    t.same(lines, isErrTerminal ? shown : ['']);
+  }
 });

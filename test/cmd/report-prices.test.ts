@@ -280,6 +280,12 @@ spot = 0.05
 architecture = "arm64"
 vcpu = 4
 memory = "16Gi"
+[[node]]
+instance-type = "r8i.large"
+on-demand = 0.9
+architecture = "amd64"
+vcpu = 2
+memory = "16Gi"
 `;
 
 t.test('the golden cluster to the cent', async (t) => {
@@ -291,9 +297,9 @@ t.test('the golden cluster to the cent', async (t) => {
     'As they are 4 $73.00 to $109.50 $59.31 to $105.85 $2.74 to $18.25',
     'With the changes to make first 5 $83.95 to $153.30 $68.44 to $149.65 $2.74 to $25.55',
     'Without any blocker 5 $83.95 to $153.30 $68.44 to $149.65 $2.74 to $25.55',
-    'Not counted: 1 pods already on the architecture.',
-    'Not counted: 1 pods without a node.',
-    'Not counted: 1 pods on nodes without a price.',
+    'Not counted: 1 pod already on the architecture.',
+    'Not counted: 1 pod without a node.',
+    'Not counted: 1 pod on nodes without a price.',
     'c7i.xlarge amd64 eu-1 spot 1 4 8Gi $0.08 $14.60 $7.30 NodeOverlay',
     'm7g.large arm64 eu-1 on-demand 1 2 8Gi $0.10 $36.50 $9.13 file of prices',
     'm7g.xlarge arm64 eu-1 spot 0 4 16Gi $0.05 $9.13 $2.28 file of prices',
@@ -302,6 +308,7 @@ t.test('the golden cluster to the cent', async (t) => {
     'Remove the node selector of shop/Pod/db 1 1 1 1Gi $0.00 to $7.30',
   ])
     t.ok(text.includes(part), part);
+  t.notMatch(text, /r8i/, 'no node has it, and no pod would move to it');
   // web: 0.00 to 43.80 - 36.50 by vCPU, to 21.90 - 18.25 by GiB; api: 29.20 - 18.25 by vCPU, 14.60 - 4.5625 by GiB.
   t.match(page, /"cells":\["shop","Pod\/web-1",1,"amd64",0\.5,1073741824,\[0,3\.65\],\["ready"\],""\]/);
   t.match(page, /"cells":\["shop","Pod\/api",1,"amd64",2,2147483648,\[10\.04,10\.95\],\["ready"\],""\]/);

@@ -72,7 +72,9 @@ function exclusions(pods: readonly JudgedPod[], savings: SavingsOf): readonly st
   const counts = Map.groupBy(pods, (pod) => savings.unpriced(pod));
   return (Object.keys(unpriced) as (keyof typeof unpriced)[]).flatMap((reason) => {
     const count = counts.get(reason)?.length ?? 0;
-    return count === 0 ? [] : [`Not counted: ${count.toLocaleString('en')} pods ${unpriced[reason]}.`];
+    return count === 0
+      ? []
+      : [`Not counted: ${count.toLocaleString('en')} ${count === 1 ? 'pod' : 'pods'} ${unpriced[reason]}.`];
   });
 }
 

@@ -36,21 +36,23 @@ export class PriceBook {
       architecture,
       hoursPerMonth: this.list.hoursPerMonth,
       offerOf: (node) => this.#offers.get(node),
-      targets: this.kinds()
+      targets: this.kinds(architecture)
         .map(({ offer }) => offer)
         .filter((offer) => offer.architecture === architecture),
     };
   }
 
-  /** Of the nodes, and of the file where it says their size. What the nodes are comes first. */
-  kinds(): readonly PricedKind[] {
+  /** Of the nodes, and those of the architecture that the file names with their sizes. */
+  kinds(architecture: string): readonly PricedKind[] {
     const kinds = new Map<string, PricedKind>();
     for (const offer of this.#offers.values()) {
       const key = JSON.stringify([identity(offer), offer.price, offer.vcpu, offer.memory]);
       kinds.set(key, { offer, nodes: (kinds.get(key)?.nodes ?? 0) + 1 });
     }
     const present = new Set([...kinds.values()].map(({ offer }) => identity(offer)));
-    const more = offersOfFile(this.list, this.#regions).filter((offer) => !present.has(identity(offer)));
+    const more = offersOfFile(this.list, this.#regions).filter(
+      (offer) => offer.architecture === architecture && !present.has(identity(offer)),
+    );
     return [...kinds.values(), ...more.map((offer) => ({ offer, nodes: 0 }))].toSorted((a, b) =>
       identity(a.offer) < identity(b.offer) ? -1 : 1,
     );

@@ -85,7 +85,7 @@ const page = reportPage({
   namespaces: [],
   made: new Date('2026-11-22T10:00:00Z'),
   version: '0.1.0',
-  ...(market && { money: { list, market, kinds: book.kinds() } }),
+  ...(market && { money: { list, market, kinds: book.kinds('arm64') } }),
 });
 writeFileSync(file, page);
 const browser = await Browser.start(chromium);
