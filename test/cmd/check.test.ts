@@ -533,14 +533,14 @@ t.test('bad input ends with its place, never with success', async (t) => {
   }
 });
 
-t.test('thousands of documents, and objects without images', async (t) => {
+t.test('a thousand documents, and objects without images', async (t) => {
   const server = await registry(t);
   server.push('team/app', 'v1', multi);
   const { json } = checker(t);
   const { code, results } = await json(
-    Array.from({ length: 3000 }, () => pod(`${server.host}/team/app:v1`)).join('---\n'),
+    Array.from({ length: 1000 }, () => pod(`${server.host}/team/app:v1`)).join('---\n'),
   );
-  t.strictSame([code, results.length, results.at(-1)?.line], [0, 3000, 2999 * 9 + 8]);
+  t.strictSame([code, results.length, results.at(-1)?.line], [0, 1000, 999 * 9 + 8]);
   t.equal(server.requests.length, 1);
   for (const none of [
     'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n',

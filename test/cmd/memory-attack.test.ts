@@ -7,6 +7,7 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
 import { maxReviewBytes } from '../../src/webhook/app.ts';
 import { clientTls } from '../daemon/support.ts';
+import { sized } from '../support/exhaustive.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { ca as webhookCa, podOf, review } from '../webhook/support.ts';
 import { MiB, type Measured } from './measured.ts';
@@ -34,13 +35,14 @@ async function idle(
 t.test('memory with idle connections, held bodies and pods with 256 images', async (whole) => {
   const { host, pki, webhook, agent, statusesOf, survived } = await startMeasured(whole);
 
-  await whole.test('1,000 idle TLS connections to each', async (t) => {
+  const connections = sized(300, 1000);
+  await whole.test(`${connections} idle TLS connections to each`, async (t) => {
     // They stay open during the other attacks, from another address, because an address cannot have more than half.
     const localAddress = '127.0.0.2';
     // The agent's have a certificate, as those of a compromised webhook.
-    await idle(whole, 1000, webhook, { ca: webhookCa.cert, localAddress });
+    await idle(whole, connections, webhook, { ca: webhookCa.cert, localAddress });
     const client = await clientTls(pki.clientDir);
-    await idle(whole, 1000, agent, {
+    await idle(whole, connections, agent, {
       ca: pki.ca.cert,
       servername: 'archwright-agent',
       localAddress,
@@ -49,8 +51,8 @@ t.test('memory with idle connections, held bodies and pods with 256 images', asy
     await survived(t, 'idle-connections');
   });
 
-  await whole.test('60 connections that hold bodies of 7 MiB', async (t) => {
-    const sockets = await idle(t, 60, webhook, { ca: webhookCa.cert });
+  await whole.test('connections that hold bodies of 7 MiB', async (t) => {
+    const sockets = await idle(t, sized(50, 100), webhook, { ca: webhookCa.cert });
     const head = `POST /mutate/${token} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${maxReviewBytes}\r\n\r\n`;
     // The last byte is missing.
     for (const socket of sockets) socket.write(head + ' '.repeat(maxReviewBytes - 1));
@@ -59,7 +61,7 @@ t.test('memory with idle connections, held bodies and pods with 256 images', asy
 
   await whole.test('pods with 256 images', async (t) => {
     const manifest = multiArch(['linux/amd64', 'linux/arm64']);
-    for (let wave = 0; wave < 4; wave += 1) {
+    for (let wave = 0; wave < sized(2, 4); wave += 1) {
       const pods = Array.from({ length: 8 }, (_, pod) => {
         const names = Array.from({ length: 256 }, (_, image) => `team-${wave}-${pod}/image-${image}`);
         for (const name of names) host.push(name, 'v1', manifest);
@@ -87,7 +89,7 @@ t.test('memory with pods of huge labels and annotations', async (t) => {
   for (const [what, labels] of Object.entries(shapes)) {
     const pod = podOf([`${host.host}/good/app:no-attack`]);
     const body = review({ object: { ...pod, metadata: { ...pod.metadata, labels, annotations: labels } } });
-    const statuses = await statusesOf(Array.from({ length: 30 }, () => body));
+    const statuses = await statusesOf(Array.from({ length: sized(12, 30) }, () => body));
     t.comment(`${what}: ${Math.round(webhook.mostBytes() / MiB)}`);
     t.ok(
       statuses.every((status) => [200, 413, 503, 'closed'].includes(status)),

@@ -3,6 +3,7 @@
  * use what stood in a Secret up to `settleMs` ago; and in the end all is as it should be.
  */
 import t from 'tap';
+import { sized } from '../../support/exhaustive.ts';
 import { leafNames, readLeaf } from '../../../src/controller/certificates/leaves.ts';
 import { isIssuedBy, type Certificate } from '../../../src/controller/certificates/pem.ts';
 import { createWorld, Killed, minute, picture, times, type World } from './world.ts';
@@ -118,11 +119,11 @@ t.test('two authorities one after the other, undisturbed', async (t) => {
   t.not(history.quarrels(3 * times.settleMs).length, 0);
 });
 
-t.test('a leader is killed after each single step of a rotation', async (t) => {
+t.test('a leader is killed after each step of a rotation, or after some of them', async (t) => {
   const settled = 4 * times.settleMs;
   const rotation = (times.caMs * 2) / 3 - minute;
   let total = Number.POSITIVE_INFINITY;
-  for (let victim = 0; victim < total; victim += 1) {
+  for (let victim = 0; victim < total; victim += sized(3, 1)) {
     const world = await createWorld(t);
     const history = createHistory(world);
     const first = await lead(world, minute, { look: history.look, kill: (step) => step === victim });
