@@ -18,6 +18,9 @@ export const keys = {
   amd64Level: 'arch.example/amd64-level',
   /** Node annotation or label: what the node costs in an hour, such as `0.0978`. */
   pricePerHour: 'arch.example/price-per-hour',
+  /** Pod annotation: the deletion cost that a rollout set. */
+  rolloutOrder: 'arch.example/rollout-order',
+  deletionCost: 'controller.kubernetes.io/pod-deletion-cost',
   architectureLabel: 'kubernetes.io/arch',
   betaArchitectureLabel: 'beta.kubernetes.io/arch',
   hostnameLabel: 'kubernetes.io/hostname',

@@ -26,8 +26,12 @@ export type NodeChoice = NonNullable<ReturnType<typeof choiceOf>>;
 /** Node annotation: the key of our taint. */
 export const taintAnnotation = 'arch.example/taint';
 
-/** Our annotations, and the one that the kubelet sets on the API's copy of a static pod. Others hold whole manifests. */
-const kept = /^arch\.example\/|^kubernetes\.io\/config\.mirror$/u;
+/**
+ * Our annotations, the one that the kubelet sets on the API's copy of a static pod, and the deletion cost. Others hold whole
+ * manifests.
+ */
+const kept =
+  /^arch\.example\/|^kubernetes\.io\/config\.mirror$|^controller\.kubernetes\.io\/pod-deletion-cost$/u;
 
 /** A longer record counts as absent. */
 const maxAnnotationLength = 32_768;

@@ -22,6 +22,7 @@ import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.
 import { movableOf, type Movable } from './blocked.ts';
 import { verdictOf, type Verdict } from './health.ts';
 import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
+import { orderPods, podsToOrder } from './order.ts';
 import { mayMove, move, podsToRebalance, podsToReturn } from './moves.ts';
 import { olderThan, workloadsOf, type RolledPod, type RolledWorkload } from './pods.ts';
 import { progressOf, type Phase, type Progress } from './progress.ts';
@@ -131,6 +132,7 @@ export class RolloutReconciler {
     const written = rolloutStatus(rollout, progress, seen.map(statusOf), object, now);
     await this.#write(object, written);
     if (before) this.#report(object, before, progress, verdict);
+    await this.#order(rollout, progress, seen);
     await this.#move(rollout, progress, seen);
     const isOver = progress.phase === 'Complete' && !rollout.rebalance;
     return { requeueAfterMs: isOver ? restMs : lookMs };
@@ -210,6 +212,14 @@ export class RolloutReconciler {
     const type = isRolledBack ? 'Warning' : 'Normal';
     events.record(about, { type, reason: eventReasons[phase], message });
     log.info({ namespace, rollout: name, phase, message }, 'a rollout goes on');
+  }
+
+  /** Prepares scale-downs. */
+  async #order({ steps }: Rollout, { newPods, step }: Progress, seen: readonly Seen[]): Promise<void> {
+    const wanted = steps[step];
+    if (newPods === undefined || newPods === 'Other' || wanted === undefined) return;
+    for (const { workload, blocked } of seen)
+      if (blocked === undefined) await orderPods(podsToOrder(workload, wanted), this.#leading);
   }
 
   async #move(rollout: Rollout, { phase, newPods }: Progress, seen: readonly Seen[]): Promise<void> {

@@ -1,0 +1,86 @@
+/**
+ * The order in which a scale-down deletes pods, so that it keeps the share. A ReplicaSet deletes pods with the lowest deletion cost first,
+ * before it looks at their nodes and ages (kubernetes pkg/controller/controller_utils.go `ActivePodsWithRanks`). The cost of a pod is the
+ * negative of its place in a sequence of which each beginning has the share.
+ *
+ * The place depends only on the number of pods on the same side, so a new pod changes no other one. A ReplicaSet whose template sets a
+ * cost is left alone. StatefulSets delete the highest ordinal.
+ */
+import { concurrently } from '../../async/concurrently.ts';
+import { isCode } from '../../kube/api/errors.ts';
+import { paths } from '../../kube/api/paths.ts';
+import { keys } from '../../names/keys.ts';
+import { wantedPods, type Step } from '../../policy/resources/rollout.ts';
+import type { Leading } from '../leadership/leading.ts';
+import type { RolledPod, RolledWorkload } from './pods.ts';
+
+/** Below the place of every pod that has one: at 100% no pod of other architectures has a place. */
+const noPlace = 1_000_000;
+/** A sequence of 1% is a hundred times as long as its pods on that side. */
+const longest = 100;
+/** Few, so that gates, which share the limiter, come first. */
+const workers = 4;
+
+export interface Ordered {
+  readonly pod: RolledPod;
+  readonly cost: number;
+}
+
+/** The pods whose cost is to be written. */
+export function podsToOrder({ pods }: RolledWorkload, step: Step): readonly Ordered[] {
+  const groups = Map.groupBy(
+    pods.filter(({ owner, running }) => owner.kind === 'ReplicaSet' && running !== undefined),
+    ({ owner }) => owner.uid,
+  );
+  return [...groups.values()].flatMap((group) => {
+    const present = new Map(group.map((pod) => [pod, costsOf(pod)]));
+    if ([...present.values()].some(({ cost, ours }) => cost !== ours)) return [];
+    const costOf = (pod: RolledPod): number => present.get(pod)?.cost ?? -Infinity;
+    const sorted = group.toSorted(
+      (a, b) => costOf(b) - costOf(a) || a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1),
+    );
+    const targets = sorted.filter(({ isTarget }) => isTarget);
+    const others = sorted.filter(({ isTarget }) => !isTarget);
+    const places = placesOf(step, targets.length, others.length);
+    return [
+      ...targets.map((pod, index) => ({ pod, cost: -(places.targets[index] ?? noPlace + index) })),
+      ...others.map((pod, index) => ({ pod, cost: -(places.others[index] ?? noPlace + index) })),
+    ].filter(({ pod, cost }) => costOf(pod) !== cost);
+  });
+}
+
+/** The places of so many pods on each side, from 1; shorter if the step wants no more of a side, however many pods there are. */
+function placesOf(step: Step, targets: number, others: number) {
+  const places = { targets: [] as number[], others: [] as number[] };
+  const end = longest * (Math.max(targets, others) + 1);
+  for (let count = 1; count <= end; count += 1) {
+    if (places.targets.length >= targets && places.others.length >= others) break;
+    const isTarget = wantedPods(step, count) > wantedPods(step, count - 1);
+    (isTarget ? places.targets : places.others).push(count);
+  }
+  return places;
+}
+
+function costsOf({ running }: RolledPod) {
+  const read = (key: string): number | undefined => {
+    const value = running?.annotations?.[key];
+    return value === undefined ? undefined : Number(value);
+  };
+  return { cost: read(keys.deletionCost), ours: read(keys.rolloutOrder) };
+}
+
+/** A pod that changed meanwhile, or that the API server refuses to change, keeps its cost. @throws KubeError if there is no answer */
+export async function orderPods(
+  ordered: readonly Ordered[],
+  { client, signal }: Pick<Leading, 'client' | 'signal'>,
+): Promise<void> {
+  await concurrently(ordered, workers, async ({ pod: { namespace, name, uid }, cost }) => {
+    const annotations = { [keys.deletionCost]: `${cost}`, [keys.rolloutOrder]: `${cost}` };
+    const patch = { type: 'merge', body: { metadata: { uid, annotations } } } as const;
+    try {
+      await client.patch(paths.pods(namespace, name), patch, { signal });
+    } catch (error) {
+      if (!isCode(error, 'not-found', 'conflict', 'forbidden', 'invalid')) throw error;
+    }
+  });
+}
