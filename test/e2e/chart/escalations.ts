@@ -81,6 +81,10 @@ export const heldByPolicies: readonly Attempt[] = [
     'an annotation of another program removed',
     merge(pod, { metadata: { annotations: { 'x.example/kept': null } } }),
   ],
+  [
+    'a deletion cost of another program',
+    merge(pod, { metadata: { annotations: { 'controller.kubernetes.io/pod-deletion-cost': '1' } } }),
+  ],
   ['a finalizer of a pod', merge(pod, { metadata: { finalizers: ['x.example/stuck'] } })],
   [
     'an owner of a pod',
@@ -236,6 +240,17 @@ export const work: readonly Attempt[] = [
       },
       { op: 'replace', path: '/spec/schedulingGates', value: [{ name: 'x.example/theirs' }] },
     ),
+  ],
+  [
+    'the place of a pod in a scale-down',
+    merge(pod, {
+      metadata: {
+        annotations: {
+          'controller.kubernetes.io/pod-deletion-cost': '-1',
+          'arch.example/rollout-order': '-1',
+        },
+      },
+    }),
   ],
   ['its label on a pod', merge(pod, { metadata: { labels: { 'arch.example/placement-state': 'placed' } } })],
   ['its label removed', merge(pod, { metadata: { labels: { 'arch.example/placement-state': null } } })],
