@@ -2,7 +2,7 @@
 import t from 'tap';
 import { podsToOrder } from '../../../src/controller/rollouts/order.ts';
 import type { RolledPod, RolledWorkload } from '../../../src/controller/rollouts/pods.ts';
-import { wantedPods, type Step } from '../../../src/policy/resources/rollout.ts';
+import { wantedPods } from '../../../src/policy/resources/rollout.ts';
 import { runningPod } from '../leading.ts';
 import { podPath, startWorld } from './world.ts';
 
@@ -47,7 +47,7 @@ for (const [step, targets, others] of [
     const kept = found.toSorted((a, b) => b.cost - a.cost);
     for (let count = 1; count <= kept.length; count += 1) {
       const left = kept.slice(0, count).filter((each) => each.pod.isTarget).length;
-      const off = Math.abs(left - wantedPods(step as Step, count));
+      const off = Math.abs(left - wantedPods(step, count));
       if (off > 1) t.fail(`${left} of ${count} pods`);
     }
     t.end();
