@@ -8,6 +8,7 @@ import { ConfigurationError, describeProblem } from '../src/policy/configuration
 import { written, type Settings } from '../src/policy/settings/setting.ts';
 import { settings } from '../src/policy/settings/all.ts';
 import { formatToml } from '../src/policy/configuration/toml.ts';
+import { unknownArchitecture } from '../src/names/architecture.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { convert } from './config/convert.ts';
 import { readStandardInput, standardInput } from './objects/documents.ts';
@@ -61,11 +62,30 @@ async function check({ io }: Invocation, sources: Invocation['sources']): Promis
   const loaded = await loadConfiguration(sources);
   for (const problem of loaded.problems) io.err(`${describeProblem(problem)}\n`);
   if (!loaded.configuration) return exitCodes.failure;
+  for (const mistake of unknownArchitectures(loaded.configuration)) io.err(`warning: ${mistake}\n`);
   const set = Object.values(loaded.origins).filter(({ kind }) => kind !== 'default').length;
   io.out(
     `${sources.file ?? 'configuration'}: sound, ${set} of ${Object.keys(settings).length} settings set\n`,
   );
   return exitCodes.success;
+}
+
+/** Any label value may be an architecture, but one without published kubelets is probably a mistake. */
+function unknownArchitectures(configuration: Configuration): readonly string[] {
+  const { schedulableArchitectures, preferredArchitecture, preferredWeights, fallbackArchitecture } =
+    configuration;
+  const named = {
+    schedulableArchitectures,
+    preferredArchitecture: [preferredArchitecture],
+    preferredWeights: Object.keys(preferredWeights ?? {}),
+    fallbackArchitecture: [fallbackArchitecture],
+  };
+  return Object.entries(named).flatMap(([setting, names]) =>
+    names.flatMap((name) => {
+      const mistake = name === undefined ? undefined : unknownArchitecture(name);
+      return mistake === undefined ? [] : [`${setting}: ${mistake}`];
+    }),
+  );
 }
 
 async function print(invocation: Invocation, sources: Invocation['sources']): Promise<number> {

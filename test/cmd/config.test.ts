@@ -41,6 +41,23 @@ t.test('check', async (t) => {
   t.match(await run(['config', 'check']), { code: 0, out: /^configuration: sound, 0 of/ });
 });
 
+t.test('an architecture that is probably misspelled gets a warning', async (t) => {
+  const toml = [
+    'schedulableArchitectures = ["amd46", "loong64"]',
+    'preferredWeights = {amd46 = 50}',
+    'fallbackArchitecture = "amd46"',
+    '',
+  ].join('\n');
+  const mistake = 'unknown architecture amd46; did you mean amd64?';
+  t.match(await run(['config', 'check', '-'], { stdin: toml }), {
+    code: 0,
+    err: ['schedulableArchitectures', 'preferredWeights', 'fallbackArchitecture']
+      .map((setting) => `warning: ${setting}: ${mistake}\n`)
+      .join(''),
+    out: /: sound, 3 of/,
+  });
+});
+
 t.test(
   'a contradiction is reported beside other problems, unless it is only their consequence',
   async (t) => {
