@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { readDrift, writeDrift } from '../../../cmd/report/drift.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
+import { invalidStatus, readProgress, rolloutStatus } from '../../../src/controller/rollouts/status.ts';
 import { failureIn } from '../../../src/controller/exec-format/suspects.ts';
 import { Causes } from '../../../src/controller/misplaced/causes.ts';
 import { formatBroken, keyOfBroken, parseBroken } from '../../../src/images/sources/broken-images.ts';
@@ -11,6 +12,7 @@ import { recordedImages, recordedIn, recordedOutcome } from '../../../src/placem
 import { parseWeights } from '../../../src/placement/rules/preferred.ts';
 import { readSelector, selects } from '../../../src/policy/effective/label-selector.ts';
 import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/read.ts';
+import { readRollout, wantedPods } from '../../../src/policy/resources/rollout.ts';
 import { defaultPolicy } from '../placement-input.ts';
 import { object, parsed, words } from './inputs.ts';
 import { must, type FuzzTarget } from './target.ts';
@@ -156,6 +158,30 @@ export const customResources: FuzzTarget = {
   expected: [SyntaxError],
 };
 
+export const rollouts: FuzzTarget = {
+  name: 'rollouts',
+  examples: [
+    '{"kind":"ArchitectureRollout","metadata":{"name":"web","namespace":"shop","creationTimestamp":"2026-11-21T10:00:00Z","generation":2},"spec":{"architecture":"arm64","names":["web"],"selector":{"matchLabels":{"a":"b"}},"steps":["10%",3,"100%"],"pause":"10m","unhealthy":{"restarts":2,"readyWithin":"5m","timesSlower":3},"tolerance":"10%","retryAfter":"1d","rebalance":true,"resumedAt":"2026-11-21T11:00:00Z"},"status":{"phase":"Paused","newPods":"Off","step":1,"attempt":2,"startedAt":"2026-11-21T10:00:00Z","reachedAt":"2026-11-21T10:05:00Z","message":"m"}}',
+    '{"metadata":{"name":"web","namespace":"shop"},"spec":{"architecture":"arm64"}}',
+  ],
+  words: words(
+    '{ } [ ] , null "0%" "101%" 0 1e999 "pause": "status": "phase":"RolledBack" "step":-1 "275760-09-13"',
+  ),
+  feed: (input) => {
+    const value = object(input) as KubeObject;
+    const { rollout, problems } = readRollout(value);
+    must((rollout === undefined) === problems.length > 0, 'neither a rollout nor a problem');
+    const progress = readProgress(value);
+    if (!rollout) return [problems, invalidStatus(problems, value, 0)];
+    for (const step of rollout.steps) {
+      const wanted = wantedPods(step, 7);
+      must(wanted >= 0 && wanted <= 7, `a step wants ${wanted} of 7 pods`);
+    }
+    return progress && [progress, rolloutStatus(rollout, progress, [], value, 0)];
+  },
+  expected: [SyntaxError],
+};
+
 export const execFormatLogs: FuzzTarget = {
   name: 'logs of crashing containers',
   share: 20,
@@ -173,5 +199,6 @@ export const objectTargets: readonly FuzzTarget[] = [
   evictionNotes,
   selectors,
   customResources,
+  rollouts,
   execFormatLogs,
 ];
