@@ -7,7 +7,7 @@ import { helms } from '../programs/helm.ts';
 import { chart, render } from './helm.ts';
 
 const elsewhere = 'default';
-const definition = /CustomResourceDefinition "clusterpodplacementconfigs\.arch\.example"/;
+const definition = /CustomResourceDefinition "[a-z]+\.arch\.example"/;
 const marker = /MutatingWebhookConfiguration "archwright-once-per-cluster"/;
 const owner = /"meta\.helm\.sh\/release-name" must equal "second": current value is "archwright"/;
 const place = /"meta\.helm\.sh\/release-namespace" must equal "default": current value is "archwright"/;

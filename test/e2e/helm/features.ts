@@ -18,9 +18,15 @@ import { usesItsRights } from './rights.ts';
 import { cardValues, type World } from './world.ts';
 
 const customResources = fileURLToPath(new URL('../../../examples/custom-resources.yaml', import.meta.url));
+/** The example is for another namespace. */
+const rollout = readFileSync(new URL('../../../examples/rollout.yaml', import.meta.url), 'utf8').replace(
+  'namespace: shop',
+  'namespace: default',
+);
 const resourcePaths = [
   '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster',
   '/apis/arch.example/v1alpha1/namespaces/default/podplacementconfigs/batch',
+  '/apis/arch.example/v1alpha1/namespaces/default/architecturerollouts/web',
 ];
 const workloadPaths = ['deployments/misplaced', 'deployments/broken', 'daemonsets/mainframe'].map(
   (name) => `/apis/apps/v1/namespaces/default/${name}`,
@@ -66,6 +72,7 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   });
   await step(of('custom resources get a status, and can be deleted'), async () => {
     await cluster.applyYaml(readFileSync(customResources, 'utf8'));
+    await cluster.applyYaml(rollout);
     type Resource = KubeObject & { readonly status?: { readonly conditions?: readonly unknown[] } };
     const hasStatus = (now: Resource | undefined): boolean => (now?.status?.conditions ?? []).length > 0;
     for (const path of resourcePaths) await cluster.waitFor<Resource>(path, hasStatus);

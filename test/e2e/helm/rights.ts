@@ -30,6 +30,8 @@ const rare: Readonly<Record<string, string>> = {
   'controller: get cronjobs': 'explain of a CronJob in a controller pod',
   'controller: create secrets': 'needed by server-side apply, which the audit log has as a patch',
   'controller: get jobs': 'a misplaced pod of a Job',
+  'controller: get persistentvolumeclaims': 'a rollout of pods with volumes',
+  'controller: get persistentvolumes': 'the same',
   'controller: get replicationcontrollers': 'a misplaced pod of a ReplicationController',
   'controller: get statefulsets': 'a misplaced pod of a StatefulSet',
   'controller: patch configmaps': 'a second note of evicted pods or broken images',
