@@ -8,6 +8,7 @@ import { step } from '../helm/report.ts';
 import type { World } from '../helm/world.ts';
 import { explainSays, reportSays, statusSays } from './answers.ts';
 import { expectCode, type Readme } from './readme.ts';
+import { maxGateDuration } from './wrong-credentials.ts';
 
 /** Gated pods are looked at again within a minute, also if nothing wakes the controller. */
 const patienceMs = 180_000;
@@ -65,7 +66,8 @@ async function repair({ registries }: World, readme: Readme): Promise<void> {
   expectCode(await readme.sh(`kubectl -n ${namespace} patch secret team-login -p '${patch}'`), 0);
   const login = `--docker-server=${hosts.secret} --docker-username=secret --docker-password='${passwords.secret}'`;
   expectCode(await readme.sh(`kubectl -n shop create secret docker-registry login ${login}`), 0);
-  readme.writeValues({ registryCredentials: { [hosts.team]: { existingSecret: 'team-login' } } });
+  const registryCredentials = { [hosts.team]: { existingSecret: 'team-login' } };
+  readme.writeValues({ registryCredentials, maxGateDuration });
   const upgrade = `helm upgrade archwright charts/archwright -n ${namespace} -f values.yaml`;
   expectCode(await readme.sh(upgrade), 0);
 }

@@ -11,10 +11,13 @@ import { eventsSay, explainSays, reportSays, statusSays } from './answers.ts';
 import { expectCode, type Readme } from './readme.ts';
 
 /**
- * The first pod is placed some 8 s after the start of `helm install` on two idle cores. Half of it is the start of programs, so
+ * The first pod is placed some 6 s after the start of `helm install` on two idle cores. Most of it is the start of programs, so
  * `.ci/run`, in which three lanes share these cores, and a machine with a load of 20 (47 s) need a multiple of it.
  */
 const firstPodMs = 120_000;
+
+/** Pods must wait until their credentials are repaired. By default they do so for five minutes, which a loaded machine may exceed. */
+export const maxGateDuration = '30m';
 
 export async function wrongCredentials(world: World, readme: Readme): Promise<void> {
   const { cluster, registries } = world;
@@ -105,6 +108,7 @@ async function prepare({ cluster, registries, plugin }: World, readme: Readme): 
   readme.writeValues({
     kubeletConfig: { ...plugin, config: plugin.config.replace('.json', '.yaml') },
     registryCredentials: { [hosts.team]: { existingSecret: 'team-login' } },
+    maxGateDuration,
   });
 }
 
