@@ -98,7 +98,7 @@ function commands(image: World['image']): readonly Command[] {
       'kubectl archwright explain --local has no access to the nodes',
       beside('explain --local pod/told -n default'),
       /decided before: placed, requires s390x/,
-      /unknown \(unavailable\)/,
+      /unknown \(unauthorized\)/,
       /asked from this machine/,
     ],
     [
