@@ -232,7 +232,10 @@ export class RolloutReconciler {
         for (const pod of podsToRebalance(workload, wanted, percent)) {
           const key = `${rollout.namespace}/${workload.name}`;
           if (!this.#mayRebalance(key, workload.pods.length)) break;
-          if (await mayMove(this.#leading, pod, rollout.architecture)) await this.#moveEach([pod]);
+          if (!(await mayMove(this.#leading, pod, rollout.architecture))) continue;
+          const evicted = await this.#moveEach([pod]);
+          const moves = this.#moves.get(key);
+          if (moves) this.#moves.set(key, { ...moves, count: moves.count + evicted });
         }
       }
     }
@@ -245,16 +248,20 @@ export class RolloutReconciler {
     const last = this.#moves.get(key);
     const moves = last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
     if (moves.count >= pods * movesOfPod.most || now < this.#nextMoveAt) return false;
-    this.#moves.set(key, { ...moves, count: moves.count + 1 });
+    this.#moves.set(key, moves);
     this.#nextMoveAt = now + 60_000 / configuration().evictionsPerMinute;
     return true;
   }
 
-  async #moveEach(pods: readonly RolledPod[]): Promise<void> {
+  /** @returns how many were evicted; a pod that changed, or that a budget holds, is tried again */
+  async #moveEach(pods: readonly RolledPod[]): Promise<number> {
+    let evicted = 0;
     for (const pod of pods) {
       const outcome = await move(this.#leading, pod);
       if (outcome) this.#meters.moved(outcome);
+      if (outcome === 'evicted') evicted += 1;
     }
+    return evicted;
   }
 }
 
