@@ -2,12 +2,14 @@
 import { ignoring } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
+import { isReady } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { evict, maxUnavailable } from '../misplaced/evictions.ts';
 import type { MoveOutcome } from './metrics.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';
 import { permitsVolumes } from './volumes.ts';
 
+type PodWithStatus = Pod & { readonly status?: Parameters<typeof isReady>[0] };
 type MovesLeading = Pick<Leading, 'client' | 'signal' | 'caches' | 'configuration' | 'log' | 'step'>;
 
 /**
@@ -39,14 +41,20 @@ function roomIn({ pods, going }: RolledWorkload, percent: number): number {
   return Math.max(0, maxUnavailable(pods.length + going, percent) - disrupted);
 }
 
-/** @returns `undefined`: it changed, so it is looked at again */
+/**
+ * The pod is read first: the API server charges an eviction to the PodDisruptionBudget for two minutes, even if the precondition then
+ * fails because the cache was late (kubernetes pkg/registry/core/pod/storage/eviction.go).
+ * @returns `undefined`: it changed, so it is looked at again
+ */
 export async function move(leading: MovesLeading, pod: RolledPod): Promise<MoveOutcome | undefined> {
-  const { namespace, name, uid, resourceVersion } = pod;
+  const { namespace, name, uid } = pod;
+  const { client, signal } = leading;
+  const read = client.get<PodWithStatus>(paths.pods(namespace, name), { signal });
+  const { metadata, status } = (await ignoring('not-found', read)) ?? {};
+  if (metadata?.uid !== uid || metadata.deletionTimestamp !== undefined || isReady(status) !== pod.ready)
+    return undefined;
   await leading.step('rollouts/before-eviction');
-  const eviction = await evict(
-    { metadata: { namespace, name, uid, resourceVersion }, spec: { containers: [] } },
-    leading,
-  );
+  const eviction = await evict({ metadata, spec: { containers: [] } }, leading);
   if ('why' in eviction)
     leading.log.info({ namespace, pod: name, why: eviction.why }, 'a pod is not moved now');
   return eviction.outcome === 'changed' ? undefined : eviction.outcome;

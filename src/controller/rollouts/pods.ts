@@ -17,7 +17,6 @@ export interface RolledPod {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  readonly resourceVersion: string;
   readonly owner: OwnerReference;
   /** Milliseconds since 1970, by the API server's clock, as all times. */
   readonly createdAt: number;
@@ -61,10 +60,10 @@ export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: 
     const { owner, phase, labels, annotations, deleting, node } = running;
     if (running.namespace !== namespace || owner === undefined) continue;
     if (phase === 'Succeeded' || phase === 'Failed') continue;
-    const { name, uid, resourceVersion, createdAt, ready, readyChangedAt, containers } = running;
+    const { name, uid, createdAt, ready, readyChangedAt, containers } = running;
     const restarts = containers.reduce((most, { restartCount }) => Math.max(most, restartCount), 0);
     const readySince = Math.max(createdAt, readyChangedAt);
-    const identity = { namespace, name, uid, resourceVersion, owner };
+    const identity = { namespace, name, uid, owner };
     yield {
       owner,
       labels,
@@ -78,16 +77,9 @@ export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: 
     const { metadata = {} } = pod;
     const owner = controllerOf(pod);
     if (metadata.namespace !== namespace || owner === undefined || record === undefined) continue;
-    const {
-      name = '',
-      uid = '',
-      resourceVersion = '',
-      labels,
-      deletionTimestamp,
-      creationTimestamp,
-    } = metadata;
+    const { name = '', uid = '', labels, deletionTimestamp, creationTimestamp } = metadata;
     const createdAt = timeOf(creationTimestamp);
-    const identity = { namespace, name, uid, resourceVersion, owner };
+    const identity = { namespace, name, uid, owner };
     yield {
       owner,
       labels,

@@ -32,7 +32,6 @@ function podsOf(lines: readonly PodLine[]): readonly RolledPod[] {
         namespace: 'shop',
         name: `p-${index}-${copy}`,
         uid: `u-${index}-${copy}`,
-        resourceVersion: '1',
         owner: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r' },
         createdAt,
         ready: took !== undefined,

@@ -14,7 +14,6 @@ function pod(name: string, isTarget: boolean, annotations?: Readonly<Record<stri
     namespace: 'shop',
     name,
     uid: name,
-    resourceVersion: '1',
     owner: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r' },
     createdAt: 0,
     ready: true,

@@ -136,7 +136,7 @@ function nodeOf(architecture: string) {
 
 function podOf(name: string, options: PodOptions, createdAt: string, readyAt: string): object {
   const { replicaSet = 'web-1', image = 'app', node = 'amd-1', side, kind = 'ReplicaSet', exit } = options;
-  const { widened = false, ready = true, restarts = 0, claims = [] } = options;
+  const { widened = false, ready = node !== '', restarts = 0, claims = [] } = options;
   const hash = replicaSet.split('-').at(-1) ?? '';
   const architectures = [side === 'Target' ? 'arm64' : 'amd64'];
   const why = widened ? { widened: {} } : { rollout: ['web', side] };

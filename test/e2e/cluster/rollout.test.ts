@@ -152,12 +152,14 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
   await deploy(cluster, 'crash', image, 12, { 'e2e-fails': 'crash' });
   await deploy(cluster, 'unready', image, 12, { 'e2e-fails': 'unready' });
   await deploy(cluster, 'broken', image, 6);
+  await deploy(cluster, 'moved', image, 8);
   await pods.until(
     'all run on amd64',
     () =>
       areSettled(living(pods, 'web'), 20) &&
       ['crash', 'unready'].every((app) => areSettled(living(pods, app), 12)) &&
-      areSettled(living(pods, 'broken'), 6),
+      areSettled(living(pods, 'broken'), 6) &&
+      areSettled(living(pods, 'moved'), 8),
     120_000,
   );
   await cordon(cluster, arm, false);
@@ -269,6 +271,26 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       t.notOk([...pods.objects.values()].some(isGated), 'no pod is stuck');
     });
 
+  await t.test('rebalance moves running pods within their budget', async (t) => {
+    const budget = { minAvailable: 7, selector: { matchLabels: { app: 'moved' } } };
+    await cluster.create({
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'moved' },
+      spec: budget,
+    });
+    let fewest = 8;
+    pods.onChange(() => {
+      const ready = living(pods, 'moved').filter((pod) => hasCondition(pod, 'Ready')).length;
+      fewest = Math.min(fewest, ready);
+    });
+    await rollOut(cluster, 'moved', { steps: ['50%'], pause: '1s', rebalance: true });
+    await phase('moved', 'Complete', 120_000);
+    const isHalf = (): boolean => areSettled(living(pods, 'moved'), 8) && onArm(living(pods, 'moved')) === 4;
+    await pods.until('half of them are moved', isHalf, 120_000);
+    t.equal(fewest, 7, 'one at a time');
+  });
+
   await t.test('an exec format error: back at the first pod, by a leader that dies', async (t) => {
     await controller.process.stop();
     await victims.kill('rollouts/before-eviction', {
@@ -310,7 +332,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
 
   await t.test('deleting a rollout leaves pods as they are', async (t) => {
     const before = living(pods, 'web').map(({ metadata }) => metadata?.uid);
-    for (const name of ['web', 'pinned', 'crash', 'unready', 'broken'])
+    for (const name of ['web', 'pinned', 'crash', 'unready', 'broken', 'moved'])
       await cluster.delete(`${group}/${name}`);
     await rollouts.until('they are gone', (all) => all.size === 0);
     t.same(
