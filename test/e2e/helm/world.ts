@@ -87,8 +87,8 @@ export async function prepareNamespace({ cluster, registries }: World): Promise<
   });
 }
 
-/** The default of five minutes is too long for a test. */
-export const maxGateMs = 20_000;
+/** The default of five minutes is too long for a test. An image that was not found is looked up again after 30 s. */
+export const maxGateMs = 45_000;
 
 export function cardValues({ own, registries, plugin }: World): object {
   return {
