@@ -22,8 +22,8 @@ import { mount, secretTexts, writeWebhooksFile } from './issued.ts';
 import { freePorts } from './ports.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
-/** As short as the delays of Secrets and files allow. */
-const times = { certificateMs: 24_000, caMs: 45_000, settleMs: 4000 };
+/** As short as the delays of Secrets and files allow on a machine that other tests keep busy: a third of a life is 12 s. */
+const times = { certificateMs: 36_000, caMs: 68_000, settleMs: 4000 };
 /** Delay of a changed Secret; the files are read within another second. */
 const lagMs = 2000;
 const leaderMs = 12_000;
