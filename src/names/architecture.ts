@@ -39,16 +39,17 @@ export const architecturesOfNodes = new Set(['amd64', 'arm64', 'arm', '386', 'pp
 
 /** With Go's other ports to Linux (`go tool dist list`), for which anyone can build a kubelet. */
 const otherPorts = ['loong64', 'mips', 'mips64', 'mips64le', 'mipsle', 'ppc64'];
-const known: ReadonlySet<string> = new Set([...architecturesOfNodes, ...otherPorts]);
+export const knownArchitectures: ReadonlySet<string> = new Set([...architecturesOfNodes, ...otherPorts]);
 
 /**
  * @param others names that count as known too, such as those of nodes and images
  * @returns `unknown architecture amd46; did you mean amd64?` for a name that is probably a mistake; `undefined` for a known one
  */
 export function unknownArchitecture(name: string, others: readonly string[] = []): string | undefined {
-  if (known.has(name) || others.includes(name)) return undefined;
+  if (knownArchitectures.has(name) || others.includes(name)) return undefined;
   const elsewhere = namesElsewhere.get(name.toLowerCase());
-  const hint = elsewhere === undefined ? didYouMean(name, known) : `; did you mean ${elsewhere}?`;
+  const hint =
+    elsewhere === undefined ? didYouMean(name, knownArchitectures) : `; did you mean ${elsewhere}?`;
   return `unknown architecture ${printable(name, 63)}${hint}`;
 }
 

@@ -15,10 +15,15 @@ const maxLength = 128;
 export function suggestionFor(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > maxLength) return undefined;
   const known = [...candidates];
-  // Farther than a third of the word, it is more likely another word than a mistake in this one.
-  const whole = closest(word, known, Math.max(1, Math.floor(word.length / 3)), (row) => row.at(-1) ?? 0);
+  const whole = similarTo(word, known);
   if (whole !== undefined || word.length < minBeginning) return whole;
   return closest(word, known, Math.floor(word.length / 5), (row) => Math.min(...row));
+}
+
+/** The candidate that is a few letters away, as the chart finds it too (charts/archwright/templates/_unknown.tpl). */
+export function similarTo(word: string, candidates: readonly string[]): string | undefined {
+  // Farther than a third of the word, it is more likely another word than a mistake in this one.
+  return closest(word, candidates, Math.max(1, Math.floor(word.length / 3)), (row) => row.at(-1) ?? 0);
 }
 
 function closest(

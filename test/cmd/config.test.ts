@@ -41,14 +41,14 @@ t.test('check', async (t) => {
   t.match(await run(['config', 'check']), { code: 0, out: /^configuration: sound, 0 of/ });
 });
 
-t.test('an architecture that is probably misspelled gets a warning', async (t) => {
+t.test('an architecture that nodes probably do not have gets a warning', async (t) => {
   const toml = [
-    'schedulableArchitectures = ["amd46", "loong64"]',
-    'preferredWeights = {amd46 = 50}',
-    'fallbackArchitecture = "amd46"',
+    'schedulableArchitectures = ["mainframe", "loong64"]',
+    'preferredWeights = {mainframe = 50}',
+    'fallbackArchitecture = "mainframe"',
     '',
   ].join('\n');
-  const mistake = 'unknown architecture amd46; did you mean amd64?';
+  const mistake = 'unknown architecture mainframe';
   t.match(await run(['config', 'check', '-'], { stdin: toml }), {
     code: 0,
     err: ['schedulableArchitectures', 'preferredWeights', 'fallbackArchitecture']

@@ -4,7 +4,9 @@ import type { JsonSchema, TomlValue } from '../../src/policy/settings/setting.ts
 
 /** For every kind of text: some that it takes, some that it refuses, and the edges. */
 const texts = [
-  'amd64 arm64 arm 386 s390x riscv64 loong64 aarch64 x86_64 AMD64 Arm64 *'.split(' '),
+  'amd64 arm64 arm 386 s390x riscv64 loong64 aarch64 x86_64 AMD64 Arm64 amd46 ARM46 ppc mainframe *'.split(
+    ' ',
+  ),
   'NoSchedule example.com/pool a.b/c pool b_c -a a/b/c A.com/x /x'.split(' '),
   ['', ' ', 'a b', 'x'.repeat(63), 'x'.repeat(64), `${'d.'.repeat(126)}d/n`, `${'d.'.repeat(126)}dd/n`],
   '0s 1ms 500ms 1s 90s 1m 5m 15m 1h 1h30m 1d 7d 365d 3650d 3651d 1m1h 1.5h -1s 5'.split(' '),

@@ -21,19 +21,24 @@ values.
 
 {{/* `; did you mean x?` or nothing: a similar sibling, else values of the same name elsewhere. dict root known path name */}}
 {{- define "archwright.didYouMean" -}}
-{{- /* Beyond a third of the word's length it is probably another word. The program has the same rule. */ -}}
-{{- $least := add1 (max 1 (div (len .name) 3)) -}}
-{{- $nearest := "" -}}
-{{- range $candidate := keys .known | sortAlpha -}}
-{{- $distance := include "archwright.distance" (dict "a" (lower $.name) "b" (lower $candidate)) | int64 -}}
-{{- if lt $distance $least }}{{ $least = $distance }}{{ $nearest = printf "%s%s" $.path $candidate }}{{ end -}}
-{{- end -}}
-{{- $found := list -}}
-{{- with $nearest }}{{ $found = list . }}{{ end -}}
+{{- $nearest := include "archwright.similar" (dict "known" (keys .known | sortAlpha) "name" .name) -}}
+{{- $found := list (print .path $nearest) -}}
 {{- if not $nearest -}}
 {{- $found = include "archwright.valuesNamed" (dict "known" (.root.Files.Get "files/values.json" | fromJson) "path" "" "name" .name) | fromJsonArray -}}
 {{- end -}}
 {{- with $found }}; did you mean {{ join " or " . }}?{{ end -}}
+{{- end -}}
+
+{{/* The most similar word, or nothing: `similarTo` of the program (src/names/suggestion.ts). dict known name */}}
+{{- define "archwright.similar" -}}
+{{- /* Beyond a third of the word's length it is probably another word. */ -}}
+{{- $least := add1 (max 1 (div (len .name) 3)) -}}
+{{- $nearest := "" -}}
+{{- range $candidate := .known -}}
+{{- $distance := include "archwright.distance" (dict "a" (lower $.name) "b" (lower $candidate)) | int64 -}}
+{{- if lt $distance $least }}{{ $least = $distance }}{{ $nearest = $candidate }}{{ end -}}
+{{- end -}}
+{{- $nearest -}}
 {{- end -}}
 
 {{/* Paths of values with this name, as a JSON list. dict known path name */}}

@@ -53,6 +53,11 @@ contradict each other, flags and variables. Each template gives a JSON list of s
 {{- $right := get .names (lower $value) -}}
 {{- if and (not $says) $right (ne $right $value) }}{{ $says = print .says $right }}{{ end -}}
 {{- end -}}
+{{- with $rule.similar -}}
+{{- if not (or $says (has $value .names)) -}}
+{{- with include "archwright.similar" (dict "known" .names "name" $value) }}{{ $says = printf "%s; did you mean %s?" $rule.similar.says . }}{{ end -}}
+{{- end -}}
+{{- end -}}
 {{- else if hasKey $rule "unit" -}}
 {{- $amount := include "archwright.amount" (dict "unit" $rule.unit "value" $value) | float64 -}}
 {{- if or (lt $amount $rule.min) (gt $amount $rule.max) }}{{ $says = $rule.says }}{{ end -}}

@@ -28,6 +28,8 @@ export interface TextRule {
   readonly match: readonly { readonly pattern: string; readonly says: string }[];
   /** Other names, in lower case, of a right one, and each right name itself. */
   readonly instead?: { readonly names: Readonly<Record<string, string>>; readonly says: string };
+  /** Known names, in code unit order. One that is similar to a known one is a mistake, any other is right. */
+  readonly similar?: { readonly names: readonly string[]; readonly says: string };
 }
 
 /** Durations in milliseconds, sizes in bytes. */

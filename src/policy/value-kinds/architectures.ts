@@ -2,7 +2,12 @@
 import type { Toleration } from '../../kube/api/objects.ts';
 import type { TextRule } from '../settings/setting.ts';
 import { atMostStars, brokenBy, choice, integer, listOf, matching, refuse, tableOf, text } from './plain.ts';
-import { architecturesOfNodes, namesElsewhere } from '../../names/architecture.ts';
+import {
+  architecturesOfNodes,
+  byName,
+  knownArchitectures,
+  namesElsewhere,
+} from '../../names/architecture.ts';
 import { keyPatterns, namePattern } from '../../names/labels.ts';
 import type { ArchitectureRules, TolerationTemplate } from '../effective/policy.ts';
 import { oneOrMore, record } from './records.ts';
@@ -20,7 +25,7 @@ export interface ImageOverride {
 }
 
 /** An architecture name must be a valid label value that nodes can have. */
-export const architectureName: TextRule = {
+const labelOfNodes: TextRule = {
   match: [{ pattern: namePattern, says: '{} cannot be an architecture: it is no valid label value' }],
   instead: {
     names: {
@@ -31,9 +36,16 @@ export const architectureName: TextRule = {
   },
 };
 
+/** Of custom resources: their definitions cannot find similar names. */
 export function checkArchitecture(name: string): string | undefined {
-  return brokenBy(architectureName, name);
+  return brokenBy(labelOfNodes, name);
 }
+
+/** Of settings. */
+export const architectureName: TextRule = {
+  ...labelOfNodes,
+  similar: { names: [...knownArchitectures].sort(byName), says: '{} is an unknown architecture' },
+};
 
 export const architecture = text('architecture', architectureName);
 

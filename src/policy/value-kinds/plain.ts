@@ -1,7 +1,7 @@
 /** Plain kinds of values: texts, choices, numbers, durations, sizes, switches, and lists and tables of texts. */
 import { formatBytes, parseBytes } from '../../names/quantity.ts';
 import { formatDuration, parseDuration } from '../../names/duration.ts';
-import { didYouMean } from '../../names/suggestion.ts';
+import { didYouMean, similarTo } from '../../names/suggestion.ts';
 import type { Kind, Report, TextRule } from '../settings/setting.ts';
 
 /** The problem of a text, if any. */
@@ -19,13 +19,17 @@ export function atMostStars(count: number): string {
 }
 
 /** The problem of a text by a rule, if any. */
-export function brokenBy({ match, instead }: TextRule, given: string): string | undefined {
+export function brokenBy({ match, instead, similar }: TextRule, given: string): string | undefined {
   const missed = match.find(({ pattern }) => !new RegExp(pattern).test(given));
   const names = instead?.names ?? {};
   const lower = given.toLowerCase();
   const right = Object.hasOwn(names, lower) ? names[lower] : undefined;
-  const says =
-    missed?.says ?? (right === undefined || right === given ? undefined : `${instead?.says}${right}`);
+  let says = missed?.says;
+  if (right !== undefined && right !== given) says ??= `${instead?.says}${right}`;
+  if (says === undefined && similar && !similar.names.includes(given)) {
+    const meant = similarTo(given, similar.names);
+    if (meant !== undefined) says = `${similar.says}; did you mean ${meant}?`;
+  }
   return says?.replaceAll('{}', () => shown(given));
 }
 

@@ -87,6 +87,12 @@ t.test('values that contradict each other are refused, in the words of the progr
       /preferredArchitecture "aarch64" is no architecture of a node; write arm64/,
     ],
     [
+      { preferredArchitecture: 'amd46' },
+      /preferredArchitecture "amd46" is an unknown architecture; did you mean amd64\?/,
+    ],
+    [{ taintArchitectures: ['arm46'] }, /taintArchitectures\[0\] "arm46" is .* did you mean arm64\?/],
+    [{ architectures: { s309x: {} } }, /architectures\.s309x "s309x" is .* did you mean s390x\?/],
+    [
       { preferredArchitecture: 'arm64', schedulableArchitectures: ['amd64'] },
       /preferredArchitecture names arm64, which is not one of schedulableArchitectures \(amd64\)/,
     ],

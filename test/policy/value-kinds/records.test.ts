@@ -1,11 +1,12 @@
 import t from 'tap';
 import {
+  architectureName,
   architectureRules,
   checkArchitecture,
   imageOverride,
   tolerationTemplate,
 } from '../../../src/policy/value-kinds/architectures.ts';
-import { matching } from '../../../src/policy/value-kinds/plain.ts';
+import { brokenBy, matching } from '../../../src/policy/value-kinds/plain.ts';
 import { oneOrMore, recordsByName } from '../../../src/policy/value-kinds/records.ts';
 import type { Kind } from '../../../src/policy/settings/setting.ts';
 import { formatToml, parseToml } from '../../../src/policy/configuration/toml.ts';
@@ -140,3 +141,17 @@ t.test('names of architectures in other programs are refused', async (t) => {
   for (const right of 'amd64 arm64 arm 386 ppc64le s390x riscv64 loong64 mips Z80'.split(' '))
     t.equal(checkArchitecture(right), undefined, right);
 });
+
+t.test(
+  'a setting refuses a misspelled architecture; names that are similar to none are new ones',
+  async (t) => {
+    const wrong = 'amd46=amd64 arm46=arm64 amd6=amd64 s390=s390x riscv46=riscv64 mips64el=mips64le';
+    for (const [written, meant] of wrong.split(' ').map((pair) => pair.split('=')))
+      t.equal(
+        brokenBy(architectureName, written ?? ''),
+        `"${written}" is an unknown architecture; did you mean ${meant}?`,
+      );
+    for (const right of 'amd64 loong64 mips ppc64 Z80 mainframe'.split(' '))
+      t.equal(brokenBy(architectureName, right), undefined, right);
+  },
+);
