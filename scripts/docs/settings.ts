@@ -34,12 +34,13 @@ archwright webhook --preferred-architecture arm64
 
 In variables and flags, lists are separated by commas (a flag may be repeated); booleans are \`true\` or \`false\` (flags: \`--name\`, \`--no-name\`);
 tables are \`name=value,name=value\`, or inline TOML such as \`{ key = "arch", effect = "NoSchedule" }\` if their keys are fixed. Durations: \`7d\`,
-\`1h30m\`, \`500ms\`. Sizes: whole numbers with \`Ki\`, \`Mi\`, \`Gi\`, or bytes.
+\`1h30m\`, \`500ms\`. Sizes: whole numbers with \`Ki\`, \`Mi\`, \`Gi\`, or bytes. Port 0 is any free port.
 
-All errors are reported at once, with file, line and key; a starting program then ends with exit code 2. A running program reads a changed file again, and
-keeps the last good configuration if it is broken. \`archwright config check FILE\` checks a file, \`archwright config print\` shows every value and its
-source, \`archwright help SUBCOMMAND\` the settings of a subcommand. Below are the type and
-the default of each; \\* takes effect at the next start only. Lists and tables are empty unless stated otherwise.
+A running program reads a changed file again, and keeps the last good one if it is broken; a starting one ends with exit code 2. \`archwright config check
+FILE\` names all errors with line and key, \`archwright config print\` shows every value and its source.
+
+Below are the type and the default of each; \\* takes effect at the next start only. Lists and tables are empty by default. Secrets, ConfigMaps and the
+Lease are in archwright's own namespace.
 `;
 
 /** Makes the page. */

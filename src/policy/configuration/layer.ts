@@ -21,7 +21,7 @@ export interface Layer {
 }
 
 export const otherVariables: Readonly<Record<string, string>> = {
-  ARCHWRIGHT_CONFIG: 'Path of the configuration file; the flag `--config` wins over it.',
+  ARCHWRIGHT_CONFIG: 'Path of the configuration file; `--config` wins over it.',
   ARCHWRIGHT_VECTORS: 'Directory of test vectors, for development.',
   ARCHWRIGHT_COMMIT: 'Commit that a bundle says it was built from, for development.',
   ARCHWRIGHT_E2E_CACHE: 'Directory where end-to-end tests keep the programs they build, for development.',

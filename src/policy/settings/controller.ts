@@ -32,15 +32,15 @@ const architectureOrAll = {
 export const controllerSettings = {
   leaseName: settingsOf('controller', 'webhook', 'explain', 'clean', 'status').atStart(objectName, {
     default: 'archwright-controller',
-    help: "Lease for leader election, in archwright's own namespace. The webhook gates pods only while the Lease is held.",
+    help: 'Lease for leader election. The webhook gates pods only while it is held.',
   }),
   leaseDuration: controller.atStart(duration(2 * second, 10 * minute), {
     default: 15 * second,
-    help: 'How long other replicas wait for a leader that does not renew its Lease.',
+    help: 'How long replicas wait for a leader that does not renew its Lease.',
   }),
   leaseRenewDeadline: controller.atStart(duration(second, 10 * minute), {
     default: 10 * second,
-    help: 'A leader that cannot renew its Lease for this long stops leading. Shorter than `leaseDuration`.',
+    help: 'A leader that cannot renew its Lease for so long stops leading. Shorter than `leaseDuration`.',
   }),
   leaseRetryPeriod: controller.atStart(duration(100, minute), {
     default: 2 * second,
@@ -48,7 +48,7 @@ export const controllerSettings = {
   }),
   maxGateDuration: controller.live(duration(second, 7 * day), {
     default: 5 * minute,
-    help: "Time limit for unknown images of a gated pod, from the pod's creation. Then the fallback applies.",
+    help: 'Time limit for a gated pod, from its creation. Then the fallback applies.',
   }),
   gateWorkers: controller.atStart(integer(1, 1000), {
     default: 64,
@@ -64,15 +64,15 @@ export const controllerSettings = {
   }),
   agentNodes: controller.live(integerOr('all', 1, 1000), {
     default: 'all',
-    help: 'Nodes that run an agent: `all`, or this number in each node pool. With a number, the controller labels nodes `arch.example/agent=true`, and the DaemonSet must select that label.',
+    help: 'Nodes that run an agent: `all`, or this number in each node pool, which the controller labels `arch.example/agent=true` for the DaemonSet’s node selector.',
   }),
   amd64LevelLabels: controller.live(flag, {
     default: false,
-    help: 'Labels amd64 nodes with the x86-64 level that their agents report, `arch.example/amd64-level=v3`. Pods whose images need a level then require the label.',
+    help: 'Labels amd64 nodes with the x86-64 level that their agents report, `arch.example/amd64-level=v3`. Images that need a level then require the label.',
   }),
   taintArchitectures: placement.live(listOf(text('architecture or *', architectureOrAll)), {
     default: [],
-    help: 'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, once the pods on them tolerate it. `*`: every architecture. Taints of other architectures are removed.',
+    help: 'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, once the pods on them tolerate it. `*`: every architecture.',
   }),
   taintKey: shared.live(labelKey, {
     default: 'arch.example/architecture',
@@ -80,11 +80,11 @@ export const controllerSettings = {
   }),
   misplacedPods: controller.live(choice(misplacedPodsValues), {
     default: 'evict',
-    help: 'Effect on a pod that is not ready on a node that cannot run its images: evicted (`evict`, within PodDisruptionBudgets), reported by events (`event`), or ignored (`off`).',
+    help: 'Effect on a pod that is not ready on a node that cannot run its images: `evict` it within PodDisruptionBudgets, report it by an `event`, or nothing.',
   }),
   misplacedPodsShare: controller.live(integer(1, 100), {
     default: 25,
-    help: 'Percentage of the pods of a workload that may be evicted at the same time; at least one pod.',
+    help: 'Percentage of a workload’s pods that may be evicted at the same time; at least one.',
   }),
   evictionsPerMinute: controllerAndClean.live(integer(1, 6000), {
     default: 30,
@@ -92,17 +92,15 @@ export const controllerSettings = {
   }),
   rollouts: controller.live(flag, {
     default: true,
-    help:
-      'Follows `ArchitectureRollout`s. The chart then gives the right to evict pods and to read PersistentVolumes and their ' +
-      'claims. A change takes effect with the next leader.',
+    help: 'Follows `ArchitectureRollout`s. Needs the rights to evict pods and to read PersistentVolumes and their claims. A change takes effect with the next leader.',
   }),
   movedPodsName: controllerAndClean.atStart(objectName, {
     default: 'archwright-moved-pods',
-    help: 'ConfigMap with the workloads whose pods were evicted, so that none are evicted twice.',
+    help: 'ConfigMap with the workloads of evicted pods, so that none are evicted twice.',
   }),
   execFormatErrorMonitor: controller.live(flag, {
     default: true,
-    help: 'Records images that are broken on an architecture, by exec format errors of containers, and the levels of x86-64 that images need. Needs the right to read pod logs.',
+    help: 'Records images with exec format errors, and the x86-64 levels that images need. Needs the right to read pod logs.',
   }),
   brokenImageTime: controller.live(duration(minute, 365 * day), {
     default: 7 * day,
@@ -110,15 +108,15 @@ export const controllerSettings = {
   }),
   brokenImagesName: shared.atStart(objectName, {
     default: 'archwright-broken-images',
-    help: "ConfigMap with the records of broken images and CPU levels, in archwright's own namespace.",
+    help: 'ConfigMap with the records of broken images and CPU levels.',
   }),
   driftInterval: controller.live(duration(0, 30 * day), {
     default: 6 * hour,
-    help: 'How often each tag of running pods is compared with its registry, by a request that registries do not count. An event reports a lost architecture. 0s: never.',
+    help: 'How often each tag of running pods is compared with its registry, by a `HEAD`. An event reports a lost architecture. 0s: never.',
   }),
   driftName: shared.atStart(objectName, {
     default: 'archwright-drift',
-    help: "ConfigMap with the tags that lost or gained an architecture, in archwright's own namespace.",
+    help: 'ConfigMap with the tags that lost or gained an architecture.',
   }),
   runningImagesMetric: controller.atStart(flag, {
     default: true,
@@ -131,25 +129,23 @@ export const certificatesValues = ['builtin', 'external'] as const;
 export const certificateSettings = {
   certificates: settingsOf('controller', 'clean', 'webhook', 'explain').atStart(choice(certificatesValues), {
     default: 'builtin',
-    help: 'Issuer of all certificates: the controller (`builtin`), or another program that writes them to the Secrets (`external`), such as cert-manager. The controller keeps `caBundle` current in both modes.',
+    help: 'Issuer of all certificates: the controller (`builtin`), or another program that writes the Secrets (`external`), such as cert-manager.',
   }),
   certificateTime: controller.atStart(duration(minute, 3650 * day), {
     default: 90 * day,
-    help: 'Validity of an issued certificate, which is replaced after two thirds of it. Less than an hour is for tests only: the kubelet takes up to two minutes to update a Secret.',
+    help: 'Validity of an issued certificate, which is replaced after two thirds. Less than an hour is for tests only: the kubelet takes two minutes to update a Secret.',
   }),
   caTime: controller.atStart(duration(2 * minute, 3650 * day), {
     default: 365 * day,
-    help: 'Validity of the built-in CA. A new CA is added after two thirds of it.',
+    help: 'Validity of the built-in CA, which is replaced after two thirds.',
   }),
   caSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-ca',
-    help: "Secret in archwright's own namespace with the CA and its key. Only the controller may read it.",
+    help: 'Secret with the CA and its key, only for the controller.',
   }),
   webhookTlsSecret: controllerCleanAndWebhook.atStart(objectName, {
     default: 'archwright-webhook-tls',
-    help:
-      "Secret with the webhook's serving certificate and the CA for `caBundle`. With built-in certificates, a webhook in a pod keeps " +
-      'a copy in `tlsDir`.',
+    help: 'Secret with the webhook’s serving certificate and the CA for `caBundle`. Built-in ones are copied to `tlsDir`.',
   }),
   agentTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-agent-tls',
@@ -157,41 +153,35 @@ export const certificateSettings = {
   }),
   agentServiceAccount: controller.atStart(objectName, {
     default: 'archwright-agent',
-    help: 'Service account of the agents. Only its pods get certificates for agents, each for its own node.',
+    help: 'Service account of the agents, whose pods get certificates for their nodes.',
   }),
   webhookClientTlsSecret: controllerCleanAndWebhook.atStart(objectName, {
     default: 'archwright-webhook-client-tls',
-    help:
-      "Secret with the webhook's client certificate for agents. With built-in certificates, a webhook in a pod keeps a copy in " +
-      '`agentTlsDir`.',
+    help: 'Secret with the webhook’s client certificate for agents. Built-in ones are copied to `agentTlsDir`.',
   }),
   controllerClientTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-controller-client-tls',
-    help:
-      "Secret with the controller's client certificate for agents. Each controller keeps a copy in " +
-      '`agentTlsDir`.',
+    help: 'Secret with the controller’s client certificate for agents, copied to `agentTlsDir`.',
   }),
   webhookNames: controller.atStart(listOf(text('DNS name or IP address')), {
     default: [],
     help: "DNS names and IP addresses in the webhook's certificate. Default: those in `webhooksFile`.",
   }),
   webhookConfiguration: controllerAndClean.atStart(objectName, {
-    help: 'MutatingWebhookConfiguration that the controller keeps equal to `webhooksFile`. Default: none.',
+    help: 'MutatingWebhookConfiguration that the controller keeps equal to `webhooksFile`.',
   }),
   webhooksFile: controller.atStart(text('path'), {
-    help:
-      'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`. The ' +
-      'controller writes them once the webhook responds.',
+    help: 'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`.',
   }),
   webhookPathSecret: controllerCleanAndWebhook.atStart(objectName, {
-    help: "Secret with the unguessable part of the webhook's path, by which the webhook recognizes the API server. The controller writes it. With built-in certificates, a webhook in a pod keeps a copy in `webhookPathDir`. Default: none; the path is that of `webhooksFile`.",
+    help: "Secret with the unguessable part of the webhook's path, written by the controller, copied to `webhookPathDir` by the webhook. Default: none; the path is that of `webhooksFile`.",
   }),
   webhookPathRotation: controller.live(duration(minute, 3650 * day), {
     default: 7 * day,
-    help: 'Age at which the path of the webhook is replaced. The previous path works until the next rotation.',
+    help: 'Age at which the webhook’s path is replaced. The previous one works until the next rotation.',
   }),
   webhookAbsenceTime: controller.live(duration(0, day), {
     default: 30 * second,
-    help: 'A webhook with `failurePolicy: Fail` and no ready endpoint for this long gets `Ignore` until it is back. 0s: never.',
+    help: 'A webhook with `failurePolicy: Fail` and no ready endpoint for so long gets `Ignore` until it is back. 0s: never.',
   }),
 };

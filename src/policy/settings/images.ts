@@ -16,23 +16,21 @@ export const imageSettings = {
     help: 'How long image facts of a tag are cached.',
   }),
   pullAlwaysCacheTime: services.live(duration(0, 365 * day), {
-    help: 'The same for the pull policy `Always`. Default: not cached; concurrent requests share one lookup.',
+    help: 'The same for the pull policy `Always`. Default: not cached.',
   }),
   revalidateInterval: services.live(duration(1000, maxTimerMs), {
     default: 15 * minute,
-    help:
-      'How often a cached tag in use is compared with its registry, by a request that registries do not ' +
-      'count.',
+    help: 'How often a cached tag in use is compared with its registry, by a request that registries do not count.',
   }),
   cacheSize: services.atStart(size(mebibyte, 16 * 1024 * mebibyte), {
     default: 64 * mebibyte,
-    help: 'Memory for image facts. The least recently used facts are removed first.',
+    help: 'Memory for image facts; the least recently used are removed first.',
   }),
   inspectTimeout: inspection.atStart(duration(100, 10 * minute), {
     default: 15_000,
-    help: 'Time limit for the inspection of one image, over all endpoints and credentials.',
+    help: 'Time limit for one image, over all endpoints and credentials.',
   }),
   stateDir: agent.atStart(text('directory'), {
-    help: 'Directory for the image facts of the agent, so that they survive restarts. Default: memory only.',
+    help: 'Directory for the agent’s image facts, to survive restarts. Default: memory only.',
   }),
 };

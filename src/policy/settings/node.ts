@@ -12,15 +12,13 @@ const variableName = matching(
 
 export const kubeletSettings = {
   'kubeletConfig.config': node.atStart(text('path'), {
-    help: "Configuration file of the kubelet's credential provider plugins, below `hostRoot`: the kubelet's flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`. With `kubeletConfig.configDir`: a file in that directory.",
+    help: "Configuration file of the kubelet's credential provider plugins, below `hostRoot`: its flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`. With `kubeletConfig.configDir`: a file in it.",
   }),
   'kubeletConfig.configDir': node.atStart(text('directory'), {
-    help:
-      'The same as a directory (Kubernetes 1.34 and later): all of its `.json`, `.yaml` and `.yml` files ' +
-      'are combined.',
+    help: 'The same as a directory (since Kubernetes 1.34): all of its `.json`, `.yaml` and `.yml` files are combined.',
   }),
   'kubeletConfig.binDir': node.atStart(text('directory'), {
-    help: "Directory of the plugins' programs, below `hostRoot`: the kubelet's flag `--image-credential-provider-bin-dir`.",
+    help: "Directory of the plugins' programs, below `hostRoot`: `--image-credential-provider-bin-dir`.",
   }),
   serviceAccountTokens: node.atStart(flag, {
     default: false,
@@ -28,7 +26,7 @@ export const kubeletSettings = {
   }),
   kubeletEnvironment: node.atStart(tableOf(variableName, text('value')), {
     default: {},
-    help: "Environment variables for credential provider plugins, such as `AWS_REGION`, added to those of the node's kubelet. Plugins get none of archwright's own.",
+    help: "Environment of the plugins, such as `AWS_REGION`, added to that of the node's kubelet.",
   }),
 };
 
@@ -39,12 +37,12 @@ const absolutePath = text(
 
 export const containerdSettings = {
   containerdConfigPathCandidates: node.atStart(listOf(absolutePath), {
-    help: "Containerd configuration files below `hostRoot`, or directories with a `config.toml`; the first existing file applies. Default: the locations of distributions. Empty: containerd's configuration is ignored.",
+    help: "Containerd's `config.toml` below `hostRoot`, or its directory; the first that exists applies. Default: the locations of distributions. Empty: containerd's configuration is ignored.",
   }),
   containerdVersion: node.atStart(
     text('version', matching('^v?[0-9]+\\.[0-9]+', 'must be a version of containerd such as 2.1.4, not {}')),
     {
-      help: "Version of containerd, for the rules of its configuration. Default: that of the node's containerd program; the newest if it cannot be run.",
+      help: "Version of containerd, for the rules of its configuration. Default: that of the node's program; the newest if it cannot be run.",
     },
   ),
   mirrorCredentials: node.live(flag, {

@@ -32,7 +32,7 @@ export const placementSettings = {
   }),
   preferredWeights: placement.live(weights, {
     default: {},
-    help: 'Preferred architectures with weights from 1 to 100. It replaces `preferredArchitecture`.',
+    help: 'Preferred architectures with weights, in place of `preferredArchitecture`.',
   }),
   preferenceMode: placement.live(choice(preferenceModes), {
     default: 'soft',
@@ -42,29 +42,27 @@ export const placementSettings = {
     help: 'Architecture for pods with an unknown image. DaemonSets never get it.',
   }),
   onUnknownImage: placement.live(choice(onUnknownImageValues), {
-    help: 'Effect of an image that is unknown in time: a scheduling gate until the controller decides (`gate`), `fallbackArchitecture` (`fallback`), admitted (`allow`) or refused (`deny`). Default: `gate` while a controller leads and agents answer; otherwise `fallback` if `fallbackArchitecture` is set, else `allow`.',
+    help: 'Effect of an unknown image: a scheduling gate, `fallbackArchitecture`, admitted or refused. Default: `gate` while a controller leads and agents answer; otherwise `fallback` if `fallbackArchitecture` is set, else `allow`.',
   }),
   onNoCommonArchitecture: placement.live(choice(onNoCommonArchitectureValues), {
     default: 'deny',
-    help: 'Effect of images that share no architecture: the pod is refused (`deny`), stays pending (`pend`), or is admitted unchanged (`allow`).',
+    help: 'Effect of images that share no architecture: the pod is refused, stays pending, or is admitted unchanged.',
   }),
   constraints: placement.live(choice(constraintsValues), {
     default: 'keep',
-    help:
-      'Effect of architectures that a pod names in its own nodeSelector or required node affinity. `keep`: it runs only ' +
-      'there. `widen`: a new pod may also run on the other architectures that all of its images have.',
+    help: 'Effect of architectures in a pod’s own nodeSelector or required node affinity: `keep` them, or `widen` them to the others that all of its images have.',
   }),
   matchNodeLabels: placement.live(listOf(labelKey), {
     default: [],
-    help: 'Label keys. The node of a pod with such a label must have the same label and value.',
+    help: 'Keys of pod labels that its node must have too, with the same value.',
   }),
   requirePullableNodes: placement.live(flag, {
     default: false,
-    help: 'Excludes nodes that cannot pull the images of a pod, as far as agents know. Needs `agents`. DaemonSets stay unchanged.',
+    help: 'Excludes nodes that cannot pull the pod’s images, as far as agents know. Needs `agents`. Not for DaemonSets.',
   }),
   tolerations: placement.live(oneOrMore(tolerationTemplate), {
     default: [],
-    help: 'Tolerations for each architecture of a pod: the given `key`, `operator` and `effect`, with the architecture as `value`.',
+    help: 'Tolerations for each architecture of a pod, which becomes the `value`.',
   }),
   tolerateArchitectureTaint: placement.live(flag, {
     default: true,
@@ -72,9 +70,7 @@ export const placementSettings = {
   }),
   architectures: placement.live(recordsByName(architectureName, architectureRules), {
     default: {},
-    help:
-      'By architecture: `taintsToTolerate`, taints that its pods tolerate, and `requireNodeLabels`, ' +
-      'labels that its nodes must have.',
+    help: 'By architecture: taints that its pods tolerate (`taintsToTolerate`), and labels that its nodes must have (`requireNodeLabels`).',
   }),
   excludedNamespaces: placement.live(listOf(namespaceGlob), {
     default: ['kube-*', 'openshift-*'],
@@ -89,6 +85,6 @@ export const placementSettings = {
   }),
   imageOverrides: images.live(oneOrMore(imageOverride), {
     default: [],
-    help: 'Architectures of images, in place of those in the registry. The first match applies. `match`: an image reference; `*` matches anything but `/`, `**` anything. `architectures`: empty if the image runs on any. `level`: the level of x86-64 that it needs on amd64, such as `v3`; without `architectures`, these are those in the registry.',
+    help: 'Architectures of images, in place of those in the registry. The first match applies. `match`: an image reference; `*` matches anything but `/`, `**` anything. `architectures`: empty if the image runs on any; default: the registry’s. `level`: of x86-64 that it needs, such as `v3`.',
   }),
 };

@@ -18,15 +18,15 @@ const selector = matching(
 export const registrySettings = {
   allowedRegistries: lookups.live(listOf(registryGlob), {
     default: [],
-    help: 'Registries or repositories whose images are inspected, such as `ghcr.io/team/**`. `*` matches anything but `/`, `**` anything. Other images are unknown. Empty: all.',
+    help: 'Registries or repositories to inspect, such as `ghcr.io/team/**`, with the patterns of `imageOverrides`. Other images are unknown. Empty: all.',
   }),
   deniedRegistries: lookups.live(listOf(registryGlob), {
     default: [],
-    help: 'Registries or repositories whose images are never inspected. They win over `allowedRegistries`. A host without a port means every port.',
+    help: 'Registries or repositories never to inspect, even if allowed. A host without a port means every port.',
   }),
   allowLoopbackRegistries: lookups.live(flag, {
     default: true,
-    help: 'Inspects images of registries on the same machine, such as `localhost:5000/app`. In a cluster, that is any local service of the node; the chart sets it to false.',
+    help: 'Inspects images of registries on the same machine, such as `localhost:5000/app`: in a cluster, any local service of the node, so the chart sets it to false.',
   }),
   hostRoot: node.atStart(text('directory'), {
     default: '/',
@@ -37,7 +37,7 @@ export const registrySettings = {
   }),
   credsFiles: registries.atStart(listOf(text('name')), {
     default: [],
-    help: 'Names of files that `credsDir` must have; one that is missing is reported. The chart sets it.',
+    help: 'Files that `credsDir` must have; missing ones are reported. The chart sets it.',
   }),
   dockerConfigPathCandidates: node.atStart(listOf(text('path')), {
     help:
@@ -46,9 +46,7 @@ export const registrySettings = {
     shortFlag: 'docker-config',
   }),
   dockerConfigFile: registries.atStart(text('path'), {
-    help:
-      'Additional docker configuration, such as a mounted Secret of type ' +
-      '`kubernetes.io/dockerconfigjson`. The path is not relative to `hostRoot`.',
+    help: 'Additional docker configuration, such as a mounted Secret of type `kubernetes.io/dockerconfigjson`; not below `hostRoot`.',
   }),
   privateRegistries: registries.live(listOf(registryPattern), {
     default: [],
@@ -62,24 +60,22 @@ export const registrySettings = {
   }),
   insecureRegistries: registries.live(listOf(registryHost), {
     default: [],
-    help: 'Registries that need no trusted certificate. Plain HTTP is used if they do not support TLS.',
+    help: 'Registries that need no trusted certificate; plain HTTP if they have no TLS.',
   }),
   caFiles: registries.atStart(listOf(text('path')), {
     default: [],
-    help: "Files with CA certificates for registries in PEM, in addition to the system's.",
+    help: "PEM files with CA certificates for registries, besides the system's.",
   }),
   pullSecretCacheTime: pullSecrets.atStart(duration(0, 3_600_000), {
     default: 60_000,
     help: 'How long a pull secret is cached.',
   }),
   pullSecretNodes: agentClients.atStart(text('label selector', selector), {
-    help:
-      'Label selector of the nodes whose agents may receive pull secrets, such as `pool=system` or `!gpu,zone in (a,b)`. An ' +
-      'agent whose node is not known (`agents` by URL or `dns:`) receives none. Default: all nodes.',
+    help: 'Selector of the nodes whose agents may receive pull secrets, such as `pool=system` or `!gpu,zone in (a,b)`. Agents by URL or `dns:` then receive none. Default: all nodes.',
   }),
   maxRequestsPerRegistry: registries.atStart(integer(1, 1000), {
     // Registries and their proxies throttle clients with many connections.
     default: 32,
-    help: 'Images that an agent looks up concurrently at one registry host, each with one request at a time. One busy namespace gets a third of that.',
+    help: 'Images that an agent looks up concurrently at one registry host. One busy namespace gets a third.',
   }),
 };

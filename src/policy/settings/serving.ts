@@ -20,7 +20,7 @@ export const servingSettings = {
   }),
   metricsListen: services.atStart(listenAddress, {
     default: '127.0.0.1:8080',
-    help: 'Address and port for metrics and health checks. Port 0: any free port.',
+    help: 'Address and port for metrics and health checks.',
   }),
   metricsTlsDir: servers.atStart(text('directory'), {
     help: 'Directory with `tls.crt` and `tls.key` for `metricsListen`. Changes are read. Default: no TLS.',
@@ -32,7 +32,7 @@ export const servingSettings = {
     help: 'Directory with the content of `webhookPathSecret`. Reviews at other paths are refused. Changes are read. Default: none; the path is `/mutate`.',
   }),
   webhookClientCa: webhook.atStart(text('path'), {
-    help: "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`). Reviews without such a certificate are refused. Changes are read. Default: none.",
+    help: "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`), without which reviews are refused. Changes are read. Default: none.",
   }),
   inlineBudget: webhook.live(duration(0, 10_000), {
     default: 150,
@@ -40,30 +40,27 @@ export const servingSettings = {
   }),
   agents: agentClients.atStart(listOf(agentsLocation), {
     default: [],
-    help:
-      'Addresses of agents: `https://HOST:PORT` for each agent, one `dns:NAME:PORT`, or one ' +
-      '`endpointslices:NAMESPACE/SERVICE`, a Service with a port named `api`. Empty: the webhook ' +
-      'inspects images itself.',
+    help: 'Agents: `https://HOST:PORT` for each, one `dns:NAME:PORT`, or one `endpointslices:NAMESPACE/SERVICE` with a port named `api`. Empty: the webhook inspects images itself.',
   }),
   agentAuthorityDir: agent.atStart(text('directory'), {
-    help: 'Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. The agent requests its own certificate from the cluster and writes it to `tlsDir`. Default: `tlsDir` has a certificate.',
+    help: 'Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. The agent then requests its certificate from the cluster and writes it to `tlsDir`.',
   }),
   agentTlsDir: agentClients.atStart(text('directory'), {
     help: 'Directory with `tls.crt`, `tls.key` and `ca.crt` for connections to agents.',
   }),
   kubeconfig: everything.atStart(text('path'), {
-    help: "Kubeconfig file of the cluster. Default: the service account of archwright's own pod; outside of a cluster none, and for `explain` and `inspect` the user's own.",
+    help: "Kubeconfig file. Default: the service account of the pod; outside of a cluster none, for `explain` and `inspect` the user's own.",
   }),
   kubeContext: everything.atStart(text('context'), {
     help: 'Context of the kubeconfig. Default: its current context.',
     shortFlag: 'context',
   }),
   factsListen: controller.atStart(listenAddress, {
-    help: 'Address and port for requests of `explain` and `report` on other machines, through the API server. Port 0: any free port. Default: none are answered.',
+    help: 'Address and port for requests of `explain` and `report` through the API server. Default: none are answered.',
   }),
   drainTime: servers.live(duration(0, 10 * minute), {
     default: 20_000,
-    help: 'How long requests in flight may take after a shutdown begins.',
+    help: 'How long requests in flight may take at shutdown.',
   }),
   warmUpTime: webhook.atStart(duration(0, 10 * minute), {
     default: 10_000,
@@ -74,7 +71,7 @@ export const servingSettings = {
   }),
   agentConcurrency: agent.atStart(integer(1, 1000), {
     default: 128,
-    help: 'Images that an agent looks up concurrently. One busy namespace gets a third of that. Further images wait.',
+    help: 'Images that an agent looks up concurrently. One busy namespace gets a third.',
   }),
   logLevel: everything.live(choice(logLevels), { default: 'info', help: 'Lowest level of logged messages.' }),
 };
