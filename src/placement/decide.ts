@@ -4,7 +4,7 @@ import { boundedWarnings } from '../names/printable.ts';
 import { imagesOf } from './pod/images.ts';
 import { operatingSystemOf } from './pod/operating-system.ts';
 import { ownFieldsOf } from './record/own-fields.ts';
-import { recordedIn } from './record/read.ts';
+import { recordedIn, recordedWidened } from './record/read.ts';
 import { explainAllowed, explainDetails } from './rules/details.ts';
 import { explainNoCommon, noCommonArchitecture } from './rules/no-common.ts';
 import { certainOf, explainFit, restrictToClasses, withinClasses } from './rules/node-classes.ts';
@@ -51,11 +51,12 @@ export function decide(input: PlacementInput): PlacementDecision {
   const labels = nodeLabelsOf(policy, podLabels, required, draft.keptArchitectures);
   const restriction = restrictToClasses(input, own, images, os, fit, draft, required);
   const nodes = excludedNodesOf(input, own, images, draft, required, restriction.hostnames);
+  const widened = draft.widened ?? (input.waiting ? recordedWidened(input) : undefined);
   const decision: PlacementDecision = {
     outcome: draft.outcome,
     ...(template === undefined ? {} : { template }),
     own,
-    ...(draft.widened && { widened: draft.widened }),
+    ...(widened && { widened }),
     ...(recorded === undefined ? {} : { replaces: recorded }),
     ...(input.seal === undefined ? {} : { seal: input.seal }),
     os,

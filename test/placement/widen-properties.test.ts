@@ -4,8 +4,12 @@ import * as fc from 'fast-check';
 import { test } from 'tap';
 import type { Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import type { PlacementInput } from '../../src/placement/decision.ts';
+import { decide } from '../../src/placement/decide.ts';
+import { patchGatedPod } from '../../src/placement/patch/patch.ts';
+import type { NewPods } from '../../src/policy/effective/policy.ts';
 import { hostileRecord, inputs, nodes } from '../support/arbitrary-pods.ts';
-import { archIn, isIn, place, requiring, termOf } from '../support/placement-input.ts';
+import { gatedUpdateFaults } from '../support/gated-model.ts';
+import { applied, archIn, isIn, place, requiring, termOf } from '../support/placement-input.ts';
 import { schedulingFaults, selects, tolerates } from '../support/scheduler-model.ts';
 
 const runs = { numRuns: 300 };
@@ -99,6 +103,31 @@ test('the patch applies, the pod stays valid, and a second call changes nothing'
     for (const warning of decision.warnings) assert.ok(Buffer.byteLength(warning) <= 256);
   });
   fc.assert(property, runs);
+});
+
+test('in a rollout, a widened pod is narrowed to the side that was chosen', async (t) => {
+  let chosen = 0;
+  const property = fc.property(widening(), fc.constantFrom('Target', 'Other'), (input, newPods) => {
+    const rollout = { name: 'web', architecture: 'arm64' };
+    const inRollout = (how: NewPods, pod: Pod): PlacementInput => {
+      return { ...input, pod, policy: { ...input.policy, rollout: { ...rollout, newPods: how } } };
+    };
+    const first = place(inRollout('Choose', input.pod));
+    fc.pre(first.decision.widened !== undefined && first.decision.gate);
+    const gated = { ...first.pod, metadata: { ...first.pod.metadata, resourceVersion: '7' } };
+    const decision = decide({ ...inRollout(newPods, gated), waiting: true });
+    assert.deepEqual(decision.widened, first.decision.widened);
+    if (decision.rollout === undefined) return;
+    chosen += 1;
+    const pod = applied(gated, patchGatedPod(gated, decision));
+    assert.deepEqual(gatedUpdateFaults(gated, pod), []);
+    for (const { labels } of nodes.filter((node) => selects(pod.spec, node)))
+      assert.equal(labels['kubernetes.io/arch'] === 'arm64', newPods === 'Target');
+    const direct = place(inRollout(newPods, input.pod)).pod;
+    assert.deepEqual(nodesOf(pod), nodesOf(direct), 'like a pod that was created after the choice');
+  });
+  fc.assert(property, runs);
+  t.ok(chosen > 30, `${chosen} pods`);
 });
 
 test('under keep, a widened pod gets the nodes back that it had before', async () => {

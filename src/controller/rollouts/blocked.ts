@@ -1,12 +1,18 @@
 /**
- * Why a workload cannot be moved: the webhook's decision for a pod like its newest one, without the rollout. What blocks it may pass, for
- * example when an image becomes known.
+ * Why a workload cannot be moved: the webhook's decision for a pod like its newest one, if the rollout moved it. What blocks it may pass,
+ * for example when an image becomes known.
  */
+import type { NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import { imagesOf } from '../../placement/pod/images.ts';
 import { permittedBy } from '../../placement/pod/terms.ts';
-import { isRecordedWidened } from '../../placement/record/read.ts';
+import type { Rule } from '../../placement/rules/rules.ts';
+import { ownFieldsOf } from '../../placement/record/own-fields.ts';
+import { recordedIn, recordedWidened } from '../../placement/record/read.ts';
+import { withNames } from '../../placement/record/widened.ts';
+import type { RolloutPolicy } from '../../policy/effective/policy.ts';
+import { keys } from '../../names/keys.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
@@ -19,60 +25,72 @@ export interface Movable {
   readonly broken?: string;
 }
 
-/** @throws KubeError */
-export async function movableOf(leading: Leading, pod: RunningPod, architecture: string): Promise<Movable> {
+/** @param since when this attempt began; `undefined`: it begins now. @throws KubeError */
+export async function movableOf(
+  leading: Leading,
+  pod: RunningPod,
+  { name, architecture }: Pick<RolloutPolicy, 'name' | 'architecture'>,
+  since: number | undefined,
+): Promise<Movable> {
   const { caches, policies } = leading;
   const { namespace, labels, annotations, nodeChoice, images } = pod;
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
   const nodes = leading.nodeClasses?.();
-  const { terms: nodeSelectorTerms, nodeSelector = {} } = nodeChoice ?? {};
-  const required = nodeSelectorTerms && {
-    requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms },
-  };
   const containers = images.map(({ image, pullPolicy, usedBy }) => {
     return { name: usedBy, image, ...(pullPolicy && { imagePullPolicy: pullPolicy }) };
   });
-  const like = {
-    metadata: { ...(labels && { labels }), ...(annotations && { annotations }) },
-    spec: {
-      nodeSelector,
-      containers,
-      os: { name: pod.os },
-      ...(required && { affinity: { nodeAffinity: required } }),
-    },
-  };
-  const facts = await factsOf(leading, pod, imagesOf(like.spec));
+  const metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
+  const { terms: nodeSelectorTerms, nodeSelector = {} } = nodeChoice ?? {};
+  const spec = { containers, os: { name: pod.os } };
+  const now = { metadata, spec: { ...spec, nodeSelector, ...requiring(nodeSelectorTerms) } };
+  const policy = policies.policyOf({ namespace, namespaceLabels, labels });
+  // Its record counts without a seal, which needs its `generateName`, and if the policy has changed since.
+  const fields = ownFieldsOf(now.spec, recordedIn({ pod: now, policy, waiting: true }));
+  const widened = recordedWidened({ pod: now });
+  const own = widened ? withNames(fields, widened) : fields;
+  // What the webhook did not widen in this rollout it does not widen now, for example because another webhook insists.
+  const isKept = widened === undefined && since !== undefined && pod.createdAt >= since;
+  const { [keys.decision]: _, ...others } = annotations ?? {};
+  const facts = await factsOf(leading, pod, imagesOf(spec));
   const decision = decide({
-    pod: like,
+    pod: {
+      metadata: { ...metadata, annotations: others },
+      spec: { ...spec, nodeSelector: own.nodeSelector, ...requiring(own.terms) },
+    },
     namespace,
     namespaceLabels,
-    policy: policies.policyOf({ namespace, namespaceLabels, labels }),
+    policy: {
+      ...policy,
+      rollout: { name, architecture, newPods: 'Target' },
+      ...(isKept && { constraints: 'keep' }),
+    },
     facts: (image) => facts.get(image),
     ...(nodes && { nodes }),
-    // Its record counts without a seal, which needs its `generateName`.
-    waiting: true,
   });
   const failed = decision.images.find(
     ({ facts: of }) =>
       of?.brokenOn?.includes(architecture) === true ||
       (of?.requiredLevel !== undefined && architecture === 'amd64'),
   );
-  // New pods of a workload that is in a rollout are not widened.
-  const blocked = isRecordedWidened(like) ? ownChoice : blockedBy(decision, architecture);
+  const blocked = blockedBy(decision, architecture);
   return {
     ...(blocked !== undefined && { blocked }),
     ...(failed && { broken: `${printable(failed.image, maxImageBytes)} cannot run there` }),
   };
 }
 
-const ownChoice = 'its pods constrain the architecture themselves';
+function requiring(nodeSelectorTerms: readonly NodeSelectorTerm[] | undefined): Pick<PodSpec, 'affinity'> {
+  if (nodeSelectorTerms === undefined) return {};
+  const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+  return { affinity: { nodeAffinity: required } };
+}
 
 function blockedBy(
-  { outcome, required, images, own }: PlacementDecision,
+  { outcome, required, images, own, reasons }: PlacementDecision,
   architecture: string,
 ): string | undefined {
   if (outcome === 'skipped') return 'archwright skips its pods';
-  if (outcome === 'own-constraint') return ownChoice;
+  if (outcome === 'own-constraint') return 'its pods constrain the architecture themselves';
   if (outcome === 'unconstrained') return 'its images do not say which architectures they have';
   if (outcome !== 'placed') {
     const unknown = images.find((each) => each.unknown !== undefined);
@@ -84,5 +102,7 @@ function blockedBy(
   if (required?.includes(architecture) === true) return undefined;
   const lacking = images.filter((each) => each.architectures?.includes(architecture) === false);
   const names = listed(lacking, ({ image }) => printable(image, maxImageBytes), 300);
-  return names === '' ? `a policy excludes ${architecture}` : `${names}: no ${architecture}`;
+  if (names !== '') return `${names}: no ${architecture}`;
+  const isPinned = reasons.some(({ rule }) => rule === ('preference-hard' satisfies Rule));
+  return isPinned ? 'a label or annotation pins its pods' : `a policy excludes ${architecture}`;
 }

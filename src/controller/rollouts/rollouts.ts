@@ -147,7 +147,7 @@ export class RolloutReconciler {
         .filter(({ running }) => running !== undefined)
         .reduce<RolledPod | undefined>((a, b) => (a && a.createdAt >= b.createdAt ? a : b), undefined);
       const movable = newest?.running
-        ? await movableOf(this.#leading, newest.running, rollout.architecture)
+        ? await movableOf(this.#leading, newest.running, rollout, before?.startedAt)
         : {};
       const wanted = movable.blocked === undefined ? wantedPods(step, workload.pods.length) : 0;
       seen.push({ workload, wanted, ...movable });

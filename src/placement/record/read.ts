@@ -65,9 +65,14 @@ export function recordedIn({
   const trusted = isSealed ? added : { ...added, preferred: [] };
   const isProvisional = content['provisional'] === true;
   const record = { architectures: architectures?.toSorted(byName), imagesKey, added: trusted, isProvisional };
-  // A pod that waits was not widened, and nothing can be put back.
+  // Nothing can be put back into a pod that waits.
   const widened = waiting ? undefined : readWidened(content['widened']);
   return widened ? { ...record, widened } : record;
+}
+
+/** What was removed from a pod that waits, or runs. @returns `undefined` without a valid seal */
+export function recordedWidened({ pod, seal }: Pick<PlacementInput, 'pod' | 'seal'>): Widened | undefined {
+  return seal === undefined || hasSeal(pod, seal) ? readWidened(contentIn(pod)?.['widened']) : undefined;
 }
 
 const sealStart = ',"seal":"';

@@ -1,19 +1,22 @@
 /**
  * An `ArchitectureRollout` moves a part of the pods of a workload. It only chooses among the architectures that all images have and that
- * the pod permits: if its architecture is not one of them, or the only one, the pod is placed as without it. Templates are not affected.
+ * the pod permits: if its architecture is not one of them, or the only one, the pod is placed as without it. Templates are not affected, nor is a pod that a
+ * person pins by its label or annotation.
  */
 import type { OwnFields, PlacementInput, RolledOut } from '../decision.ts';
 import { permittedBy } from '../pod/terms.ts';
+import { isPinnedByLabel } from './preferred.ts';
 import { draft as draftOf, type Draft } from './rules.ts';
 
 export function withinRollout(
   draft: Draft,
-  { policy: { rollout }, template }: Pick<PlacementInput, 'policy' | 'template'>,
+  input: Pick<PlacementInput, 'pod' | 'policy' | 'template'>,
   { terms }: OwnFields,
 ): { readonly draft: Draft; readonly rollout?: RolledOut } {
   const { outcome, required, ...more } = draft;
-  if (rollout === undefined || template !== undefined || outcome !== 'placed' || required === undefined)
-    return { draft };
+  const { rollout } = input.policy;
+  if (rollout === undefined || input.template !== undefined || isPinnedByLabel(input)) return { draft };
+  if (outcome !== 'placed' || required === undefined) return { draft };
   const { name, architecture, newPods } = rollout;
   const permitted = required.filter((each) => permittedBy(terms, each));
   const others = permitted.filter((each) => each !== architecture);
@@ -21,7 +24,7 @@ export function withinRollout(
   const text = `ArchitectureRollout ${name}`;
   if (newPods === 'Choose') {
     const chosen = draftOf('gated', required, 'rollout-choose', `${text} moves a part of the pods`);
-    return { draft: { ...chosen, gate: true, warnings: draft.warnings } };
+    return { draft: { ...more, ...chosen, gate: true, warnings: draft.warnings } };
   }
   const isTarget = newPods === 'Target';
   const narrowed = isTarget

@@ -4,6 +4,7 @@
  *
  * - Only a pod that is created, or a template, for its warnings: the API server lets a pod that waits behind a gate only narrow its
  *   nodeSelector and required terms (KEP-3838). A DaemonSet keeps its nodes.
+ * - A pod of a rollout is widened, and then gated. What it named is in its record, so that it is decided like at its creation.
  * - An architecture is added only if every image has it for certain, and no node of it refuses an image.
  * - The pod keeps every node that it could have without this rule.
  * - What the pod excludes, by `NotIn`, stays excluded.
@@ -12,7 +13,8 @@ import { byName, isArchitectureKey, maxArchitectures } from '../../names/archite
 import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { ImageVerdict, OwnFields, PlacementInput, Reason, Widened } from '../decision.ts';
 import { isEmptyTerm, namedArchitectures, permittedBy } from '../pod/terms.ts';
-import { isNaming, namesArchitectures, withoutNames } from '../record/widened.ts';
+import { recordedWidened } from '../record/read.ts';
+import { isNaming, namesArchitectures, withNames, withoutNames } from '../record/widened.ts';
 import { hasRoomForRecord } from '../record/write.ts';
 import type { CommonFit } from './node-classes.ts';
 import { matchedArchitectures } from './node-labels.ts';
@@ -36,18 +38,24 @@ export interface Widening {
  */
 export function widenConstraint(
   input: PlacementInput,
-  fields: OwnFields,
+  present: OwnFields,
   images: readonly ImageVerdict[],
   fit: CommonFit,
   common: readonly string[] | undefined,
 ): Widening | undefined {
-  if (input.policy.constraints !== 'widen' || input.waiting || !namesArchitectures(fields)) return undefined;
-  const kept = (why: string): Widening => ({ fields, reasons: [reason('constraint-not-widened', why)] });
+  const fields = input.waiting ? beforeItWaited(input, present) : present;
+  if (input.policy.constraints !== 'widen' || !fields || !namesArchitectures(fields)) return undefined;
+  const kept = (why: string): Widening | undefined =>
+    input.waiting ? undefined : { fields, reasons: [reason('constraint-not-widened', why)] };
   const obstacle = obstacleIn(input, fields) ?? unknownAmong(images);
   if (obstacle !== undefined) return kept(obstacle);
   const named = namedAlike(fields);
   if (named === undefined)
     return kept('its required terms differ in the architectures that they name, or name many');
+  const { rollout } = input.policy;
+  // It is there already, and would be taken away from it.
+  if (rollout && named.architectures.includes(rollout.architecture))
+    return kept(`it names the architecture of ArchitectureRollout ${rollout.name}`);
   const isOwnConstraint = ownConstraintOf(fields) !== undefined;
   if (!isOwnConstraint && input.policy.preferenceMode === 'hard') return kept('a preference pins the pod');
   // A pod's own constraint has precedence over the architectures that a custom resource allows.
@@ -79,6 +87,12 @@ export function widenConstraint(
   };
 }
 
+/** @returns `undefined`: it was not widened, or another webhook has named an architecture since then */
+function beforeItWaited(input: PlacementInput, present: OwnFields): OwnFields | undefined {
+  const widened = recordedWidened(input);
+  return widened && !namesArchitectures(present) ? withNames(present, widened) : undefined;
+}
+
 function whyNone(others: readonly string[], allowed: readonly string[]): string {
   if (others.length === 0) return 'its images can run on no other architecture';
   const names = printable((allowed.length > 0 ? allowed : others).join(', '), 200);
@@ -90,8 +104,6 @@ function whyNone(others: readonly string[], allowed: readonly string[]): string 
 function obstacleIn(input: PlacementInput, fields: OwnFields): string | undefined {
   const { pod, policy, template } = input;
   if (template === 'DaemonSet') return 'a DaemonSet keeps its nodes';
-  // Its share, and its way back, would not hold.
-  if (policy.rollout) return `it is in ArchitectureRollout ${policy.rollout.name}`;
   if (fields.namedAgain) return 'another webhook named the architecture again';
   if (pod.spec.runtimeClassName) return 'its RuntimeClass may need certain nodes';
   if (namesNode(fields)) return 'the pod names its node itself';

@@ -187,6 +187,36 @@ t.test('what cannot be moved is said, and does not hold up the rest', async (t) 
   t.notOk(world.status().workloads.at(-1)?.blocked, 'what the webhook added is no own constraint');
 });
 
+t.test('under constraints: widen, pods that name another architecture can be moved', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  world.configure({ constraints: 'widen', preferenceMode: 'hard' });
+  const pinned = (name: string) => ({ nodeSelector: { 'kubernetes.io/arch': name } });
+  world.pod('a', { replicaSet: 'a-1', spec: pinned('amd64') });
+  world.pod('b', { replicaSet: 'b-1', widened: true });
+  world.pod('c', { replicaSet: 'c-1', spec: pinned('amd64'), image: 'amd' });
+  world.pod('d', { replicaSet: 'd-1', spec: pinned('arm64'), node: 'arm-1' });
+  world.pod('e', { replicaSet: 'e-1', labels: { 'arch.example/preferred': 'amd64' } });
+  const own = 'its pods constrain the architecture themselves';
+  t.match(await world.reconcile(), {
+    phase: 'Progressing',
+    workloads: [
+      { name: 'Deployment/a', wanted: 1 },
+      { name: 'Deployment/b', wanted: 1 },
+      { name: 'Deployment/c', blocked: own },
+      { name: 'Deployment/d', blocked: own },
+      { name: 'Deployment/e', blocked: 'a label or annotation pins its pods' },
+    ],
+  });
+  await world.clock.advance(1000);
+  world.pod('a2', { replicaSet: 'a-1', spec: pinned('amd64') });
+  world.pod('b2', { replicaSet: 'b-1', widened: true });
+  t.match(
+    (await world.reconcile()).workloads,
+    [{ blocked: own }, { wanted: 1 }],
+    'a new pod was not widened: something prevents it, and must not hold up the rest',
+  );
+});
+
 t.test('without nodes of the architecture, unless they can come', async (t) => {
   const world = await startWorld(t, { architecture: 's390x' });
   pods(world, 3, 0);

@@ -31,7 +31,7 @@ export interface PodOptions {
   readonly node?: string;
   /** The rollout put it where it is. */
   readonly side?: 'Target' | 'Other';
-  /** Its own architectures were widened. */
+  /** It named amd64, and was widened. */
   readonly widened?: boolean;
   readonly ready?: boolean;
   /** Seconds that it took to become ready. Default: 5. */
@@ -44,6 +44,7 @@ export interface PodOptions {
   readonly kind?: string;
   readonly claims?: readonly string[];
   readonly spec?: Partial<Pod['spec']>;
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
@@ -139,13 +140,15 @@ function podOf(name: string, options: PodOptions, createdAt: string, readyAt: st
   const { widened = false, ready = node !== '', restarts = 0, claims = [] } = options;
   const hash = replicaSet.split('-').at(-1) ?? '';
   const architectures = [side === 'Target' ? 'arm64' : 'amd64'];
-  const why = widened ? { widened: {} } : { rollout: ['web', side] };
+  const why = widened
+    ? { widened: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } }
+    : { rollout: ['web', side] };
   const record = { v: 1, outcome: 'placed', architectures, imagesKey: '', added: {}, ...why };
   return {
     metadata: {
       uid: `uid-${name}`,
       creationTimestamp: createdAt,
-      labels: { app: 'web', 'pod-template-hash': hash },
+      labels: { app: 'web', 'pod-template-hash': hash, ...options.labels },
       ...((side || widened) && { annotations: { 'arch.example/decision': JSON.stringify(record) } }),
       ownerReferences: [{ apiVersion: 'apps/v1', kind, name: replicaSet, uid: replicaSet, controller: true }],
     },

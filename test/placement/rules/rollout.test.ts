@@ -2,17 +2,30 @@
 import { test } from 'tap';
 import { decide } from '../../../src/placement/decide.ts';
 import type { PlacementInput } from '../../../src/placement/decision.ts';
-import { patchPod } from '../../../src/placement/patch/patch.ts';
-import { recordedRollout } from '../../../src/placement/record/read.ts';
-import type { PodSpec } from '../../../src/kube/api/objects.ts';
+import { patchGatedPod, patchPod } from '../../../src/placement/patch/patch.ts';
+import { recordedRollout, recordedWidened } from '../../../src/placement/record/read.ts';
+import type { ObjectMeta, PodSpec } from '../../../src/kube/api/objects.ts';
 import type { NewPods, Policy } from '../../../src/policy/effective/policy.ts';
-import { failed, inputOf, outcomeOf, podOf, type Known } from '../../support/placement-input.ts';
+import { gatedUpdateFaults } from '../../support/gated-model.ts';
+import {
+  applied,
+  archIn,
+  failed,
+  inputOf,
+  outcomeOf,
+  place,
+  podOf,
+  termsOf,
+  withLabels,
+  type Known,
+} from '../../support/placement-input.ts';
 
 interface Case {
   readonly known?: Known;
   readonly newPods: NewPods;
   readonly spec?: Partial<PodSpec>;
   readonly policy?: Partial<Policy>;
+  readonly metadata?: ObjectMeta;
   readonly template?: PlacementInput['template'];
   /** As `outcomeOf` writes it. */
   readonly decided: string;
@@ -29,6 +42,11 @@ const required = (operator: string, ...values: string[]): Partial<PodSpec> => ({
   },
 });
 
+const widened = {
+  policy: { constraints: 'widen' },
+  spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+} as const;
+
 const cases: Readonly<Record<string, Case>> = {
   'to its architecture': { newPods: 'Target', decided: 'placed arm64', rule: 'rollout-target' },
   'to the others': { newPods: 'Other', decided: 'placed amd64 s390x', rule: 'rollout-other' },
@@ -40,11 +58,35 @@ const cases: Readonly<Record<string, Case>> = {
     spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
     decided: 'own-constraint',
   },
-  'an own architecture, under constraints: widen': {
+  'an own architecture that is widened': {
+    ...widened,
     newPods: 'Target',
-    policy: { constraints: 'widen' },
-    spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+    decided: 'placed arm64',
+    rule: 'rollout-target',
+  },
+  'an own architecture that is widened, to the others': {
+    ...widened,
+    newPods: 'Other',
+    decided: 'placed amd64 s390x',
+    rule: 'rollout-other',
+  },
+  'an own architecture that is widened, and the controller chooses': {
+    ...widened,
+    newPods: 'Choose',
+    decided: 'gated amd64 arm64 s390x',
+    rule: 'rollout-choose',
+  },
+  'its own architecture is that of the rollout': {
+    ...widened,
+    newPods: 'Other',
+    spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
     decided: 'own-constraint',
+  },
+  'a person pins it by a label': {
+    newPods: 'Target',
+    policy: { preferenceMode: 'hard' },
+    metadata: { labels: { 'arch.example/preferred': 'amd64' } },
+    decided: 'placed amd64',
   },
   'own terms that exclude it': {
     newPods: 'Choose',
@@ -58,10 +100,10 @@ const cases: Readonly<Record<string, Case>> = {
 
 for (const [
   about,
-  { known = { a: 'amd64 arm64 s390x' }, newPods, spec, policy: more, template, decided, rule },
+  { known = { a: 'amd64 arm64 s390x' }, newPods, spec, metadata, policy: more, template, decided, rule },
 ] of Object.entries(cases))
   test(about, async (t) => {
-    const pod = podOf(['a'], spec);
+    const pod = podOf(['a'], spec, metadata);
     const policy = { ...more, rollout: { name: 'web', architecture: 'arm64', newPods } };
     const decision = decide(inputOf(pod, known, policy, template === undefined ? {} : { template }));
     t.equal(outcomeOf(decision), decided);
@@ -78,3 +120,54 @@ for (const [
       t.same(recordedRollout({ metadata: { annotations: text } }), { name: 'web', side: newPods });
     }
   });
+
+/** What a pod that names amd64 waits with, and how it goes on from there. */
+function widenedAndChosen(newPods: NewPods, more: Partial<Policy> = {}) {
+  const known = { a: 'amd64 arm64 s390x' };
+  const rollout = { name: 'web', architecture: 'arm64' };
+  const policy = { ...widened.policy, ...more };
+  const gated = place(
+    inputOf(podOf(['a'], widened.spec), known, { ...policy, rollout: { ...rollout, newPods: 'Choose' } }),
+  ).pod;
+  const later = inputOf(gated, known, { ...policy, rollout: { ...rollout, newPods } }, { waiting: true });
+  const decision = decide(later);
+  return { gated, later, decision, pod: applied(gated, patchGatedPod(gated, decision)) };
+}
+
+test('a pod is widened at its creation, and the choice narrows it', async (t) => {
+  for (const [newPods, architectures] of [
+    ['Target', ['arm64']],
+    ['Other', ['amd64', 's390x']],
+  ] as const) {
+    const { gated, decision, pod } = widenedAndChosen(newPods);
+    t.strictSame(gated.spec.nodeSelector, {});
+    t.strictSame(termsOf(gated), [{ matchExpressions: [archIn('amd64', 'arm64', 's390x')] }]);
+    t.equal(outcomeOf(decision), `placed ${architectures.join(' ')}`);
+    t.strictSame(gatedUpdateFaults(gated, pod), []);
+    t.strictSame(termsOf(pod), [
+      { matchExpressions: [archIn('amd64', 'arm64', 's390x'), archIn(...architectures)] },
+    ]);
+    t.same(recordedRollout(pod), { name: 'web', side: newPods });
+    t.match(recordedWidened({ pod }), widened.spec, 'it still says what the pod named');
+  }
+});
+
+test('a pod that was widened and waits keeps what it would have had without the rollout', async (t) => {
+  const { pod: own } = widenedAndChosen('Other', { architectures: { amd64: withLabels({ pool: 'x' }) } });
+  t.notMatch(JSON.stringify(own.spec), 'pool', 'labels of nodes are not required of what it named');
+  const allowed = { architectures: ['s390x', 'arm64'], origin: 'PodPlacementConfig shop/web' };
+  t.equal(outcomeOf(widenedAndChosen('Other', { allowed }).decision), 'placed amd64 s390x');
+  const hard = { preferenceMode: 'hard', preference: { weights: { s390x: 100 }, origin: 'test' } } as const;
+  t.equal(outcomeOf(widenedAndChosen('Other', hard).decision), 'placed amd64 s390x');
+});
+
+test('a waiting pod whose policy, names or record changed is placed by its images', async (t) => {
+  const { gated, later } = widenedAndChosen('Target');
+  const keep = decide({ ...later, policy: { ...later.policy, constraints: 'keep' } });
+  t.equal(outcomeOf(keep), 'placed arm64');
+  t.ok(keep.widened, 'what it named stays in its record');
+  const seal = { of: () => '', isOf: () => false };
+  t.notOk(decide({ ...later, seal }).widened, 'a record that archwright did not write');
+  const named = { ...gated, spec: { ...gated.spec, ...widened.spec } };
+  t.equal(decide({ ...later, pod: named }).outcome, 'own-constraint', 'another webhook has the last word');
+});
