@@ -135,6 +135,7 @@ export function runningPod(more: Partial<RunningPod> = {}): RunningPod {
     phase: 'Running',
     ready: true,
     readyChangedAt: 0,
+    scheduledAt: 0,
     deleting: false,
     createdAt: 0,
     labels: undefined,

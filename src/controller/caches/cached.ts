@@ -63,8 +63,8 @@ export function isReady(status: WithConditions | undefined): boolean {
   return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
 }
 
-function readyChangeOf(status: WithConditions | undefined): number {
-  return timeOf(status?.conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime);
+function changeOf(status: WithConditions | undefined, condition: string): number {
+  return timeOf(status?.conditions?.find(({ type }) => type === condition)?.lastTransitionTime);
 }
 
 export function trimNode(object: KubeObject, share: Share) {
@@ -86,7 +86,7 @@ export function trimNode(object: KubeObject, share: Share) {
     ),
     ownTaintKey: share(metadata.annotations?.[taintAnnotation]),
     ready: isReady(status),
-    readyChangedAt: readyChangeOf(status),
+    readyChangedAt: changeOf(status, 'Ready'),
     unschedulable: spec?.unschedulable ?? false,
     deleting: metadata.deletionTimestamp !== undefined,
     agentLabel: share(labels[keys.agentNode]),
@@ -161,7 +161,8 @@ export function trimRunningPod(object: KubeObject, share: Share) {
     os: share(operatingSystemOf(spec)),
     phase: share(status?.phase ?? 'Unknown'),
     ready: isReady(status),
-    readyChangedAt: readyChangeOf(status),
+    readyChangedAt: changeOf(status, 'Ready'),
+    scheduledAt: changeOf(status, 'PodScheduled'),
     deleting: metadata.deletionTimestamp !== undefined,
     createdAt: timeOf(metadata.creationTimestamp),
     labels: share(metadata.labels),

@@ -1,7 +1,7 @@
 /**
  * Compares the pods of a workload on the architecture of a rollout with those on others at the same time. A pod is unhealthy if it restarts
- * too often, is not ready in time, or took much longer to become ready than the others. An exec format error, or a CPU below the level that an
- * image needs, is no matter of comparison.
+ * too often, is not ready in time, or took much longer to become ready than the others. Pods of one version are compared, so that a bad release is not taken for a bad
+ * architecture. An exec format error, or a CPU below the level that an image needs, is no matter of comparison.
  */
 import type { Rollout } from '../../policy/resources/rollout.ts';
 import { formatDuration } from '../../names/duration.ts';
@@ -41,34 +41,46 @@ export function verdictOf(input: HealthInput): Verdict | undefined {
     const why = broken ?? 'its program is not built for the CPU of the node';
     return { reason: 'BrokenImage', message: `${workload.name}: pod ${(failed ?? crashed)?.name}: ${why}` };
   }
-  const others = workload.pods.filter(({ isTarget }) => !isTarget);
-  const judge = judgeOf(input, others);
-  const bad = targets.flatMap((pod) => judge(pod, now) ?? []);
-  const badOthers = others.filter((pod) => judge(pod, now) !== undefined).length;
+  const all = workload.pods.filter(({ isTarget }) => !isTarget);
+  const judge = judgeOf(input, all);
+  const isBad = (pod: RolledPod): boolean => judge(pod, now) !== undefined;
+  const bad = targets.filter(isBad);
   if (bad.length < Math.max(1, Math.min(enough, targets.length))) return undefined;
-  const share = (100 * bad.length) / targets.length;
+  const [others, compared] = sameVersions(bad, all, targets);
+  const badOthers = others.filter(isBad).length;
+  const share = (100 * bad.length) / compared.length;
   const shareOfOthers = others.length === 0 ? 0 : (100 * badOthers) / others.length;
   if (share - shareOfOthers <= rollout.tolerance) return undefined;
-  const [first = ''] = bad;
-  const compared =
-    others.length === 0 ? 'there are no others' : `of the others ${badOthers} of ${others.length}`;
-  const message = `${workload.name}: ${bad.length} of ${targets.length} pods on ${rollout.architecture} are unhealthy, ${compared}: ${first}`;
+  const [first] = bad.flatMap((pod) => judge(pod, now) ?? []);
+  const than = others.length === 0 ? 'there are no others' : `of the others ${badOthers} of ${others.length}`;
+  const message = `${workload.name}: ${bad.length} of ${compared.length} pods on ${rollout.architecture} are unhealthy, ${than}: ${first}`;
   return { reason: 'Unhealthy', message };
+}
+
+type Pods = readonly RolledPod[];
+
+/** Those of the ReplicaSets that have bad pods; all, if these have none on other architectures. */
+function sameVersions(bad: Pods, others: Pods, targets: Pods): readonly [others: Pods, targets: Pods] {
+  const versions = new Set(bad.map(({ owner }) => owner.uid));
+  const isSame = ({ owner }: RolledPod): boolean => versions.has(owner.uid);
+  const same = others.filter(isSame);
+  return same.length === 0 ? [others, targets] : [same, targets.filter(isSame)];
 }
 
 /** @returns says why a pod is unhealthy; `undefined`: it is not */
 function judgeOf(
   { rollout: { unhealthy }, since, restartsOf }: HealthInput,
-  others: readonly RolledPod[],
+  others: Pods,
 ): (pod: RolledPod, now: number) => string | undefined {
   const { restarts: mostRestarts, readyWithinMs, timesSlower } = unhealthy;
   const usual = median(others.filter(({ ready, createdAt }) => ready && createdAt >= since).map(timeToReady));
   const slowMs = usual === undefined ? Infinity : Math.max(leastSlowMs, usual * timesSlower);
-  const limitMs = Math.min(readyWithinMs, slowMs);
   return (pod, now) => {
     const name = printable(pod.name, 100);
     const restarts = restartsOf(pod);
     if (restarts >= mostRestarts) return `${name} restarted ${restarts} times`;
+    // Until it has a node, its program takes no time.
+    const limitMs = pod.running ? Math.min(readyWithinMs, slowMs) : readyWithinMs;
     if (!pod.ready && now - pod.readySince > limitMs)
       return `${name} is not ready for ${formatDuration(now - pod.readySince)}`;
     const tookMs = timeToReady(pod);
@@ -78,8 +90,8 @@ function judgeOf(
   };
 }
 
-function timeToReady({ createdAt, readySince }: RolledPod): number {
-  return readySince - createdAt;
+function timeToReady({ scheduledAt, readySince }: RolledPod): number {
+  return readySince - scheduledAt;
 }
 
 function median(values: readonly number[]): number | undefined {

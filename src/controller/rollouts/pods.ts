@@ -20,8 +20,10 @@ export interface RolledPod {
   readonly owner: OwnerReference;
   /** Milliseconds since 1970, by the API server's clock, as all times. */
   readonly createdAt: number;
+  /** When it got its node, or if it has none, `createdAt`. */
+  readonly scheduledAt: number;
   readonly ready: boolean;
-  /** Since when it is ready, or not. */
+  /** Since when it is ready, or not: not before it got its node. */
   readonly readySince: number;
   readonly restarts: number;
   /** On the architecture of the rollout; without a node: chosen for it. */
@@ -61,15 +63,16 @@ export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: 
     if (running.namespace !== namespace || owner === undefined) continue;
     if (phase === 'Succeeded' || phase === 'Failed') continue;
     const { name, uid, createdAt, ready, readyChangedAt, containers } = running;
+    const scheduledAt = Math.max(createdAt, running.scheduledAt);
     const restarts = containers.reduce((most, { restartCount }) => Math.max(most, restartCount), 0);
-    const readySince = Math.max(createdAt, readyChangedAt);
+    const readySince = Math.max(scheduledAt, readyChangedAt);
     const identity = { namespace, name, uid, owner };
     yield {
       owner,
       labels,
       deleting,
       record: annotations && recordedRollout({ metadata: { annotations } }),
-      pod: { ...identity, createdAt, ready, readySince, restarts, running },
+      pod: { ...identity, createdAt, scheduledAt, ready, readySince, restarts, running },
       architecture: nodes.get('', node)?.architecture,
     };
   }
@@ -86,7 +89,14 @@ export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: 
       record,
       architecture: undefined,
       deleting: deletionTimestamp !== undefined,
-      pod: { ...identity, createdAt, ready: false, readySince: createdAt, restarts: 0 },
+      pod: {
+        ...identity,
+        createdAt,
+        scheduledAt: createdAt,
+        ready: false,
+        readySince: createdAt,
+        restarts: 0,
+      },
     };
   }
 }

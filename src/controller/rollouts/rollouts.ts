@@ -165,13 +165,11 @@ export class RolloutReconciler {
     const ofAttempt = `${key} ${attempt}`;
     const first = this.#restarts.get(ofAttempt) ?? new Map<string, number>();
     this.#restarts.set(ofAttempt, first);
-    const there = new Set(seen.flatMap(({ workload }) => workload.pods.map(({ uid }) => uid)));
+    const there = new Map(seen.flatMap(({ workload }) => workload.pods.map((pod) => [pod.uid, pod])));
     for (const uid of first.keys()) if (!there.has(uid)) first.delete(uid);
-    const restartsOf = ({ uid, createdAt, restarts }: RolledPod): number => {
-      if (createdAt >= since) return restarts;
-      if (!first.has(uid)) first.set(uid, restarts);
-      return restarts - (first.get(uid) ?? 0);
-    };
+    for (const { uid, createdAt, restarts } of there.values())
+      if (createdAt < since && !first.has(uid)) first.set(uid, restarts);
+    const restartsOf = ({ uid, restarts }: RolledPod): number => restarts - (first.get(uid) ?? 0);
     for (const { workload, broken } of seen) {
       const verdict = verdictOf({ workload, rollout, since, now, restartsOf, broken });
       if (verdict) return verdict;

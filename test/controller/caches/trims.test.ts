@@ -126,7 +126,7 @@ void t.test('a running pod', async (t) => {
   const ended = { exitCode: 128, message: 'exec format error' };
   const status = {
     phase: 'Running',
-    conditions: [{ type: 'Initialized', status: 'True' }, ready('True')],
+    conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime: created }, ready('True')],
     initContainerStatuses: [{ ...init, state: { terminated: { reason: 'Completed', exitCode: 0 } } }],
     containerStatuses: [
       {
@@ -147,6 +147,7 @@ void t.test('a running pod', async (t) => {
     phase: 'Running',
     ready: true,
     readyChangedAt: 0,
+    scheduledAt: Date.parse(created),
     deleting: true,
     createdAt: Date.parse(created),
     labels: { app: 'web' },

@@ -19,12 +19,17 @@ interface PodLine {
   /** Seconds from its creation; absent: it is not ready. */
   readonly took?: number;
   readonly exit?: { readonly exitCode: number; readonly message?: string };
+  /** Seconds until it had a node. Default: 0. `Infinity`: it has none. */
+  readonly waited?: number;
+  /** Default: `web-1`. */
+  readonly replicaSet?: string;
 }
 
 function podsOf(lines: readonly PodLine[]): readonly RolledPod[] {
   return lines.flatMap((line, index) =>
     Array.from({ length: line.count ?? 1 }, (_, copy): RolledPod => {
       const { isTarget = false, restarts = 0, created = 1, took, exit } = line;
+      const { waited = 0, replicaSet = 'web-1' } = line;
       const createdAt = since + created * second;
       const container = { name: 'c', image: 'app', imageID: `app@${digest}`, ready: false, running: false };
       const ended = { ...container, restartCount: restarts, reason: undefined };
@@ -32,15 +37,18 @@ function podsOf(lines: readonly PodLine[]): readonly RolledPod[] {
         namespace: 'shop',
         name: `p-${index}-${copy}`,
         uid: `u-${index}-${copy}`,
-        owner: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r' },
+        owner: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: replicaSet, uid: replicaSet },
         createdAt,
+        scheduledAt: createdAt + (waited === Infinity ? 0 : waited * second),
         ready: took !== undefined,
-        readySince: createdAt + (took ?? 0) * second,
+        readySince: createdAt + (took ?? (waited === Infinity ? 0 : waited)) * second,
         restarts,
         isTarget,
         isMoved: isTarget,
-        running: runningPod({
-          containers: exit ? [{ ...ended, exitCode: exit.exitCode, message: exit.message }] : [],
+        ...(waited !== Infinity && {
+          running: runningPod({
+            containers: exit ? [{ ...ended, exitCode: exit.exitCode, message: exit.message }] : [],
+          }),
         }),
       };
     }),
@@ -123,6 +131,38 @@ const rows: Readonly<
       { ...target, took: 59, count: 3 },
       { took: 20, count: 3 },
     ],
+  ],
+  'an autoscaler makes their node': [
+    200,
+    [
+      { ...target, waited: 100, took: 110, count: 3 },
+      { ...target, waited: Infinity, count: 3 },
+      { ...fine, count: 3 },
+    ],
+  ],
+  'no node for too long': [302, [{ ...target, waited: Infinity }, fine], /p-0-0 is not ready for 5m1s/],
+  'a new version that crashes everywhere': [
+    60,
+    [
+      { ...target, ...crashing, replicaSet: 'web-2' },
+      { ...crashing, count: 4, replicaSet: 'web-2' },
+      { ...fine, count: 8 },
+    ],
+  ],
+  'a new version that crashes there only': [
+    60,
+    [
+      { ...target, ...fine, count: 4 },
+      { ...fine, count: 4 },
+      { ...target, ...crashing, count: 3, replicaSet: 'web-2' },
+      { ...fine, count: 3, replicaSet: 'web-2' },
+    ],
+    /3 of 3 pods on arm64 are unhealthy, of the others 0 of 3/,
+  ],
+  'a new version that is there only is compared with the old one': [
+    60,
+    [{ ...target, ...crashing, count: 3, replicaSet: 'web-2' }, fine],
+    /3 of 3 pods on arm64 are unhealthy, of the others 0 of 1/,
   ],
   'others from before have no time to compare with': [
     100,

@@ -16,6 +16,7 @@ function pod(name: string, isTarget: boolean, annotations?: Readonly<Record<stri
     uid: name,
     owner: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r' },
     createdAt: 0,
+    scheduledAt: 0,
     ready: true,
     readySince: 0,
     restarts: 0,
