@@ -2,13 +2,8 @@
  * `archwright check`: whether the images in manifests have an architecture, before they ship. It is made for pipelines: it needs no
  * cluster, asks each registry once for each image, and has an exit code for each kind of result.
  */
-import { mkdir } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
 import { systemClock } from '../src/async/clock.ts';
-import { fileError } from '../src/files/read.ts';
 import { byName, unknownArchitecture } from '../src/names/architecture.ts';
-import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { AllowList, parseAllowList } from './check/allow-list.ts';
 import { readInputs } from './check/inputs.ts';
 import { asJunit } from './check/junit.ts';
@@ -21,8 +16,7 @@ import { parseDocuments, readText } from './objects/documents.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
 import { createProgress } from './program/progress.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
-import { openMemory } from './wiring/image-facts.ts';
-import { openInspection } from './wiring/inspection.ts';
+import { cacheFlags, openCachedLookups } from './wiring/cached-lookups.ts';
 
 /** No image lacks an architecture for certain, but not every registry gave an answer. */
 const couldNotAsk = 3;
@@ -43,15 +37,10 @@ export const subcommand: Subcommand = {
     },
     'allow-list': { value: 'FILE', help: 'Images that may lack an architecture, in TOML. Can be repeated.' },
     output: { value: 'table|json|junit|sarif', short: 'o', help: 'Output format. Default: table.' },
-    'no-cache': { help: 'Neither reads nor writes the cache in `$XDG_CACHE_HOME/archwright`.' },
+    ...cacheFlags,
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
-
-/** After this time, a registry is asked whether a tag is still the same, by a request that it does not count. Digests are kept. */
-const tagCacheMs = 3_600_000;
-/** Facts of 20,000 images. */
-const maxCacheBytes = 16 * 1_048_576;
 
 async function run(invocation: Invocation): Promise<number> {
   const { io, flags, positionals } = invocation;
@@ -61,7 +50,7 @@ async function run(invocation: Invocation): Promise<number> {
   const note = (message: string): void => io.err(`archwright: note: ${message}\n`);
   const allowList = new AllowList(await allowEntries(invocation), systemClock.now());
   const pods = await readPods(invocation, note);
-  const facts = await lookUp(invocation, pods, architectures, note);
+  const facts = await lookUp(invocation, pods, architectures);
   const now = systemClock.now();
   const results = pods.flatMap((pod) =>
     judge(pod, architectures, (image) => facts.get(image), allowList, now),
@@ -119,28 +108,10 @@ async function readPods(
   return found;
 }
 
-async function lookUp(
-  invocation: Invocation,
-  pods: readonly CheckedPod[],
-  architectures: readonly string[],
-  note: (message: string) => void,
-) {
-  const { io, stop, flags } = invocation;
-  const { configuration, dockerConfigs, log, metrics } = await openCliContext(invocation);
-  const settings: Configuration = {
-    ...configuration,
-    ifNotPresentCacheTime: Math.min(configuration.ifNotPresentCacheTime, tagCacheMs),
-    revalidateInterval: Math.min(configuration.ifNotPresentCacheTime, tagCacheMs),
-    cacheSize: Math.min(configuration.cacheSize, maxCacheBytes),
-  };
-  const current = (): Configuration => settings;
+async function lookUp(invocation: Invocation, pods: readonly CheckedPod[], architectures: readonly string[]) {
+  const { io, stop } = invocation;
   await using opened = new AsyncDisposableStack();
-  const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log, stop });
-  opened.defer(() => inspection.close());
-  const stateDir = flags.has('no-cache') ? undefined : await cacheDirectory(io.env, note);
-  const { inspector } = inspection;
-  const memory = await openMemory({ configuration: current, inspector, stateDir, log, metrics });
-  opened.defer(() => memory.close());
+  const { memory } = await openCachedLookups(invocation, await openCliContext(invocation), opened);
   const progress = createProgress(io);
   const images = new Set(pods.flatMap(({ places }) => places.map(({ image }) => image)));
   const onProgress = (done: number, of: number): void => progress.show(`${done} of ${of} images`);
@@ -154,22 +125,6 @@ async function lookUp(
     });
   } finally {
     progress.end();
-  }
-}
-
-/** XDG Base Directory Specification: a relative path is ignored. @returns undefined if it cannot be made */
-async function cacheDirectory(
-  env: Readonly<Record<string, string | undefined>>,
-  note: (message: string) => void,
-): Promise<string | undefined> {
-  const { XDG_CACHE_HOME: home = '' } = env;
-  const directory = join(isAbsolute(home) ? home : join(homedir(), '.cache'), 'archwright');
-  try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
-    return directory;
-  } catch (error) {
-    note(`answers are not cached: ${fileError(directory, error).message}`);
-    return undefined;
   }
 }
 

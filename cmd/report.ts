@@ -6,6 +6,7 @@ import { clusterObjects } from '../src/cluster/cluster.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
 import { unknownArchitecture } from '../src/names/architecture.ts';
 import { clusterFlags, openClusterContext } from './explain/cluster-context.ts';
+import { cacheFlags } from './wiring/cached-lookups.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
 import { untilStopped, type CliContext } from './program/context.ts';
 import { readDrift, driftRows, writeDrift } from './report/drift.ts';
@@ -45,6 +46,7 @@ export const subcommand: Subcommand = {
     'newer-tags': {
       help: 'Looks for newer tags that have the architecture, for the page. This machine asks the registries, for at most 50 images.',
     },
+    ...cacheFlags,
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };

@@ -1,6 +1,6 @@
 /**
- * `--newer-tags`: images that have the architecture in a newer tag. Each repository is listed once; of its tags at most three are
- * looked up. This machine sends the requests.
+ * `--newer-tags`: images that have the architecture in a newer tag. Of the tags of a repository at most three are looked up. This
+ * machine sends the requests.
  */
 import { concurrently } from '../../src/async/concurrently.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
@@ -63,8 +63,6 @@ export async function findNewerTags(
 
 class Search {
   readonly #options: NewerTagOptions;
-  /** By repository. */
-  readonly #lists = new Map<string, Promise<readonly string[]>>();
 
   constructor(options: NewerTagOptions) {
     this.#options = options;
@@ -88,9 +86,9 @@ class Search {
   async #newerOf(image: string, user: JudgedPod, signal: AbortSignal): Promise<string | undefined> {
     const { architecture, inspector } = this.#options;
     const request = await this.#requestOf(image, user, signal);
-    const { tag, digest, repository } = request.reference;
+    const { tag, digest } = request.reference;
     if (tag === undefined || digest !== undefined) return undefined;
-    const tags = await this.#tagsOf(repository, request, signal);
+    const tags = await this.#options.tags(request, signal);
     for (const newer of newerTags(tag, tags)) {
       const name = `${image.slice(0, -tag.length)}${newer}`;
       const facts = await inspector.lookup(
@@ -110,13 +108,5 @@ class Search {
     const pullCredentials = await source.lookup(reference.repository);
     const request = { image, reference, pullPolicy: 'IfNotPresent', pullCredentials, namespace } as const;
     return serviceAccount === undefined ? request : { ...request, serviceAccount };
-  }
-
-  #tagsOf(repository: string, request: ImageRequest, signal: AbortSignal): Promise<readonly string[]> {
-    const known = this.#lists.get(repository);
-    if (known) return known;
-    const listed = this.#options.tags(request, signal);
-    this.#lists.set(repository, listed);
-    return listed;
   }
 }

@@ -1,15 +1,16 @@
-/** What `--newer-tags` needs of this machine: endpoints and credentials as in `archwright inspect`. */
+/** What `--newer-tags` needs of this machine: endpoints and credentials as in `archwright inspect`, and the cache of `check`. */
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { ClusterContext } from '../explain/cluster-context.ts';
 import { createProgress } from '../program/progress.ts';
 import type { Invocation } from '../program/subcommand.ts';
-import { openInspection } from '../wiring/inspection.ts';
+import { openCachedLookups } from '../wiring/cached-lookups.ts';
 import { findNewerTags } from './newer-tags.ts';
 import type { JudgedPod } from './rows.ts';
+import { openTagLists } from './tag-lists.ts';
 
 /** @returns by image as written in the pods: the same image with a newer tag that has the architecture */
 export async function searchNewerTags(
-  { io, stop }: Pick<Invocation, 'io' | 'stop'>,
+  invocation: Pick<Invocation, 'flags' | 'io' | 'stop'>,
   { context }: Pick<ClusterContext, 'context'>,
   judged: {
     readonly pods: readonly JudgedPod[];
@@ -17,21 +18,18 @@ export async function searchNewerTags(
     readonly pullSecrets: PullSecrets;
   },
 ): Promise<ReadonlyMap<string, string>> {
-  const { configuration, dockerConfigs, log } = context;
+  const { io, stop } = invocation;
   const progress = createProgress(io);
   const problems = new Set<string>();
-  const inspection = await openInspection({
-    configuration: () => configuration,
-    dockerConfigs,
-    env: io.env,
-    log,
-    stop,
-  });
+  await using opened = new AsyncDisposableStack();
+  const { memory, tags: source, directory } = await openCachedLookups(invocation, context, opened);
+  const lists = await openTagLists({ source, directory, log: context.log });
+  opened.defer(() => lists.close());
   try {
     return await findNewerTags(judged.pods, {
       ...judged,
-      tags: inspection.tags,
-      inspector: inspection.inspector,
+      tags: (request, signal) => lists.tags(request, signal),
+      inspector: memory,
       stop,
       onProgress: (done, of) => progress.show(`newer tags of ${done} of ${of} images`),
       onProblem: (message) => {
@@ -42,6 +40,5 @@ export async function searchNewerTags(
     });
   } finally {
     progress.end();
-    await inspection.close();
   }
 }

@@ -83,7 +83,11 @@ async function send(
 
 /** Tags that a reference can have. @throws InvalidDocument */
 export function readTags(body: Uint8Array): readonly string[] {
-  const { tags } = parseObject(body);
+  return tagsIn(parseObject(body)['tags']);
+}
+
+/** Those of a list that are tags. */
+export function tagsIn(tags: unknown): readonly string[] {
   if (!Array.isArray(tags)) return [];
   return tags.flatMap((tag) => {
     const text = asText(tag);

@@ -1,10 +1,17 @@
 /** `archwright report --html --newer-tags`. */
-import t from 'tap';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { openTagLists, readTagList } from '../../cmd/report/tag-lists.ts';
 import { newerTags } from '../../cmd/report/tag-order.ts';
+import { InvalidDocument } from '../../src/http/json.ts';
+import { parseReference } from '../../src/images/references/reference.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 import { image, multiArch } from '../support/registry/content.ts';
 import { startKubeStore } from '../support/kube-store.ts';
 import { run } from './run.ts';
-import { dockerConfig, files, kubeconfig, pullSecret, registry } from './world.ts';
+import { directory, dockerConfig, files, kubeconfig, pullSecret, registry } from './world.ts';
 
 t.test('newer tags of the same variant, the smallest step first', async (t) => {
   const cases: [tag: string, tags: readonly string[], newer: readonly string[]][] = [
@@ -31,7 +38,7 @@ t.test('newer tags of the same variant, the smallest step first', async (t) => {
   for (const [tag, tags, newer] of cases) t.same(newerTags(tag, tags), newer, `${tag}: ${tags.join(' ')}`);
 });
 
-t.test('archwright report --html --newer-tags', async (t) => {
+async function cluster(t: Test) {
   const closed = await registry(t, {
     auth: { kind: 'basic', users: { ann: 'password-of-ann' } },
     tagsPerPage: 2,
@@ -62,8 +69,14 @@ t.test('archwright report --html --newer-tags', async (t) => {
       status: { phase: 'Running' },
     });
   const { config } = files(t, { config: kubeconfig(store.access.server) });
-  const report = (...args: string[]) => run(['report', '--kubeconfig', config, '--html', '-', ...args]);
+  const XDG_CACHE_HOME = directory(t);
+  const report = (...args: string[]) =>
+    run(['report', '--kubeconfig', config, '--html', '-', ...args], { env: { XDG_CACHE_HOME } });
+  return { closed, report, cache: join(XDG_CACHE_HOME, 'archwright') };
+}
 
+t.test('archwright report --html --newer-tags', async (t) => {
+  const { closed, report } = await cluster(t);
   const without = await report();
   t.match(without, { code: 0, err: '' });
   t.notMatch(without.out, /Newer tag|in place of/);
@@ -102,7 +115,94 @@ t.test('archwright report --html --newer-tags', async (t) => {
   t.notMatch(out, /password-of-ann/);
 
   closed.faults.add({ path: /\/tags\/list/, fault: { kind: 'status', status: 429 } });
-  const limited = await report('--newer-tags');
+  const limited = await report('--newer-tags', '--no-cache');
   t.match(limited, { code: 0, err: /^archwright: warning: newer tags: 127.*\n/ });
   t.match(await run(['report', '--newer-tags']), { code: 2, err: /--newer-tags needs --html/ });
+});
+
+t.test('a list of tags is cached between runs', async (t) => {
+  const { closed, report, cache } = await cluster(t);
+  const file = join(cache, 'tag-lists.ndjson');
+  const listed = async (...args: string[]): Promise<number> => {
+    closed.clearRequests();
+    const { out, code, err } = await report('--newer-tags', ...args);
+    t.same([code, err], [0, '']);
+    t.match(out.replaceAll(closed.host, 'R'), /Take R\/team\/app:1\.3\.0 in place of/);
+    return closed.requests.filter(({ path, status }) => path.endsWith('/tags/list') && status === 200).length;
+  };
+  t.equal(await listed(), 4);
+  t.equal(await listed(), 0);
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  t.equal(statSync(cache).mode & 0o777, 0o700);
+  const written = readFileSync(file, 'utf8');
+  t.match(written, /"repository":"[^"]*\/team\/app","listedAt":\d+,"tags":\["1\.2\.3",/);
+  t.notMatch(written, /password|\bann\b/);
+  t.equal(await listed('--no-cache'), 4);
+
+  for (const wrong of [written.replace('1.3.0', '9.9.9'), '{}', '\0'.repeat(1000)]) {
+    writeFileSync(file, wrong);
+    closed.clearRequests();
+    const { err, out } = await report('--newer-tags');
+    t.match(err, /the state file is ignored/);
+    t.notMatch(out, /9\.9\.9/);
+    t.equal(readFileSync(file, 'utf8').length, written.length, 'written anew');
+  }
+});
+
+t.test('what may be in the cache of tags', async (t) => {
+  const list = { repository: 'docker.io/library/nginx', listedAt: 1, tags: ['1.25', 'latest'] };
+  t.same(readTagList({ ...list, more: 1 }), list);
+  for (const wrong of [
+    null,
+    [],
+    { ...list, repository: 'nginx' },
+    { ...list, repository: 'docker.io/library/nginx:1' },
+    { ...list, repository: '../x' },
+    { ...list, repository: 1 },
+    { ...list, listedAt: '1' },
+    { ...list, tags: 'latest' },
+    { ...list, tags: ['a b'] },
+    { ...list, tags: ['\u001B[2J'] },
+    { ...list, tags: [1] },
+    { ...list, tags: Array.from({ length: 10_001 }, () => 'a') },
+  ])
+    t.throws(() => readTagList(wrong), InvalidDocument, JSON.stringify(wrong).slice(0, 80));
+});
+
+t.test('a list of tags is cached for an hour', async (t) => {
+  const cache = directory(t);
+  const clock = createFakeClock();
+  const request = {
+    image: 'nginx:1',
+    reference: parseReference('nginx:1'),
+    pullPolicy: 'IfNotPresent',
+    pullCredentials: [],
+  } as const;
+  let asked = 0;
+  let tags = ['1.25'];
+  const source = async () => {
+    asked += 1;
+    return Promise.resolve(tags);
+  };
+  const run = async (): Promise<number> => {
+    const before = asked;
+    const log = createLog({ level: 'silent' });
+    const lists = await openTagLists({ source, directory: cache, log, clock });
+    const { signal } = new AbortController();
+    const both = await Promise.all([lists.tags(request, signal), lists.tags(request, signal)]);
+    t.same(both, [tags, tags]);
+    await lists.close();
+    return asked - before;
+  };
+  const hour = 3_600_000;
+  t.same([await run(), await run()], [1, 0]);
+  await clock.advance(hour - 1);
+  t.equal(await run(), 0, 'and its age is that of the first request');
+  await clock.advance(1);
+  tags = Array.from({ length: 10_001 }, (_, index) => `1.${index}`);
+  t.same([await run(), await run()], [1, 1], 'too many to keep');
+  tags = ['1.26'];
+  t.equal(await run(), 1);
+  clock.setWall(clock.now() - 1);
+  t.equal(await run(), 1, 'listed in the future: the clock was wrong');
 });

@@ -1,4 +1,5 @@
 /** Parsers of what registries and token servers answer, and of image references. */
+import { readTagList } from '../../../cmd/report/tag-lists.ts';
 import { newerTags } from '../../../cmd/report/tag-order.ts';
 import { parseSamples } from '../../../cmd/installation/samples.ts';
 import { InvalidReference, parseReference, pullReference } from '../../../src/images/references/reference.ts';
@@ -86,6 +87,17 @@ export const tagLists: FuzzTarget = {
   expected: [InvalidDocument],
 };
 
+export const cachedTagLists: FuzzTarget = {
+  name: 'cached lists of tags',
+  examples: ['{"repository":"docker.io/library/nginx","listedAt":1,"tags":["1.25","latest"]}'],
+  words: words('{ } [ ] "tags": "listedAt": 1e999 -1 "a/b" null ,'),
+  feed: (input) => {
+    const { tags } = readTagList(parseObject(input));
+    if (tags.length > 10_000) throw new TypeError('too many tags');
+  },
+  expected: [InvalidDocument],
+};
+
 const descriptor = (more: string): string =>
   `{"mediaType":"${mediaTypes.ociManifest}","digest":"${digest}","size":2${more}}`;
 
@@ -147,6 +159,7 @@ export const networkTargets: readonly FuzzTarget[] = [
   challenges,
   tokenResponses,
   tagLists,
+  cachedTagLists,
   manifests,
   metricsPages,
 ];

@@ -1,0 +1,106 @@
+/**
+ * The tags of repositories for `--newer-tags`. Each repository is listed once, and its list is kept for the next run. The list tells
+ * which tags to look up: each is looked up with the credentials of the pod, so that a list of an earlier run reveals nothing.
+ */
+import { join } from 'node:path';
+import { systemClock, type Clock } from '../../src/async/clock.ts';
+import { StateFile } from '../../src/files/state-file.ts';
+import { asObject, InvalidDocument } from '../../src/http/json.ts';
+import { validReference } from '../../src/images/references/reference.ts';
+import type { TagSource } from '../../src/images/sources/tag-source.ts';
+import { tagsIn } from '../../src/registry/tags-at-endpoint.ts';
+import type { Log } from '../../src/telemetry/log.ts';
+
+/** As long as `check` keeps what a tag names: a tag that was pushed shows soon. */
+const maxAgeMs = 3_600_000;
+/** Of each run at most 50 repositories, with up to 10,000 tags each, of which most are short. */
+const maxBytes = 16 * 1_048_576;
+/** Pages of registries that keep to the size that is asked for. A longer list is not kept. */
+const maxTags = 10_000;
+
+export interface TagList {
+  readonly repository: string;
+  /** Milliseconds since the epoch. */
+  readonly listedAt: number;
+  readonly tags: readonly string[];
+}
+
+export interface TagListsOptions {
+  readonly source: TagSource;
+  /** Of the cache; `undefined`: nothing is kept. */
+  readonly directory: string | undefined;
+  readonly log: Log;
+  readonly clock?: Clock;
+}
+
+/** Reads the lists of earlier runs. Close it at the end, which writes them. */
+export async function openTagLists({
+  source,
+  directory,
+  log,
+  clock = systemClock,
+}: TagListsOptions): Promise<TagLists> {
+  if (directory === undefined) return new TagLists(source, clock);
+  const header = { format: 'archwright tag lists', version: 1 };
+  const path = join(directory, 'tag-lists.ndjson');
+  const file = new StateFile({ path, header, read: readTagList, maxBytes, log, clock });
+  const lists = new TagLists(source, clock, file);
+  await file.load((list) => lists.learn(list));
+  return lists;
+}
+
+/** @throws InvalidDocument */
+export function readTagList(value: unknown): TagList {
+  const { repository, listedAt, tags } = asObject(value) ?? {};
+  if (typeof repository !== 'string' || validReference(repository)?.repository !== repository)
+    throw new InvalidDocument('the repository is none');
+  if (typeof listedAt !== 'number') throw new InvalidDocument('the time is no number');
+  const known = tagsIn(tags);
+  if (!Array.isArray(tags) || known.length !== tags.length || known.length > maxTags)
+    throw new InvalidDocument('the tags are none, or too many');
+  return { repository, listedAt, tags: known };
+}
+
+export class TagLists {
+  readonly #source: TagSource;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #file: StateFile<TagList> | undefined;
+  /** By repository, the latest last. */
+  readonly #known = new Map<string, TagList>();
+  readonly #asked = new Map<string, Promise<readonly string[]>>();
+
+  constructor(source: TagSource, clock: Pick<Clock, 'now'>, file?: StateFile<TagList>) {
+    this.#source = source;
+    this.#clock = clock;
+    this.#file = file;
+    file?.keep(() => [...this.#known.values()].reverse());
+  }
+
+  /** Takes over a list of an earlier run, unless it is too old, or of a time to come. */
+  learn(list: TagList): void {
+    const age = this.#clock.now() - list.listedAt;
+    if (age >= 0 && age < maxAgeMs) this.#known.set(list.repository, list);
+  }
+
+  /** @throws RegistryError, CredentialError */
+  tags: TagSource = (request, signal) => {
+    const { repository } = request.reference;
+    const known = this.#known.get(repository);
+    if (known) return Promise.resolve(known.tags);
+    const asked = this.#asked.get(repository) ?? this.#ask(repository, request, signal);
+    this.#asked.set(repository, asked);
+    return asked;
+  };
+
+  async close(): Promise<void> {
+    await this.#file?.close();
+  }
+
+  async #ask(repository: string, ...request: Parameters<TagSource>): Promise<readonly string[]> {
+    const tags = await this.#source(...request);
+    if (tags.length > maxTags) return tags;
+    this.#known.set(repository, { repository, listedAt: this.#clock.now(), tags });
+    this.#file?.changed();
+    return tags;
+  }
+}

@@ -1,0 +1,64 @@
+/** Image lookups of a person's command from this machine, cached between its runs. */
+import { mkdir } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
+import { fileError } from '../../src/files/read.ts';
+import type { FactsMemory } from '../../src/images/memory/memory.ts';
+import type { TagSource } from '../../src/images/sources/tag-source.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import type { CliContext } from '../program/context.ts';
+import type { Invocation } from '../program/subcommand.ts';
+import { openMemory } from './image-facts.ts';
+import { openInspection } from './inspection.ts';
+
+export const cacheFlags = {
+  'no-cache': { help: 'Neither reads nor writes the cache in `$XDG_CACHE_HOME/archwright`.' },
+} as const;
+
+/** After this time, a registry is asked whether a tag is still the same, by a request that it does not count. Digests are kept. */
+const tagCacheMs = 3_600_000;
+/** Facts of 20,000 images. */
+const maxCacheBytes = 16 * 1_048_576;
+
+export interface CachedLookups {
+  readonly memory: FactsMemory;
+  /** Not cached. */
+  readonly tags: TagSource;
+  /** `undefined`: nothing is cached. */
+  readonly directory: string | undefined;
+}
+
+/** @param opened closes what this opens, and writes the cache */
+export async function openCachedLookups(
+  { flags, io, stop }: Pick<Invocation, 'flags' | 'io' | 'stop'>,
+  { configuration, dockerConfigs, log, metrics }: CliContext,
+  opened: AsyncDisposableStack,
+): Promise<CachedLookups> {
+  const settings: Configuration = {
+    ...configuration,
+    ifNotPresentCacheTime: Math.min(configuration.ifNotPresentCacheTime, tagCacheMs),
+    revalidateInterval: Math.min(configuration.ifNotPresentCacheTime, tagCacheMs),
+    cacheSize: Math.min(configuration.cacheSize, maxCacheBytes),
+  };
+  const current = (): Configuration => settings;
+  const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log, stop });
+  opened.defer(() => inspection.close());
+  const directory = flags.has('no-cache') ? undefined : await cacheDirectory(io);
+  const { inspector, tags } = inspection;
+  const memory = await openMemory({ configuration: current, inspector, stateDir: directory, log, metrics });
+  opened.defer(() => memory.close());
+  return { memory, tags, directory };
+}
+
+/** XDG Base Directory Specification: a relative path is ignored. @returns undefined if it cannot be made */
+async function cacheDirectory({ env, err }: Invocation['io']): Promise<string | undefined> {
+  const { XDG_CACHE_HOME: home = '' } = env;
+  const directory = join(isAbsolute(home) ? home : join(homedir(), '.cache'), 'archwright');
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    return directory;
+  } catch (error) {
+    err(`archwright: note: answers are not cached: ${fileError(directory, error).message}\n`);
+    return undefined;
+  }
+}
