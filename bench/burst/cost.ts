@@ -24,7 +24,7 @@ export async function auditFlags(directory: string): Promise<readonly string[]> 
       kind: 'Policy',
       omitStages: ['RequestReceived', 'ResponseStarted'],
       rules: [
-        { level: 'Metadata', users: ['archwright-webhook', 'archwright-controller'] },
+        { level: 'Metadata', users: ['archwright-webhook', 'archwright-controller', 'archwright-report'] },
         { level: 'None' },
       ],
     }),

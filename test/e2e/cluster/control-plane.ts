@@ -11,6 +11,8 @@ export interface ControlPlaneOptions {
   readonly directory: string;
   /** Requests per second that the scheduler allows itself; its own default is 50. */
   readonly schedulerQps?: number;
+  /** Requests per second that each controller allows itself; their own default is 20. */
+  readonly controllersQps?: number;
   /** Address of the API server for pods and real kubelets; not loopback. */
   readonly nodeAddress?: string;
   readonly apiServerFlags?: readonly string[];
@@ -21,6 +23,8 @@ export interface ControlPlaneOptions {
   readonly apiServerOnly?: string;
   /** Whether kwok updates pods as kubelets do. Default: true. Without it pods are only bound. */
   readonly playsPods?: boolean;
+  /** Whether kwok ends the pods of Jobs as soon as they run. Default: true. */
+  readonly endsJobs?: boolean;
   /** More stages of kwok, in YAML. */
   readonly stages?: string;
 }
@@ -37,7 +41,7 @@ const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/nonexistent' };
  * @throws Error if a component does not become ready; the message has the end of its log
  */
 export async function startControlPlane(options: ControlPlaneOptions) {
-  const { directory, schedulerQps, nodeAddress, apiServerOnly, playsPods = true } = options;
+  const { directory, schedulerQps, controllersQps, nodeAddress, apiServerOnly } = options;
   const programs: Readonly<Partial<Record<PartName, string>>> =
     apiServerOnly === undefined
       ? kubernetesPrograms(names)
@@ -124,16 +128,15 @@ export async function startControlPlane(options: ControlPlaneOptions) {
       `--root-ca-file=${identities.caFile}`,
       `--cluster-signing-cert-file=${identities.caFile}`,
       `--cluster-signing-key-file=${identities.caKeyFile}`,
+      ...qpsFlags(controllersQps),
     ]);
     const scheduler = start('kube-scheduler', [
       ...(await ownFlags('kube-scheduler', schedulerPort)),
-      ...(schedulerQps === undefined
-        ? []
-        : [`--kube-api-qps=${schedulerQps}`, `--kube-api-burst=${2 * schedulerQps}`]),
+      ...qpsFlags(schedulerQps),
     ]);
     start('kwok', [
       `--kubeconfig=${await identities.kubeconfig({ cn: 'kwok', group: 'system:masters' }, server)}`,
-      `--config=${playsPods ? await withMore(stages, options.stages, directory) : await withoutPods(stages, directory)}`,
+      `--config=${await chosenStages(stages, options)}`,
       '--cidr=10.244.0.0/16',
       '--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake',
       '--node-lease-duration-seconds=40',
@@ -148,21 +151,23 @@ export async function startControlPlane(options: ControlPlaneOptions) {
   }
 }
 
-/** @returns the path of these stages and of more */
-async function withMore(stages: string, more: string | undefined, directory: string): Promise<string> {
-  if (more === undefined) return stages;
-  const path = join(directory, 'stages.yaml');
-  await writeFile(path, `${await readFile(stages, 'utf8')}\n---\n${more}`);
-  return path;
+function qpsFlags(qps: number | undefined): readonly string[] {
+  return qps === undefined ? [] : [`--kube-api-qps=${qps}`, `--kube-api-burst=${2 * qps}`];
 }
 
-/** @returns the path of the stages that are about nodes */
-async function withoutPods(stages: string, directory: string): Promise<string> {
-  const path = join(directory, 'node-stages.yaml');
-  const all = parseAllDocuments(await readFile(stages, 'utf8'));
-  const kept = all.filter(
-    (stage) => stage.contents !== null && stage.getIn(['spec', 'resourceRef', 'kind']) !== 'Pod',
-  );
-  await writeFile(path, kept.map((stage) => stringify(stage)).join('---\n'));
+/** @returns the path of kwok's stages without those that are not wanted, and with more */
+async function chosenStages(
+  stages: string,
+  { directory, playsPods = true, endsJobs = true, stages: more }: ControlPlaneOptions,
+): Promise<string> {
+  if (playsPods && endsJobs && more === undefined) return stages;
+  const kept = parseAllDocuments(await readFile(stages, 'utf8')).filter((stage) => {
+    if (stage.contents === null) return false;
+    const isOfPods = stage.getIn(['spec', 'resourceRef', 'kind']) === 'Pod';
+    if (isOfPods && !playsPods) return false;
+    return endsJobs || stage.getIn(['metadata', 'name']) !== 'pod-complete';
+  });
+  const path = join(directory, 'stages.yaml');
+  await writeFile(path, [...kept.map((stage) => stringify(stage)), more ?? ''].join('---\n'));
   return path;
 }
