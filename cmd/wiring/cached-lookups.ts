@@ -51,14 +51,14 @@ export async function openCachedLookups(
 }
 
 /** XDG Base Directory Specification: a relative path is ignored. @returns undefined if it cannot be made */
-async function cacheDirectory({ env, err }: Invocation['io']): Promise<string | undefined> {
-  const { XDG_CACHE_HOME: home = '' } = env;
+async function cacheDirectory(io: Invocation['io']): Promise<string | undefined> {
+  const { XDG_CACHE_HOME: home = '' } = io.env;
   const directory = join(isAbsolute(home) ? home : join(homedir(), '.cache'), 'archwright');
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     return directory;
   } catch (error) {
-    err(`archwright: note: answers are not cached: ${fileError(directory, error).message}\n`);
+    io.err(`archwright: note: answers are not cached: ${fileError(directory, error).message}\n`);
     return undefined;
   }
 }
