@@ -144,6 +144,7 @@ export function runningPod(more: Partial<RunningPod> = {}): RunningPod {
     serviceAccountName: undefined,
     pullSecrets: [],
     images: [],
+    claims: [],
     containers: [],
     tolerations: [],
     nodeChoice: undefined,

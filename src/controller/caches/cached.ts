@@ -171,6 +171,7 @@ export function trimRunningPod(object: KubeObject, share: Share) {
     serviceAccountName: share(spec.serviceAccountName),
     pullSecrets: share(pullSecretNames(spec)),
     images: share(imagesIn(spec)),
+    claims: share(claimsOf(spec)),
     containers: share(
       [
         ...(status?.initContainerStatuses ?? []),
@@ -191,6 +192,11 @@ function choiceOf({ nodeSelector = {}, affinity }: Partial<PodSpec>) {
 
 function ownerOf({ apiVersion, kind, name, uid }: OwnerReference): OwnerReference {
   return { apiVersion, kind, name, uid, controller: true };
+}
+
+/** Names of the `PersistentVolumeClaim`s. */
+export function claimsOf({ volumes = [] }: PodSpec): readonly string[] {
+  return volumes.flatMap(({ persistentVolumeClaim: claim }) => claim?.claimName ?? []);
 }
 
 /** Image and pull policy of each container, init container and image volume, as the spec writes them. */

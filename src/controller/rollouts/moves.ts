@@ -7,7 +7,6 @@ import type { Leading } from '../leadership/leading.ts';
 import { evict, maxUnavailable } from '../misplaced/evictions.ts';
 import type { MoveOutcome } from './metrics.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';
-import { permitsVolumes } from './volumes.ts';
 
 type PodWithStatus = Pod & { readonly status?: Parameters<typeof isReady>[0] };
 type MovesLeading = Pick<Leading, 'client' | 'signal' | 'caches' | 'configuration' | 'log' | 'step'>;
@@ -25,12 +24,13 @@ export function podsToReturn(workload: RolledWorkload, percent: number): readonl
 /** The pods to move so that `wanted` are on the architecture. Unscheduled ones never ran, so they wait for the scheduler. */
 export function podsToRebalance(
   workload: RolledWorkload,
+  possible: ReadonlySet<RolledPod>,
   wanted: number,
   percent: number,
 ): readonly RolledPod[] {
   const targets = workload.pods.filter(({ isTarget }) => isTarget).length;
   const surplus = workload.pods.filter(
-    ({ isTarget, running }) => running !== undefined && isTarget === targets > wanted,
+    (pod) => pod.running !== undefined && pod.isTarget === targets > wanted && possible.has(pod),
   );
   return surplus.slice(0, Math.min(Math.abs(targets - wanted), roomIn(workload, percent)));
 }
@@ -58,13 +58,4 @@ export async function move(leading: MovesLeading, pod: RolledPod): Promise<MoveO
   if ('why' in eviction)
     leading.log.info({ namespace, pod: name, why: eviction.why }, 'a pod is not moved now');
   return eviction.outcome === 'changed' ? undefined : eviction.outcome;
-}
-
-/** Whether the volumes of a pod let its successor run on the architecture. @throws KubeError */
-export async function mayMove(leading: MovesLeading, pod: RolledPod, architecture: string): Promise<boolean> {
-  if (pod.owner.kind !== 'StatefulSet') return true;
-  const { client, signal } = leading;
-  const read = client.get<Pod>(paths.pods(pod.namespace, pod.name), { signal });
-  const now = await ignoring('not-found', read);
-  return now !== undefined && (await permitsVolumes(now, architecture, leading));
 }

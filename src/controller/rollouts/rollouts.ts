@@ -1,6 +1,6 @@
 /**
  * Follows `ArchitectureRollout`s. One key for each: changes of the rollout and of pods in its namespace lead to a reconcile, at most one a
- * second. It counts pods (`pods.ts`), finds workloads that cannot be moved (`blocked.ts`), compares the others (`health.ts`), takes
+ * second. It counts pods (`pods.ts`), finds what cannot be moved (`seen.ts`, `blocked.ts`), compares the others (`health.ts`), takes
  * the next step (`progress.ts`), writes the status (`status.ts`) and moves pods (`moves.ts`).
  *
  * The status is written before pods are moved. New pods are chosen at the gate by `shares.ts`.
@@ -9,24 +9,19 @@ import { BoundedMap } from '../../async/bounded-map.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { resourceVersion } from '../../policy/resources/placement.ts';
-import {
-  readRollout,
-  rolloutKind,
-  rolloutsPath,
-  wantedPods,
-  type Rollout,
-} from '../../policy/resources/rollout.ts';
+import { readRollout, rolloutKind, rolloutsPath, type Rollout } from '../../policy/resources/rollout.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { fieldManager } from '../own-objects.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
-import { movableOf, type Movable } from './blocked.ts';
 import { verdictOf, type Verdict } from './health.ts';
 import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
 import { orderPods, podsToOrder } from './order.ts';
-import { mayMove, move, podsToRebalance, podsToReturn } from './moves.ts';
-import { olderThan, workloadsOf, type RolledPod, type RolledWorkload } from './pods.ts';
+import { move, podsToRebalance, podsToReturn } from './moves.ts';
+import type { RolledPod } from './pods.ts';
 import { progressOf, type Phase, type Progress } from './progress.ts';
-import { invalidStatus, readProgress, rolloutStatus, type WorkloadStatus } from './status.ts';
+import { isReached, lookAt, statusOf, type Seen } from './seen.ts';
+import { invalidStatus, readProgress, rolloutStatus } from './status.ts';
+import { KnownVolumes } from './volumes.ts';
 
 /** Events of a rolling update come in hundreds. */
 const eventsMs = 1000;
@@ -34,8 +29,6 @@ const eventsMs = 1000;
 const lookMs = 5000;
 /** An ended rollout changes when pods or the object change. */
 const restMs = 60_000;
-/** Five percent of the pods are within the share, and one pod if not all are wanted. */
-const slack = 0.05;
 /** A workload whose pods come back to where they were is not rebalanced on and on. */
 const movesOfPod = { most: 2, inMs: 60 * 60_000 };
 const maxWorkloads = 5000;
@@ -67,12 +60,6 @@ function keyOf({ metadata }: KubeObject): string {
   return `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
 }
 
-/** A workload, and what is known about moving it. */
-interface Seen extends Movable {
-  readonly workload: RolledWorkload;
-  readonly wanted: number;
-}
-
 const eventReasons = {
   Waiting: 'RolloutWaiting',
   Progressing: 'RolloutProgressing',
@@ -89,10 +76,12 @@ export class RolloutReconciler {
   readonly #restarts = new Map<string, Map<string, number>>();
   /** Rebalanced pods by workload. */
   readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxWorkloads);
+  readonly #volumes: KnownVolumes;
   #nextMoveAt = 0;
 
   constructor(leading: Leading) {
     this.#leading = leading;
+    this.#volumes = new KnownVolumes(leading);
     const { caches } = leading;
     this.#meters = bindRolloutMetrics(leading.metrics, () =>
       [...caches.rollouts.values()].flatMap((object) => readProgress(object)?.phase ?? []),
@@ -119,7 +108,7 @@ export class RolloutReconciler {
     // Whole seconds, as the status has them.
     const now = Math.floor(serverNow() / 1000) * 1000;
     const before = readProgress(object);
-    const seen = await this.#look(rollout, before);
+    const seen = await lookAt(rollout, before, this.#volumes, this.#leading);
     const verdict = before && this.#verdict(key, rollout, before, seen, now);
     const progress = progressOf(rollout, before, {
       now,
@@ -136,23 +125,6 @@ export class RolloutReconciler {
     await this.#move(rollout, progress, seen);
     const isOver = progress.phase === 'Complete' && !rollout.rebalance;
     return { requeueAfterMs: isOver ? restMs : lookMs };
-  }
-
-  async #look(rollout: Rollout, before: Progress | undefined): Promise<readonly Seen[]> {
-    const { caches } = this.#leading;
-    const step = rollout.steps[Math.min(before?.step ?? 0, rollout.steps.length - 1)] ?? { percent: 100 };
-    const seen: Seen[] = [];
-    for (const workload of workloadsOf(rollout, caches, olderThan(rollout, caches))) {
-      const newest = workload.pods
-        .filter(({ running }) => running !== undefined)
-        .reduce<RolledPod | undefined>((a, b) => (a && a.createdAt >= b.createdAt ? a : b), undefined);
-      const movable = newest?.running
-        ? await movableOf(this.#leading, newest.running, rollout, before?.startedAt)
-        : {};
-      const wanted = movable.blocked === undefined ? wantedPods(step, workload.pods.length) : 0;
-      seen.push({ workload, wanted, ...movable });
-    }
-    return seen;
   }
 
   #verdict(
@@ -224,13 +196,12 @@ export class RolloutReconciler {
     const percent = this.#leading.configuration().misplacedPodsShare;
     const isBack = phase === 'RolledBack' || phase === 'Aborted';
     if (!isBack && (!rollout.rebalance || newPods === undefined)) return;
-    for (const { workload, wanted, blocked } of seen) {
+    for (const { workload, wanted, possible, blocked } of seen) {
       if (isBack) await this.#moveEach(podsToReturn(workload, percent));
       else if (blocked === undefined) {
-        for (const pod of podsToRebalance(workload, wanted, percent)) {
+        for (const pod of podsToRebalance(workload, possible, wanted, percent)) {
           const key = `${rollout.namespace}/${workload.name}`;
           if (!this.#mayRebalance(key, workload.pods.length)) break;
-          if (!(await mayMove(this.#leading, pod, rollout.architecture))) continue;
           const evicted = await this.#moveEach([pod]);
           const moves = this.#moves.get(key);
           if (moves) this.#moves.set(key, { ...moves, count: moves.count + evicted });
@@ -261,23 +232,4 @@ export class RolloutReconciler {
     }
     return evicted;
   }
-}
-
-/** As many pods as wanted are on the architecture, and as many of them are ready as of the others. */
-function isReached({ workload: { pods }, wanted, blocked }: Seen): boolean {
-  if (blocked !== undefined) return true;
-  const targets = pods.filter(({ isTarget }) => isTarget);
-  const others = pods.filter(({ isTarget }) => !isTarget);
-  const least = wanted > 1 && wanted < pods.length ? 1 : 0;
-  const missing = Math.max(least, Math.floor(pods.length * slack));
-  const readyOthers = others.length === 0 ? 1 : others.filter(({ ready }) => ready).length / others.length;
-  const ready = targets.filter((pod) => pod.ready).length;
-  return targets.length >= wanted - missing && ready >= Math.floor((wanted - missing) * readyOthers);
-}
-
-function statusOf({ workload: { name, pods }, wanted, blocked }: Seen): WorkloadStatus {
-  const targets = pods.filter(({ isTarget }) => isTarget);
-  const ready = targets.filter((pod) => pod.ready).length;
-  const counts = { name, pods: pods.length, moved: targets.length, ready, wanted };
-  return { ...counts, ...(blocked !== undefined && { blocked }) };
 }

@@ -1,9 +1,12 @@
 /** Whether the volumes of a pod can be attached on an architecture: a zonal disk is of no use if the zone has no such node. */
+import { BoundedMap } from '../../async/bounded-map.ts';
+import type { Clock } from '../../async/clock.ts';
 import { isCode } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { KubeObject, NodeSelectorTerm, Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { Caches } from '../caches/caches.ts';
+import { claimsOf, type RunningPod } from '../caches/cached.ts';
 import { hasChosenNode, selectorsOf, takesPods } from '../scope/chosen-nodes.ts';
 
 interface Claim extends KubeObject {
@@ -24,16 +27,50 @@ interface Reader {
   readonly signal: AbortSignal;
 }
 
-/** A claim without a volume gets one where the pod runs. @throws KubeError if there is no answer */
-export async function permitsVolumes(pod: Pod, architecture: string, reader: Reader): Promise<boolean> {
-  const claims = (pod.spec.volumes ?? []).flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim ?? []);
+/** Rollouts look every few seconds, and each claim costs three requests. */
+const rememberedMs = 10 * 60_000;
+const maxRemembered = 5000;
+
+/** Whether the volumes of pods that run let their successors run on an architecture. */
+export class KnownVolumes {
+  readonly #reader: Reader & { readonly clock: Clock };
+  readonly #known = new BoundedMap<string, { readonly at: number; readonly permits: boolean }>(maxRemembered);
+
+  constructor(reader: Reader & { readonly clock: Clock }) {
+    this.#reader = reader;
+  }
+
+  /** @throws KubeError if there is no answer */
+  async permit({ namespace, claims }: Pick<RunningPod, 'namespace' | 'claims'>, architecture: string) {
+    if (claims.length === 0) return true;
+    const key = [namespace, architecture, ...claims].join('/');
+    const now = this.#reader.clock.monotonic();
+    const known = this.#known.get(key);
+    if (known && now - known.at < rememberedMs) return known.permits;
+    const permits = await permitsClaims(namespace, claims, architecture, this.#reader);
+    this.#known.set(key, { at: now, permits });
+    return permits;
+  }
+}
+
+/** @throws KubeError if there is no answer */
+export function permitsVolumes(pod: Pod, architecture: string, reader: Reader): Promise<boolean> {
+  return permitsClaims(pod.metadata?.namespace ?? '', claimsOf(pod.spec), architecture, reader);
+}
+
+/** A claim without a volume gets one where the pod runs. */
+async function permitsClaims(
+  namespace: string,
+  claims: readonly string[],
+  architecture: string,
+  reader: Reader,
+): Promise<boolean> {
   if (claims.length === 0) return true;
   const nodes = [...reader.caches.nodes.values()].filter(
     (node) => node.architecture === architecture && takesPods(node),
   );
   const names = new Set(nodes.map(({ name }) => name));
-  for (const { claimName } of claims)
-    if (!(await isAttachable(pod.metadata?.namespace ?? '', claimName, names, reader))) return false;
+  for (const claim of claims) if (!(await isAttachable(namespace, claim, names, reader))) return false;
   return true;
 }
 

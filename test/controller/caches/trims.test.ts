@@ -103,6 +103,7 @@ void t.test('a running pod', async (t) => {
     volumes: [
       { name: 'v', image: { reference: 'data:1', pullPolicy: 'Never' } },
       { name: 'tmp', emptyDir: {} },
+      { name: 'data', persistentVolumeClaim: { claimName: 'data-0' } },
     ],
   };
   const annotations = { [decision]: '{}', 'kubernetes.io/config.mirror': 'hash' };
@@ -159,6 +160,7 @@ void t.test('a running pod', async (t) => {
       { image: 'web:1', pullPolicy: undefined, usedBy: 'c' },
       { image: 'data:1', pullPolicy: 'Never', usedBy: 'v' },
     ],
+    claims: ['data-0'],
     containers: [
       { ...init, running: false, reason: 'Completed', exitCode: 0, message: undefined },
       { ...main, running: false, reason: 'CrashLoopBackOff', ...ended },

@@ -217,6 +217,29 @@ t.test('under constraints: widen, pods that name another architecture can be mov
   );
 });
 
+t.test('pods whose volumes cannot be used there do not hold up the rest', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], pause: '0s', rebalance: true });
+  world.zones({ a: 'a', b: 'b', c: 'b' }, 'a');
+  const db = { kind: 'StatefulSet', replicaSet: 'db' };
+  world.pod('db-0', { ...db, claims: ['b'] });
+  world.pod('db-1', { ...db, claims: ['a'] });
+  world.pod('log-0', { kind: 'StatefulSet', replicaSet: 'log', claims: ['c'] });
+  t.match(await world.reconcile(), {
+    phase: 'Progressing',
+    workloads: [
+      { name: 'StatefulSet/db', pods: 2, wanted: 1 },
+      { name: 'StatefulSet/log', wanted: 0, blocked: 'its volumes cannot be used on arm64' },
+    ],
+  });
+  t.same(world.evicted(), ['db-1']);
+  const reads = (): number => world.store.requests.filter(({ path }) => path.includes('volume')).length;
+  const before = reads();
+  await world.reconcile();
+  t.equal(reads(), before, 'volumes are not read each time');
+  world.pod('db-1', { ...db, claims: ['a'], node: 'arm-1', side: 'Target' });
+  t.equal((await world.reconcile()).phase, 'Complete');
+});
+
 t.test('without nodes of the architecture, unless they can come', async (t) => {
   const world = await startWorld(t, { architecture: 's390x' });
   pods(world, 3, 0);

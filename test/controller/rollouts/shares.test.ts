@@ -79,28 +79,7 @@ t.test('a pod of a rollout that is gone, or that has no owner, stays where pods 
 t.test('a pod whose volume is in a zone without the architecture is not moved', async (t) => {
   const world = await startWorld(t, { steps: ['100%'] });
   await world.reconcile();
-  const zone = (value: string) => ({
-    nodeAffinity: {
-      required: {
-        nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: [value] }] }],
-      },
-    },
-  });
-  const node = world.store.get('/api/v1/nodes/arm-1');
-  world.store.put('/api/v1/nodes/arm-1', {
-    ...node,
-    metadata: { ...node?.metadata, labels: { ...node?.metadata.labels, zone: 'a' } },
-  });
-  for (const [name, spec] of [
-    ['a', zone('a')],
-    ['b', zone('b')],
-    ['any', {}],
-  ] as const) {
-    world.store.put(`/api/v1/persistentvolumes/pv-${name}`, { spec });
-    world.store.put(`/api/v1/namespaces/shop/persistentvolumeclaims/${name}`, {
-      spec: { volumeName: `pv-${name}` },
-    });
-  }
+  world.zones({ a: 'a', b: 'b', any: undefined }, 'a');
   world.store.put('/api/v1/namespaces/shop/persistentvolumeclaims/unbound', { spec: {} });
   const side = async (claimName: string): Promise<string> => {
     const volumes = [{ name: 'data', persistentVolumeClaim: { claimName } }];

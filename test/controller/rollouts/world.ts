@@ -118,6 +118,20 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
       const readyAt = createdAt + (more.took ?? 5) * 1000;
       store.put(podPath(name), podOf(name, more, text(createdAt), text(Math.max(createdAt, readyAt))));
     },
+    /** Claims with volumes in these zones, and the zone of the arm64 node. */
+    zones: (claims: Readonly<Record<string, string | undefined>>, zone: string): void => {
+      const node = nodeOf('arm64');
+      const labels = { ...node.metadata.labels, zone };
+      store.put('/api/v1/nodes/arm-1', { ...node, metadata: { labels } });
+      for (const [name, value] of Object.entries(claims)) {
+        const matchExpressions = [{ key: 'zone', operator: 'In', values: [value] }];
+        const nodeAffinity = { required: { nodeSelectorTerms: [{ matchExpressions }] } };
+        const spec = value === undefined ? {} : { nodeAffinity };
+        store.put(`/api/v1/persistentvolumes/pv-${name}`, { spec });
+        const claim = { spec: { volumeName: `pv-${name}` } };
+        store.put(`/api/v1/namespaces/shop/persistentvolumeclaims/${name}`, claim);
+      }
+    },
     evicted: (): readonly string[] =>
       store.requests
         .filter(({ method, path }) => evictions.test(`${method} ${path}`))

@@ -1,0 +1,82 @@
+/** What a rollout sees of its workloads: their pods, how many of them are wanted on the architecture, and what prevents that. */
+import { wantedPods, type Rollout } from '../../policy/resources/rollout.ts';
+import type { Leading } from '../leadership/leading.ts';
+import { movableOf, type Movable } from './blocked.ts';
+import { olderThan, workloadsOf, type RolledPod, type RolledWorkload } from './pods.ts';
+import type { Progress } from './progress.ts';
+import type { WorkloadStatus } from './status.ts';
+import type { KnownVolumes } from './volumes.ts';
+
+/** Five percent of the pods are within the share, and one pod if not all are wanted. */
+const slack = 0.05;
+
+export interface Seen extends Movable {
+  readonly workload: RolledWorkload;
+  readonly wanted: number;
+  /** Pods that are on the architecture, or whose successors can be: as many as wanted, if there are so many. */
+  readonly possible: ReadonlySet<RolledPod>;
+}
+
+/** @throws KubeError */
+export async function lookAt(
+  rollout: Rollout,
+  before: Progress | undefined,
+  volumes: KnownVolumes,
+  leading: Leading,
+): Promise<readonly Seen[]> {
+  const { caches } = leading;
+  const { architecture, steps } = rollout;
+  const step = steps[Math.min(before?.step ?? 0, steps.length - 1)] ?? { percent: 100 };
+  const seen: Seen[] = [];
+  for (const workload of workloadsOf(rollout, caches, olderThan(rollout, caches))) {
+    const { pods } = workload;
+    const newest = pods
+      .filter(({ running }) => running !== undefined)
+      .reduce<RolledPod | undefined>((a, b) => (a && a.createdAt >= b.createdAt ? a : b), undefined);
+    const movable = newest?.running
+      ? await movableOf(leading, newest.running, rollout, before?.startedAt)
+      : {};
+    const ofStep = wantedPods(step, pods.length);
+    const isOpen = movable.blocked === undefined;
+    const possible = await possibleOf(isOpen ? pods : [], ofStep, architecture, volumes);
+    const isElsewhere = isOpen && possible.size === 0 && pods.length > 0;
+    const wanted = Math.min(ofStep, possible.size);
+    const blocked = isElsewhere && { blocked: `its volumes cannot be used on ${architecture}` };
+    seen.push({ workload, wanted, possible, ...movable, ...blocked });
+  }
+  return seen;
+}
+
+/** Reads no more volumes than are needed for `wanted` pods. */
+async function possibleOf(
+  pods: readonly RolledPod[],
+  wanted: number,
+  architecture: string,
+  volumes: KnownVolumes,
+): Promise<ReadonlySet<RolledPod>> {
+  const possible = new Set(pods.filter(({ isTarget, running }) => isTarget || !running));
+  for (const pod of pods) {
+    if (possible.size >= Math.max(1, wanted)) break;
+    if (pod.running && (await volumes.permit(pod.running, architecture))) possible.add(pod);
+  }
+  return possible;
+}
+
+/** As many pods as wanted are on the architecture, and as many of them are ready as of the others. */
+export function isReached({ workload: { pods }, wanted, blocked }: Seen): boolean {
+  if (blocked !== undefined) return true;
+  const targets = pods.filter(({ isTarget }) => isTarget);
+  const others = pods.filter(({ isTarget }) => !isTarget);
+  const least = wanted > 1 && wanted < pods.length ? 1 : 0;
+  const missing = Math.max(least, Math.floor(pods.length * slack));
+  const readyOthers = others.length === 0 ? 1 : others.filter(({ ready }) => ready).length / others.length;
+  const ready = targets.filter((pod) => pod.ready).length;
+  return targets.length >= wanted - missing && ready >= Math.floor((wanted - missing) * readyOthers);
+}
+
+export function statusOf({ workload: { name, pods }, wanted, blocked }: Seen): WorkloadStatus {
+  const targets = pods.filter(({ isTarget }) => isTarget);
+  const ready = targets.filter((pod) => pod.ready).length;
+  const counts = { name, pods: pods.length, moved: targets.length, ready, wanted };
+  return { ...counts, ...(blocked !== undefined && { blocked }) };
+}
