@@ -12,8 +12,9 @@ import { untilStopped, type CliContext } from './program/context.ts';
 import { readDrift, driftRows, writeDrift } from './report/drift.ts';
 import { judgedPods } from './report/judged-pods.ts';
 import { pageOutput } from './report/page-output.ts';
-import { listPods, workloadsOf } from './report/pods.ts';
+import { listPods } from './report/pods.ts';
 import { imageRows, totals, workloadRows } from './report/rows.ts';
+import { workloadsOf } from './report/workloads.ts';
 import { asCsv, asJson, asTable, type Report } from './report/write.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
@@ -109,8 +110,10 @@ async function reportDrift(
     io.err(`archwright report: no permission to list the ConfigMap ${driftName} in ${place}\n`);
     return exitCodes.unanswered;
   }
-  const pods = await listPods(client, [...new Set(flags.get('namespace'))], stop);
+  const namespaces = [...new Set(flags.get('namespace'))];
+  const pods = await listPods(client, namespaces, stop);
   const affected = pods.filter(({ made }) => made.wanted.uses.some(({ image }) => driftOf(image)));
-  io.out(writeDrift(driftRows(affected, await workloadsOf(affected, client, stop), driftOf), output));
+  const workloadOf = await workloadsOf(affected, namespaces, { client, signal: stop });
+  io.out(writeDrift(driftRows(affected, workloadOf, driftOf), output));
   return exitCodes.success;
 }

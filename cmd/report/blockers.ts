@@ -1,5 +1,6 @@
 /** Everything that keeps a pod from an architecture. The verdict names only the most important blocker. */
-import type { ReportedPod, ReportedWorkload } from './pods.ts';
+import type { ReportedPod } from './pods.ts';
+import type { ReportedWorkload } from './workloads.ts';
 import { chosenBy, decidingTemplate, type JudgedImage } from './verdict.ts';
 
 /** In order of importance, as the verdict takes them. */

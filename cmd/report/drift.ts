@@ -9,7 +9,8 @@ import {
 import { describeDrift, parseDrifted, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { cell, table } from '../program/table.ts';
-import type { ReportedPod, ReportedWorkload } from './pods.ts';
+import type { ReportedPod } from './pods.ts';
+import type { ReportedWorkload } from './workloads.ts';
 import { csvLines } from './write.ts';
 
 export interface DriftRow extends DriftedTag {

@@ -13,12 +13,15 @@ import type { Invocation } from '../program/subcommand.ts';
 import type { Kubernetes } from '../wiring/kubernetes.ts';
 import { blockersOf } from './blockers.ts';
 import { readDrift } from './drift.ts';
-import { listNodes, listPods, workloadsOf } from './pods.ts';
+import { listNodes, listPods } from './pods.ts';
 import type { JudgedPod } from './rows.ts';
 import { judge, judgeImages, withGain } from './verdict.ts';
+import { workloadsOf } from './workloads.ts';
 
 /** Sets of images looked up at a time. The registry client limits the requests of each registry. */
 const concurrentSets = 16;
+/** As many as in a page of a list. */
+const shownPods = 500;
 /** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;
 
@@ -60,15 +63,23 @@ export async function judgedPods(
   };
   const { client } = kubernetes;
   setMaxListeners(0, stop);
+  const namespaces = [...new Set(flags.get('namespace'))];
   progress.show('reading pods');
   const [pods, nodes] = await Promise.all([
-    listPods(client, [...new Set(flags.get('namespace'))], stop),
+    listPods(client, namespaces, stop, (count) => {
+      if (count % shownPods === 0) progress.show(`reading pods: ${count}`);
+    }),
     listNodes(client, stop, onNode),
   ]);
+  progress.show('reading workloads');
+  const workloadOf = await workloadsOf(pods, namespaces, {
+    client,
+    signal: stop,
+    onProgress: (done, of) => progress.show(`reading workloads: ${done} of ${of}`),
+  });
   progress.end();
   if (nodes === undefined)
     io.err('archwright: warning: no permission to read nodes; the report does not show where pods run\n');
-  const workloadOf = await workloadsOf(pods, client, stop);
   const surroundings = createPodContext({
     input: sortObjects([], 'default'),
     cluster: clusterObjects({ client, log: around.context.log }),

@@ -1,18 +1,11 @@
-/** The pods of a cluster that have not ended, their nodes and their workloads, reduced to what a report needs. */
+/** The pods of a cluster that have not ended, and their nodes, reduced to what a report needs. */
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
 import { architectureOf } from '../../src/nodes/classify.ts';
-import {
-  daemonSetApiVersion,
-  daemonTemplateOf,
-  isDaemon,
-  workloadOf,
-} from '../../src/controller/scope/workload.ts';
-import { concurrently } from '../../src/async/concurrently.ts';
 import type { FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
-import type { Node, OwnerReference, Pod, PodTemplate } from '../../src/kube/api/objects.ts';
+import type { Node, OwnerReference, Pod } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { imagesOf } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
@@ -45,12 +38,14 @@ const mirrorAnnotation = 'kubernetes.io/config.mirror';
 /**
  * Lists the pods, page by page. Mirror pods are left out: they belong to their nodes.
  * @param namespaces empty: all
+ * @param onPod called with the number of pods so far
  * @throws KubeError
  */
 export async function listPods(
   client: KubeClient,
   namespaces: readonly string[],
   signal: AbortSignal,
+  onPod: (count: number) => void = () => undefined,
 ): Promise<readonly ReportedPod[]> {
   const collections = namespaces.length === 0 ? [paths.pods()] : namespaces.map((name) => paths.pods(name));
   const found: ReportedPod[] = [];
@@ -58,6 +53,7 @@ export async function listPods(
   for (const path of collections) {
     for await (const pod of objectsOf<Pod>(client, path, { signal, query: { fieldSelector: notEnded } })) {
       if (pod.metadata?.annotations?.[mirrorAnnotation] === undefined) found.push(reduced(pod, alike));
+      onPod(found.length);
     }
   }
   return found;
@@ -151,40 +147,4 @@ function requestsByImage({ initContainers = [], containers }: Pod['spec']): Map<
     found.set(image, sum(found.get(image) ?? noRequests, own));
   }
   return found;
-}
-
-export interface ReportedWorkload {
-  readonly kind: string;
-  readonly name: string;
-  /** Of a DaemonSet, if it can be read: its controller overwrites the node affinity of its pods with the node's name. */
-  readonly template?: PodTemplate;
-}
-
-/** A large cluster has thousands of owners. */
-const concurrentOwners = 16;
-
-/**
- * Finds the workloads, which is what a person applied. Each owner is read once.
- * @returns the workload of a pod; a pod without an owner is its own. An owner that cannot be read stands for itself
- * @throws KubeError if the API server does not respond
- */
-export async function workloadsOf(
-  pods: readonly ReportedPod[],
-  client: KubeClient,
-  signal: AbortSignal,
-): Promise<(pod: ReportedPod) => ReportedWorkload> {
-  const owners = new Map<string, { readonly namespace: string; readonly owner: OwnerReference }>();
-  for (const { namespace, owner } of pods) if (owner) owners.set(owner.uid, { namespace, owner });
-  const found = new Map<string, ReportedWorkload>();
-  await concurrently([...owners.values()], concurrentOwners, async ({ namespace, owner }) => {
-    const { kind, name, uid } = owner;
-    if (isDaemon({ owner }) && owner.apiVersion === daemonSetApiVersion) {
-      const template = await daemonTemplateOf({ namespace, owner }, { client, signal });
-      found.set(uid, { kind, name, ...(typeof template === 'object' && { template }) });
-      return;
-    }
-    const workload = await workloadOf(namespace, owner, { client, signal });
-    found.set(uid, { kind: workload?.top.kind ?? kind, name: workload?.top.name ?? name });
-  });
-  return ({ owner, name }) => (owner && found.get(owner.uid)) ?? { kind: 'Pod', name };
 }

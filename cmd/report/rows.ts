@@ -2,7 +2,8 @@
 import { recordedOutcome } from '../../src/placement/record/read.ts';
 import type { Blocker } from './blockers.ts';
 import { noRequests, sum, type Requests } from './requests.ts';
-import type { ReportedPod, ReportedWorkload } from './pods.ts';
+import type { ReportedPod } from './pods.ts';
+import type { ReportedWorkload } from './workloads.ts';
 import { verdicts, type Judged, type JudgedImage, type Verdict } from './verdict.ts';
 
 export interface JudgedPod {

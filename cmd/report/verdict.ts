@@ -14,7 +14,8 @@ import { noNodes } from '../../src/nodes/node-classes.ts';
 import { verdictsOf } from '../../src/placement/rules/required.ts';
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
-import type { MadePod, ReportedPod, ReportedWorkload } from './pods.ts';
+import type { MadePod, ReportedPod } from './pods.ts';
+import type { ReportedWorkload } from './workloads.ts';
 
 /** `yes`: all images have it. `pinned`: but the pod chooses others. `no`: an image lacks it. `unknown`: an image is unknown. */
 export const verdicts = ['yes', 'pinned', 'no', 'unknown'] as const;

@@ -265,7 +265,13 @@ t.test('progress on a terminal only', async (t) => {
     const { signal } = new AbortController();
     t.equal(await main(['report', '--kubeconfig', config], { io, stop: signal }), 0);
     const lines = err.split('\r').map((line) => line.replaceAll('\u001B[2K', ''));
-    const shown = ['reading pods', 'images of 1 of 2 kinds of pods', 'images of 2 of 2 kinds of pods', ''];
+    const shown = [
+      'reading pods',
+      'reading workloads',
+      'images of 1 of 2 kinds of pods',
+      'images of 2 of 2 kinds of pods',
+      '',
+    ];
     t.same(lines, isErrTerminal ? shown : ['']);
   }
 });

@@ -403,3 +403,32 @@ t.test('what may not be read', async (t) => {
     /^archwright report: .*403.*; use --namespace to select namespaces that you may read\n$/,
   );
 });
+
+t.test('many owners are listed, unless that is not allowed', async (t) => {
+  const open = await shop(t);
+  const store = await cluster(t);
+  const pods = 150;
+  for (let index = 0; index < pods; index += 1) {
+    const name = `web-${index}`;
+    const path = `/apis/apps/v1/namespaces/shop/replicasets/${name}-7c`;
+    putOwned(store, path, 'ReplicaSet', ['Deployment', name]);
+    putPod(store, name, [`${open.host}/both:1`], { owner: ['apps/v1', 'ReplicaSet', `${name}-7c`] });
+  }
+  putPod(store, 'gone', [`${open.host}/both:1`], { owner: ['apps/v1', 'ReplicaSet', 'gone-7c'] });
+  const reads = async (...args: string[]): Promise<readonly string[]> => {
+    const earlier = store.requests.length;
+    const { document, err, code } = await report(t, store, ...args);
+    t.same([code, err], [0, '']);
+    t.equal(document.workloads.filter(({ kind }) => kind === 'Deployment').length, pods);
+    t.equal(document.workloads.filter(({ name }) => name === 'gone-7c').length, 1, 'stands for itself');
+    const requests = store.requests.slice(earlier).filter(({ path }) => path.includes('replicasets'));
+    for (const { path, accept } of requests)
+      if (path.endsWith('replicasets')) t.match(accept, /;as=PartialObjectMetadataList;/);
+    return requests.map(({ path }) => path);
+  };
+  const gone = '/apis/apps/v1/namespaces/shop/replicasets/gone-7c';
+  t.same(await reads(), ['/apis/apps/v1/replicasets', gone]);
+  t.same(await reads('-n', 'shop'), ['/apis/apps/v1/namespaces/shop/replicasets', gone]);
+  store.fault('GET /apis/apps/v1/replicasets', { status: 403 });
+  t.equal((await reads()).length, 1 + pods + 1);
+});

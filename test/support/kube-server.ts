@@ -13,6 +13,7 @@ export interface KubeRequest {
   readonly query: URLSearchParams;
   readonly authorization: string | undefined;
   readonly contentType: string | undefined;
+  readonly accept: string | undefined;
   readonly body: string;
 }
 
@@ -33,9 +34,10 @@ export async function listenAsKube(
     incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
     incoming.on('end', () => {
       const url = new URL(incoming.url ?? '/', 'https://kubernetes');
-      const { authorization, 'content-type': contentType } = incoming.headers;
+      const { authorization, 'content-type': contentType, accept } = incoming.headers;
       const { pathname: path, searchParams: query } = url;
-      receive({ method: incoming.method ?? '', path, query, authorization, contentType, body }, response);
+      const method = incoming.method ?? '';
+      receive({ method, path, query, authorization, contentType, accept, body }, response);
     });
   });
   server.on('connection', (socket: Socket) => {

@@ -48,6 +48,11 @@ export function controllerOf({ metadata }: KubeObject): OwnerReference | undefin
   return metadata?.ownerReferences?.find(({ controller }) => controller === true);
 }
 
+/** API path of all owners of a kind, in a namespace or in all; `undefined` for other kinds. */
+export function ownersPath({ apiVersion, kind }: OwnerReference, namespace?: string): string | undefined {
+  return owners[`${apiVersion} ${kind}`]?.(namespace);
+}
+
 /** API path of an owner; `undefined` for other kinds. */
 export function ownerPath(namespace: string, { apiVersion, kind, name }: OwnerReference): string | undefined {
   return owners[`${apiVersion} ${kind}`]?.(namespace, name);

@@ -1,5 +1,5 @@
 /** Reads collections in pages. Rules: Kubernetes API concepts, "Retrieving large results sets in chunks". */
-import type { CallOptions, KubeClient } from './client.ts';
+import type { GetOptions, KubeClient } from './client.ts';
 import { isCode } from './errors.ts';
 
 export interface Page<T> {
@@ -7,7 +7,7 @@ export interface Page<T> {
   readonly items?: readonly T[] | null;
 }
 
-export interface PagesOptions extends CallOptions {
+export interface PagesOptions extends Omit<GetOptions, 'maxBytes'> {
   /** Shared by all lists of one kind, so that each need not find out how large its objects are. */
   readonly size?: PageSize;
 }
@@ -19,15 +19,15 @@ export interface PagesOptions extends CallOptions {
 export async function* pagesOf<T>(
   client: Pick<KubeClient, 'get'>,
   path: string,
-  { signal, query = {}, size = new PageSize() }: PagesOptions,
+  { query = {}, size = new PageSize(), ...options }: PagesOptions,
 ): AsyncGenerator<Page<T>, void> {
   let token = '';
   do {
     const selection = { ...query, ...(token !== '' && { continue: token }) };
     const page = await size.read((limit, maxBytes) =>
-      client.get<Page<T>>(path, { signal, query: { limit, ...selection }, maxBytes }),
+      client.get<Page<T>>(path, { ...options, query: { limit, ...selection }, maxBytes }),
     );
-    signal.throwIfAborted();
+    options.signal.throwIfAborted();
     yield page;
     token = page.metadata?.continue ?? '';
   } while (token !== '');

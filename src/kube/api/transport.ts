@@ -21,6 +21,8 @@ export interface Call {
   /** JSON. */
   readonly body?: string;
   readonly contentType?: string;
+  /** Default: `application/json`. */
+  readonly accept?: string;
   /** Silence inside the response that ends it, milliseconds. Absent: only the signal ends it. */
   readonly idleMs?: number;
 }
@@ -88,7 +90,7 @@ export class Transport {
 
   async #send(call: Call, access: AccessNow, signal: AbortSignal): Promise<OpenResponse> {
     const { clock, timeoutMs, userAgent } = this.#options;
-    const { method, body, contentType = 'application/json' } = call;
+    const { method, body, contentType = 'application/json', accept = 'application/json' } = call;
     const pools = this.#poolsFor(access);
     const sentAt = clock.monotonic();
     const idleMs = call.idleMs === undefined ? {} : { idleMs: call.idleMs };
@@ -96,7 +98,7 @@ export class Transport {
       method,
       url: this.#url(call),
       headers: {
-        accept: 'application/json',
+        accept,
         'user-agent': userAgent,
         ...(body !== undefined && { 'content-type': contentType }),
         ...authorizationHeader(access),

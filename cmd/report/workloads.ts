@@ -1,0 +1,105 @@
+/** The workloads of pods, which are what a person applied. */
+import { concurrently } from '../../src/async/concurrently.ts';
+import {
+  controllerOf,
+  daemonSetApiVersion,
+  daemonTemplateOf,
+  isDaemon,
+  ownersPath,
+  workloadOf,
+} from '../../src/controller/scope/workload.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import { isCode } from '../../src/kube/api/errors.ts';
+import type { KubeObject, OwnerReference, PodTemplate } from '../../src/kube/api/objects.ts';
+import { objectsOf, PageSize } from '../../src/kube/api/pages.ts';
+import type { ReportedPod } from './pods.ts';
+
+export interface ReportedWorkload {
+  readonly kind: string;
+  readonly name: string;
+  /** Of a DaemonSet, if it can be read: its controller overwrites the node affinity of its pods with the node's name. */
+  readonly template?: PodTemplate;
+}
+
+interface Owner {
+  readonly namespace: string;
+  readonly owner: OwnerReference;
+}
+
+export interface WorkloadOptions {
+  readonly client: KubeClient;
+  readonly signal: AbortSignal;
+  /** Called after each owner. */
+  readonly onProgress?: (done: number, of: number) => void;
+}
+
+/** A large cluster has thousands of owners. */
+const concurrentOwners = 16;
+/** More owners of a kind are listed: one request instead of thousands. */
+const maxReads = 100;
+/** Metadata of an owner has 1 to 2 KB. */
+const ownersPerPage = 2000;
+
+/**
+ * Finds the workloads. Each owner is read once.
+ * @param namespaces those of the pods; empty: all
+ * @returns the workload of a pod; a pod without an owner is its own. An owner that cannot be read stands for itself
+ * @throws KubeError if the API server does not respond
+ */
+export async function workloadsOf(
+  pods: readonly ReportedPod[],
+  namespaces: readonly string[],
+  { client, signal, onProgress = () => undefined }: WorkloadOptions,
+): Promise<(pod: ReportedPod) => ReportedWorkload> {
+  const owners = new Map<string, Owner>();
+  for (const { namespace, owner } of pods) if (owner) owners.set(owner.uid, { namespace, owner });
+  const found = await listedWorkloads([...owners.values()], namespaces, { client, signal });
+  const others = [...owners.values()].filter(({ owner }) => !found.has(owner.uid));
+  await concurrently(others, concurrentOwners, async (each) => {
+    found.set(each.owner.uid, await readWorkload(each, { client, signal }));
+    onProgress(found.size, owners.size);
+  });
+  return ({ owner, name }) => (owner && found.get(owner.uid)) ?? { kind: 'Pod', name };
+}
+
+/** @returns by the uid of the owner; nothing of kinds with few owners, or that may not be listed */
+async function listedWorkloads(
+  owners: readonly Owner[],
+  namespaces: readonly string[],
+  { client, signal }: WorkloadOptions,
+): Promise<Map<string, ReportedWorkload>> {
+  const found = new Map<string, ReportedWorkload>();
+  const groups = Map.groupBy(owners, ({ namespace, owner }) =>
+    ownersPath(owner, namespaces.length === 0 ? undefined : namespace),
+  );
+  for (const [path, group] of groups) {
+    if (path === undefined || group.length <= maxReads) continue;
+    const wanted = new Map(group.map(({ owner }) => [owner.uid, owner]));
+    const options = { signal, metadataOnly: true, size: new PageSize(ownersPerPage) };
+    try {
+      for await (const object of objectsOf<KubeObject>(client, path, options)) {
+        const owner = wanted.get(object.metadata?.uid ?? '');
+        if (owner) found.set(owner.uid, nameOf(controllerOf(object) ?? owner));
+      }
+    } catch (error) {
+      if (!isCode(error, 'forbidden') && !isCode(error, 'gone')) throw error;
+    }
+  }
+  return found;
+}
+
+async function readWorkload(
+  { namespace, owner }: Owner,
+  { client, signal }: WorkloadOptions,
+): Promise<ReportedWorkload> {
+  if (isDaemon({ owner }) && owner.apiVersion === daemonSetApiVersion) {
+    const template = await daemonTemplateOf({ namespace, owner }, { client, signal });
+    return { ...nameOf(owner), ...(typeof template === 'object' && { template }) };
+  }
+  const workload = await workloadOf(namespace, owner, { client, signal });
+  return nameOf(workload?.top ?? owner);
+}
+
+function nameOf({ kind, name }: Pick<OwnerReference, 'kind' | 'name'>): ReportedWorkload {
+  return { kind, name };
+}
