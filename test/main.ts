@@ -15,16 +15,23 @@ const rooms = readdirSync(new URL('.', import.meta.url), { withFileTypes: true }
   .map(({ name }) => name)
   .filter((name) => chosen.length === 0 || chosen.includes(name));
 
+const isCovered = process.env['TAP_DISABLE_COVERAGE'] !== '1';
+
 /** Coverage of cached modules is less exact (documentation of `module.enableCompileCache`). */
-const cache = process.env['TAP_DISABLE_COVERAGE'] === '1' ? compileCache : {};
+const cache = isCovered ? {} : compileCache;
+
+/** tap's loaders double what a start costs, also of each program that a test starts. Coverage needs them. */
+const [command, ...args] = isCovered
+  ? [process.execPath, ...process.execArgv]
+  : ['env', '-u', 'NODE_OPTIONS', process.execPath];
 
 t.setTimeout(0);
 t.jobs = Number(process.env['TAP_JOBS'] ?? 1);
 const runner = fileURLToPath(new URL('support/room.ts', import.meta.url));
 for (const room of rooms) {
   void t.spawn(
-    process.execPath,
-    [...process.execArgv, runner, room],
+    command ?? '',
+    [...args, runner, room],
     {
       env: { ...process.env, ...cache, TAP_TIMEOUT: String(timeout / 1000) },
       timeout,

@@ -2,17 +2,31 @@
  * Runs all tests of one room in one process: `node test/support/room.ts placement`. Starting a process and loading
  * modules costs more than most test files do. Files run one after the other, in the order of their paths.
  */
+import './no-async-hooks.ts';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import t from 'tap';
+import t, { type Test } from 'tap';
 
 const [room = ''] = process.argv.slice(2);
 const cwd = fileURLToPath(new URL('..', import.meta.url));
 
 /** A test that takes longer than this hangs; the others go on. */
 const testTimeoutMs = 300_000;
-t.on('subtestStart', (test) => test.setTimeout(testTimeoutMs));
+
+/** The innermost test that runs. An uncaught error ends it; the others go on. */
+let running: Test = t;
+process.on('uncaughtException', (error) => running.threw(error));
+
+function follow(test: Test): void {
+  test.on('subtestStart', (child) => {
+    child.setTimeout(testTimeoutMs);
+    running = child as Test;
+    child.once('end', () => (running = test));
+    follow(child as Test);
+  });
+}
+follow(t);
 
 for (const file of globSync(`${room}/**/*.test.ts`, { cwd }).sort()) {
   const before = process.cpuUsage();
