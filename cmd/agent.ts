@@ -28,7 +28,7 @@ export const subcommand: Subcommand = {
   settings: 'agent',
   flags: {
     check: {
-      help: 'Shows what an agent with these settings finds on this node. Then exits.',
+      help: 'Shows what an agent with these settings finds on this node, and exits.',
     },
     output: {
       value: 'list|json',

@@ -23,11 +23,11 @@ export const subcommand: Subcommand = {
   flags: {
     'dry-run': { help: 'Shows what would be changed, deleted or evicted.' },
     'restart-pods': {
-      help: "Then evicts pods with archwright's tolerations, one of each workload at a time, within PodDisruptionBudgets. Pods of DaemonSets and Jobs, and pods without an owner, stay.",
+      help: 'Then evicts pods with archwright’s tolerations, within PodDisruptionBudgets, except those of DaemonSets, of Jobs and without an owner.',
     },
     program: {
       value: 'NAME',
-      help: 'Removes what another program left behind: the gates of `multiarch-tuning-operator`, or the taints of `archaware-controller`. Stop that program first.',
+      help: 'Removes the gates of `multiarch-tuning-operator` or the taints of `archaware-controller`, after you have removed that program.',
     },
     output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
   },

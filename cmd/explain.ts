@@ -37,16 +37,16 @@ export const subcommand: Subcommand = {
     filename: {
       value: 'FILE',
       short: 'f',
-      help: 'YAML or JSON with objects; `-` is standard input. Can be repeated.',
+      help: 'YAML or JSON with objects; `-`: standard input. Can be repeated.',
     },
     namespace: {
       value: 'NAME',
       short: 'n',
-      help: 'Namespace of named objects, and of objects in files without one. Default: the namespace of the kubeconfig context.',
+      help: 'Namespace of named objects, and of those in files without one. Default: that of the kubeconfig context.',
     },
     output: { value: 'table|json|yaml', short: 'o', help: 'Output format. Default: table.' },
     patch: {
-      help: "Adds the webhook's JSON patch, and the result: the scheduling fields, with json and yaml the whole object.",
+      help: 'Adds the webhook’s JSON patch and the result.',
     },
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),

@@ -30,11 +30,11 @@ export const subcommand: Subcommand = {
     },
     'pull-secret': {
       value: 'FILE',
-      help: 'Pull secrets, tried first: YAML or JSON, or a docker `config.json` or `.dockercfg`; `-` is standard input. Can be repeated.',
+      help: 'Pull secrets, tried first: YAML, JSON, docker `config.json` or `.dockercfg`; `-`: standard input. Can be repeated.',
     },
     'service-account': {
       value: 'NAMESPACE/NAME',
-      help: 'Inspects as for its pods. With `--service-account-tokens`, plugins get its token.',
+      help: 'Inspects as for its pods; with `--service-account-tokens`, plugins get its token.',
     },
     local: { help: 'Inspects in this process, also where an agent runs.' },
     verbose: {

@@ -16,13 +16,13 @@ import { settled } from './probe/settled.ts';
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Checks by a server-side dry run whether the API server calls the webhook. Requires the right to create pods. Exit code: 0 if it was called, 1 if not in time, 2 for wrong usage, 3 if the API server refuses the pod or does not answer.',
+    'Checks by a server-side dry run of a pod whether the API server calls the webhook. Exit code: 0 if it was called, 1 if not in time, 2 for wrong usage, 3 if the API server refuses the pod or does not answer.',
   settings: 'probe',
   flags: {
     'pod-namespace': { value: 'NAMESPACE', help: 'Namespace of the pod. Default: default.' },
     image: { value: 'IMAGE', help: 'Image of the pod. Default: registry.k8s.io/pause:3.10.' },
     installation: {
-      help: 'Also waits until the configuration is in force in every webhook and controller, and until agents answer; else shows the state of their DaemonSets. For the chart.',
+      help: 'For the chart: also waits until the configuration is in force everywhere and agents answer.',
     },
     timeout: { value: 'DURATION', help: 'Time limit. Default: 30s.' },
   },

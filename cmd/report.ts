@@ -30,7 +30,7 @@ export const subcommand: Subcommand = {
     ...clusterFlags,
     architecture: { value: 'NAME', short: 'a', help: 'Target architecture. Default: arm64.' },
     drift: {
-      help: 'Lists only tags that lost or gained an architecture since pods were started, as the controller noted them. Looks up no image.',
+      help: 'Lists only tags that lost or gained an architecture, from the controller’s records.',
     },
     by: { value: 'workload|image', help: 'Rows of a table or CSV. Default: workload.' },
     namespace: {
@@ -41,11 +41,11 @@ export const subcommand: Subcommand = {
     output: { value: 'table|csv|json', short: 'o', help: 'Output format. Default: table.' },
     html: {
       value: 'FILE',
-      help: 'Writes the report to a file as one page for a browser, in place of the output. `-`: standard output.',
+      help: 'Writes the report as one page for a browser. `-`: standard output.',
     },
-    prices: { value: 'FILE', help: 'Prices of node types in TOML, for the savings in the page.' },
+    prices: { value: 'FILE', help: 'Prices of node types, for the savings in the page.' },
     'newer-tags': {
-      help: 'Looks for newer tags that have the architecture, for the page. This machine asks the registries, for at most 50 images.',
+      help: 'Looks for newer tags that have the architecture, for at most 50 images, from this machine.',
     },
     ...cacheFlags,
   },

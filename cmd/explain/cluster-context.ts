@@ -21,11 +21,11 @@ export interface ClusterContext {
 /** Flags of the subcommands that use this. */
 export const clusterFlags = {
   local: {
-    help: "Looks up images from this machine, with your credentials. Default: through the cluster's controller, if it has archwright.",
+    help: 'Looks up images from this machine, with your credentials, not by the cluster’s controller.',
   },
   'as-service-account': {
     value: 'NAMESPACE/NAME',
-    help: "Account whose token authenticates to the controller. It needs the right to create `imagefacts.arch.example` in each namespace. Default: `default` in each pod's namespace.",
+    help: 'Account that authenticates to the controller; it must be allowed to create `imagefacts.arch.example`. Default: `default` in each pod’s namespace.',
   },
 } as const;
 

@@ -13,7 +13,7 @@ const runs = counter(
 const runSeconds: MetricSpec = {
   name: 'archwright_plugin_run_duration_seconds',
   type: 'histogram',
-  help: 'Duration of plugin runs, without refused ones.',
+  help: 'Duration of plugin runs.',
   // Plugins are killed after a minute.
   buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 };

@@ -5,10 +5,8 @@ import { code } from './markdown.ts';
 
 const introduction = `# Command line
 
-- \`--help\` prints a short help, \`archwright help SUBCOMMAND\` one with all settings; \`archwright --version\` version and commit.
-- Each [setting](settings.md) that a subcommand uses is also a flag, unless the subcommand has another flag of that name. \`--config FILE\` names the
-  configuration.
-- Exit code 2: wrong usage or a broken configuration.
+Each [setting](settings.md) that a subcommand uses is also a flag: \`archwright help SUBCOMMAND\` lists them. \`--config FILE\` names the configuration.
+\`archwright --version\` prints version and commit. Exit code 2: wrong usage or a broken configuration.
 `;
 
 /** Subcommands with a page of their own, which says more than their help text. */
@@ -20,20 +18,40 @@ const guides: Readonly<Record<string, string>> = {
   explain: '[explain](../use/explain.md)',
   report: '[report](../use/report.md)',
   check: '[check](../use/check.md)',
+  rollout: '[rollout](../use/rollout.md)',
+  config: '[settings](settings.md), and `convert` for [migration](../install/migrate.md)',
+  completion: '[kubectl plugin](../use/README.md#kubectl-plugin)',
   status: '[status](../operate/status.md)',
   clean: '[leaving](../operate/leaving.md)',
 };
+
+interface Entry {
+  readonly name: string;
+  readonly summary: string;
+  readonly subcommand: Subcommand;
+}
 
 /** Makes the page. */
 export async function commandLinePage(): Promise<string> {
   const entries = await Promise.all(
     Object.entries(subcommands).map(async ([name, entry]) => ({ name, summary: entry.summary, ...(await entry.load()) })),
   );
-  return [introduction, ...entries.map(section)].join('\n');
+  const firstOf = new Map<string, string>();
+  for (const { name, subcommand } of entries)
+    for (const { help } of Object.values(subcommand.flags)) if (!firstOf.has(help)) firstOf.set(help, name);
+  return [introduction, ...entries.map((entry) => section(entry, firstOf))].join('\n');
 }
 
-function section({ name, summary, subcommand }: { name: string; summary: string; subcommand: Subcommand }): string {
-  const flags = Object.entries(subcommand.flags).map(([flag, described]) => `- ${titleOf(flag, described)}: ${described.help}`);
+/** Long help texts that several subcommands have are said once, by the first of them. */
+const longHelp = 60;
+
+/** @param firstOf the first subcommand with each help text */
+function section({ name, summary, subcommand }: Entry, firstOf: ReadonlyMap<string, string>): string {
+  const flags = Object.entries(subcommand.flags).map(([flag, described]) => {
+    const { help } = described;
+    const first = firstOf.get(help) ?? name;
+    return `- ${titleOf(flag, described)}: ${first === name || help.length < longHelp ? help : `as in [${first}](#archwright-${first}).`}`;
+  });
   const guide = guides[name];
   return [
     `## archwright ${name}\n`,

@@ -34,12 +34,11 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
 
 const introduction = `# Metrics
 
-Served at \`/metrics\` on \`metricsListen\` (TLS: \`metricsTlsDir\`), in the Prometheus text format. The chart uses port 8080 for webhook and controller,
-9444 for agents. Agents on the network of the node serve it on 127.0.0.1, and on the node's address if \`monitoring.mode\` or
-\`monitoring.scrapeAnnotations\` is set; \`agent.metricsAddress\` overrides this. Monitors, alerts with [runbooks](../operate/runbooks/README.md), a
-Grafana dashboard and scrape annotations are [off by default](../../charts/archwright/README.md#monitoring).
+Served at \`/metrics\` on \`metricsListen\` (TLS: \`metricsTlsDir\`); by the chart on port 8080 of webhook and controller, 9444 of agents. Agents on the
+network of the node serve it on 127.0.0.1, and on the node's address if \`monitoring.mode\` or \`monitoring.scrapeAnnotations\` is set;
+\`agent.metricsAddress\` overrides this. [Monitors, alerts, a Grafana dashboard](../../charts/archwright/README.md#monitoring) are off by default.
 
-Names that end in \`_total\` are counters, the others gauges if nothing else is said. Every label value is listed and present from the start with 0;
+Names in \`_total\` are counters, in \`_duration_seconds\` histograms, the others gauges. Every label value is listed and present from the start with 0;
 other values count as \`other\`. Metrics [name no image, registry, pod, node or file](../internals/security.md#metrics-and-health).
 
 `;
@@ -67,10 +66,9 @@ export function metricsPage(): string {
   };
   const lists = [...shared].map(([text, label]) => `- ${code(`${label}="${text}"`)}`);
   const groups = metricGroups.map(({ title, metrics }) => {
-    const rows = metrics.map(({ name, type, help, labels = {} }) => {
+    const rows = metrics.map(({ name, help, labels = {} }) => {
       const inside = Object.entries(labels).map(labelText).join(',');
-      const meaning = type === 'histogram' ? `${help} Histogram.` : help;
-      return `- ${code(inside === '' ? name : `${name}{${inside}}`)}: ${meaning}`;
+      return `- ${code(inside === '' ? name : `${name}{${inside}}`)}: ${help}`;
     });
     return `## ${title}\n\n${rows.join('\n')}\n`;
   });

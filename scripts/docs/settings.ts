@@ -37,7 +37,7 @@ tables are \`name=value,name=value\`, or inline TOML such as \`{ key = "arch", e
 \`1h30m\`, \`500ms\`. Sizes: whole numbers with \`Ki\`, \`Mi\`, \`Gi\`, or bytes. Port 0 is any free port.
 
 A running program reads a changed file again, and keeps the last good one if it is broken; a starting one ends with exit code 2. \`archwright config check
-FILE\` names all errors with line and key, \`archwright config print\` shows every value and its source.
+FILE\` names all errors with line and key (exit code 1), \`archwright config print\` shows every value and its source.
 
 Below are the type and the default of each; \\* takes effect at the next start only. Lists and tables are empty by default. Secrets, ConfigMaps and the
 Lease are in archwright's own namespace.

@@ -3,7 +3,7 @@ import type { Counter, MetricSpec } from '../telemetry/metrics.ts';
 export const pullSecretReads: MetricSpec = {
   name: 'archwright_pull_secret_reads_total',
   type: 'counter',
-  help: 'Pull secrets and service accounts read from the API server.',
+  help: 'Pull secrets and service accounts read.',
   labels: { outcome: ['found', 'missing', 'failed'] },
 };
 

@@ -16,7 +16,7 @@ import { webhookConfigurationMetrics } from './webhook-configuration/metrics.ts'
 
 export const execFormatErrors = counter(
   'archwright_exec_format_errors_total',
-  'Containers that ended with an exec format error, by architecture of the node.',
+  'Containers that ended with an exec format error, by the node’s architecture.',
   { architecture: architectures },
 );
 
@@ -25,19 +25,16 @@ const missedLevels = ['v2', 'v3', 'v4'] as const;
 
 export const cpuLevelErrors = counter(
   'archwright_cpu_level_errors_total',
-  'Containers that ended because the CPU lacks a level of x86-64.',
+  'Containers that ended because the CPU lacks the level.',
   { level: missedLevels },
 );
 
 export const imagesWithLevel = gauge(
   'archwright_images_with_cpu_level',
-  'Records of images that need a level of x86-64.',
+  'Records of images that need a CPU level.',
 );
 
-export const brokenImages = gauge(
-  'archwright_broken_images',
-  'Records of images that are broken on an architecture.',
-);
+export const brokenImages = gauge('archwright_broken_images', 'Records of broken images.');
 
 export const controllerMetrics: readonly MetricSpec[] = [
   ...gateMetrics,

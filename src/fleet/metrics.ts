@@ -25,24 +25,24 @@ const specs = {
   lookups: {
     name: 'archwright_fleet_lookups_total',
     type: 'counter',
-    help: 'Lookups of images through the agents.',
+    help: 'Lookups through agents.',
     labels: { outcome: ['answered', 'unanswered'] },
   },
   attempts: {
     name: 'archwright_fleet_attempts_total',
     type: 'counter',
-    help: 'Requests to single agents. `abandoned`: another agent was faster, or the caller stopped waiting.',
+    help: 'Requests to single agents. `abandoned`: another one was faster, or the caller gave up.',
     labels: { outcome: attemptOutcomes },
   },
   hedges: {
     name: 'archwright_fleet_hedges_total',
     type: 'counter',
-    help: 'Requests to a second agent because the first took longer than usual.',
+    help: 'Requests to a second agent because the first was slow.',
   },
   passedOn: {
     name: 'archwright_fleet_passed_on_total',
     type: 'counter',
-    help: 'Lookups passed on to another credential group because one had no access.',
+    help: 'Lookups passed on to another credential group, for lack of access.',
   },
   answerSeconds: {
     name: 'archwright_fleet_answer_duration_seconds',
@@ -53,35 +53,35 @@ const specs = {
   rejected: {
     name: 'archwright_fleet_rejected_facts_total',
     type: 'counter',
-    help: 'Rejected image facts of agents: invalid; another agent owns the image (not-owner; usual while agents come and go); a digest without documents that prove it (no-proof).',
+    help: 'Rejected facts: invalid; another agent owns the image (not-owner; usual while agents come and go); a digest without proof (no-proof).',
     labels: { reason: rejectReasons },
   },
   agents: {
     name: 'archwright_fleet_agents',
     type: 'gauge',
-    help: 'Agents. `silent`: no answer when last asked for its credential group.',
+    help: 'Agents. `silent`: its credential group is not known.',
     labels: { state: ['ready', 'backed-off', 'silent'] },
   },
   available: {
     name: 'archwright_fleet_available',
     type: 'gauge',
-    help: 'Set to 0 if no agent has answered for 30 s. Unknown images then gate no pods.',
+    help: 'Set to 0 if no agent has answered for 30 s: unknown images gate no pods.',
   },
   groups: {
     name: 'archwright_fleet_credential_groups',
     type: 'gauge',
-    help: 'Groups of agents with the same credential sources.',
+    help: 'Groups of agents with equal credential sources.',
   },
   surveyed: {
     name: 'archwright_fleet_surveyed_groups_total',
     type: 'counter',
-    help: 'Credential groups that were only asked if their nodes can pull. `unreachable`: the registry.',
+    help: 'Credential groups asked if their nodes can pull. `unreachable`: the registry.',
     labels: { outcome: pullResults },
   },
   repositories: {
     name: 'archwright_fleet_pullability_repositories',
     type: 'gauge',
-    help: 'Repositories with known groups that can pull them.',
+    help: 'Repositories of which the pullability is known.',
   },
 } satisfies Record<string, MetricSpec>;
 

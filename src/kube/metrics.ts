@@ -24,17 +24,17 @@ const specs = {
   }),
   watchRestarts: counter(
     'archwright_kube_watch_restarts_total',
-    'Watches opened again, by why the last one ended; `ended`: by the server, as every few minutes.',
+    'Watches opened again, by why the last one ended; `ended`: as every few minutes.',
     { resource: resources, reason: ['ended', 'gone', 'refused', 'timeout', 'unavailable', 'other'] },
   ),
   watches: gauge(
     'archwright_kube_watches',
-    'Watches. `starting`: without a first list; `broken`: being opened again; `absent`: the kind is not installed.',
+    'Watches. `starting`: without a first list; `broken`: being reopened; `absent`: the kind is not installed.',
     { resource: resources, state: watchStates },
   ),
   events: counter(
     'archwright_events_total',
-    'Kubernetes events: written, counted on an existing one, or lost: too many for the object (limited), queue full (dropped), refused by the API server (failed).',
+    'Events: written, counted on an existing one, or lost: too many for the object (limited), queue full (dropped), refused by the API server (failed).',
     { outcome: ['written', 'counted', 'limited', 'dropped', 'failed'] },
   ),
 } satisfies Record<string, MetricSpec>;

@@ -5,13 +5,13 @@ import { rolloutKind } from './resources/rollout.ts';
 
 export const reloads = counter(
   'archwright_config_reloads_total',
-  'Changes of the configuration file. After a failed one the last good configuration stays in force.',
+  'Changes of the configuration file. After a failed one the last good one stays.',
   { outcome: ['loaded', 'failed'] },
 );
 
 export const lastReloadSuccessful = gauge(
   'archwright_config_last_reload_successful',
-  'Set to 1 if the current configuration file is valid, 0 if an older one is in force.',
+  'Set to 0 if an older configuration file is in force.',
 );
 
 export const lastReloadSuccess = gauge(
@@ -27,7 +27,7 @@ export const configurationInfo: MetricSpec = gauge(
 
 export const customResources = gauge(
   'archwright_custom_resources',
-  'Custom resources. Invalid ones are ignored; their status has the reason.',
+  'Custom resources. Invalid ones are ignored.',
   { kind: [clusterConfigKind, podConfigKind, rolloutKind], state: ['used', 'invalid'] },
 );
 

@@ -8,11 +8,11 @@ export type CertificateUse = (typeof certificateUses)[number];
 export const servingMetrics = {
   handshakeFailures: counter(
     'archwright_tls_handshake_failures_total',
-    'Connections that ended during the TLS handshake: the client does not trust this certificate, or lacks one.',
+    'Connections that ended during the TLS handshake: the client does not trust this server, or lacks a certificate.',
   ),
   droppedConnections: counter(
     'archwright_dropped_connections_total',
-    'Connections closed because the server or the remote address had reached its limit.',
+    'Connections closed at the limit of the server or of the address.',
   ),
   certificateExpiry: gauge(
     'archwright_tls_certificate_expiry_timestamp_seconds',
@@ -21,7 +21,7 @@ export const servingMetrics = {
   ),
   certificateReloads: counter(
     'archwright_tls_reloads_total',
-    'Reloads of changed TLS files. After a failure the last good certificate stays in use.',
+    'Reloads of changed TLS files. After a failure the last good ones stay.',
     { use: certificateUses, outcome: ['loaded', 'failed'] },
   ),
 } satisfies Record<string, MetricSpec>;

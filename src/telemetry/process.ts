@@ -7,10 +7,7 @@ const specs = {
   resident: gauge('process_resident_memory_bytes', 'Resident memory of the process.'),
   heap: gauge('nodejs_heap_size_used_bytes', 'Memory of JavaScript objects.'),
   start: gauge('process_start_time_seconds', 'Start of the process.'),
-  delay: gauge(
-    'nodejs_eventloop_lag_p99_seconds',
-    'Delay of timers since the last scrape, 99th percentile; it rises if work blocks the process.',
-  ),
+  delay: gauge('nodejs_eventloop_lag_p99_seconds', 'Delay of timers since the last scrape, 99th percentile.'),
 } satisfies Record<string, MetricSpec>;
 
 export const processMetrics: readonly MetricSpec[] = Object.values(specs);

@@ -38,7 +38,7 @@ const specs = {
   admissions: {
     name: 'archwright_admissions_total',
     type: 'counter',
-    help: 'Admission reviews; a template counts what its pods would get.',
+    help: 'Admission reviews. A template counts what its pods would get.',
     labels: { kind: admissionKinds, outcome: admissionOutcomes },
   },
   admissionSeconds: {
@@ -57,46 +57,46 @@ const specs = {
   admissionFaults: {
     name: 'archwright_admission_faults_total',
     type: 'counter',
-    help: 'Objects admitted unchanged because they could not be parsed or this program failed.',
+    help: 'Objects admitted unchanged because of a failure.',
   },
   badRequests: {
     name: 'archwright_admission_bad_requests_total',
     type: 'counter',
-    help: 'Requests refused: no admission review of the API server, or lack of memory.',
+    help: 'Refused requests: no review of the API server, or no memory.',
     labels: { reason: badRequestReasons },
   },
   admissionWarnings: {
     name: 'archwright_admission_warnings_total',
     type: 'counter',
-    help: 'Warnings sent to people who apply objects.',
+    help: 'Warnings for people who apply objects.',
   },
   unknownImages: {
     name: 'archwright_admission_unknown_images_total',
     type: 'counter',
-    help: 'Images in admissions that were unknown when the answer was due.',
+    help: 'Images that were unknown when the answer was due.',
     labels: { code: unknownCodes },
   },
   inlineWaits: {
     name: 'archwright_admission_inline_waits_total',
     type: 'counter',
-    help: 'Admissions that waited for a lookup: answered in time, or the inline budget expired.',
+    help: 'Admissions that waited for a lookup; `expired`: inlineBudget.',
     labels: { outcome: ['answered', 'expired'] },
   },
   inquiryFailures: {
     name: 'archwright_admission_inquiry_failures_total',
     type: 'counter',
-    help: 'Lookups that ended by an unexpected error; the image counted as unknown.',
+    help: 'Lookups that failed unexpectedly.',
   },
   unpullableNodes: {
     name: 'archwright_admission_unpullable_nodes_total',
     type: 'counter',
-    help: 'Pods with an image that some nodes cannot pull: these nodes excluded, or kept (rule pullable-nodes-left-out).',
+    help: 'Pods with an image that some nodes cannot pull; `kept`: rule pullable-nodes-left-out.',
     labels: { outcome: ['excluded', 'kept'] },
   },
   widenedPods: {
     name: 'archwright_admission_widened_total',
     type: 'counter',
-    help: 'Pods whose own architectures were widened to the others that all of their images have (constraints: widen).',
+    help: 'Pods whose own architectures were widened (constraints).',
   },
 } as const satisfies Record<string, MetricSpec>;
 

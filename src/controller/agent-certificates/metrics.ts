@@ -6,6 +6,6 @@ export type AgentCertificateResult = (typeof results)[number];
 export const agentCertificatesTotal: MetricSpec = {
   name: 'archwright_agent_certificate_requests_total',
   type: 'counter',
-  help: 'Certificate requests of agents. A refused one is a defect or an attack: the log has its node.',
+  help: 'Certificate requests of agents. A refused one is a defect or an attack.',
   labels: { result: results },
 };

@@ -53,13 +53,13 @@ const limitedWatches = ['waitingPods', 'runningPods', 'podConfigs', 'rollouts'] 
 
 export const cachedObjects = gauge(
   'archwright_controller_cached_objects',
-  'Objects in the caches of the leader, by watch.',
+  'Objects in the leader’s caches.',
   { watch: watchNames },
 );
 
 export const largeObjects = gauge(
   'archwright_controller_large_objects',
-  'Objects of namespaces with too many large ones: waiting pods are read again for each decision, others are ignored.',
+  'Objects of namespaces with too many large ones: waiting pods are read for each decision, others ignored.',
   { watch: limitedWatches },
 );
 

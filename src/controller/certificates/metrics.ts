@@ -8,13 +8,13 @@ const certificateNames = ['ca', ...leafNames] as const;
 
 const certificateExpiresIn = gauge(
   'archwright_certificate_expires_in_seconds',
-  'Time until a built-in certificate expires; NaN if there is none, or another replica leads.',
+  'Time until a built-in certificate expires; NaN if another replica leads.',
   { certificate: certificateNames },
 );
 
 const certificatesIssued = counter(
   'archwright_certificates_issued_total',
-  'Built-in certificates issued: after two thirds of their life (due), for a new CA (authority), or as a repair.',
+  'Built-in certificates issued: regularly (due), for a new CA (authority), or as a repair.',
   { certificate: certificateNames, reason: issueReasons },
 );
 

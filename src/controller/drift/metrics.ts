@@ -7,19 +7,17 @@ const changes = ['lost', 'gained'] as const;
 
 const driftedTags = gauge(
   'archwright_drifted_tags',
-  'Tags of running pods that were pushed again and lost or gained a platform. Lost ones count if nodes of the cluster need them.',
+  'Tags of running pods that lost or gained a platform. Lost ones count if nodes need them.',
   { change: changes, architecture: architectures },
 );
 
-const checkedTags = gauge(
-  'archwright_drift_tags',
-  'Tags of running pods; `no`: too many, not checked for drift.',
-  { checked: ['yes', 'no'] },
-);
+const checkedTags = gauge('archwright_drift_tags', 'Tags of running pods; `no`: too many to check.', {
+  checked: ['yes', 'no'],
+});
 
 const checks = counter(
   'archwright_drift_checks_total',
-  'Checks of tags for drift. `same`: the tag names what pods run; `changed`: it does not; otherwise there is no answer.',
+  'Checks of tags. `same`: the tag names what pods run; `changed`: it does not; else no answer.',
   { result: ['same', 'changed', 'skipped', ...registryErrorCodes] },
 );
 

@@ -6,6 +6,6 @@ export type FactsRequestOutcome = (typeof outcomes)[number];
 
 export const factsRequests = counter(
   'archwright_controller_facts_requests_total',
-  'Requests of `explain` and `report` for image facts. `refused`: the caller is unknown or has no right.',
+  'Requests of `explain` and `report`. `refused`: the caller is unknown or has no right.',
   { outcome: outcomes },
 );

@@ -12,7 +12,7 @@ export type AgeBucket = keyof typeof ageBuckets;
 
 const gatedPods = gauge(
   'archwright_gated_pods',
-  'Gated pods, by age (below the bound) and by what they wait for.',
+  'Gated pods, by age (below the bound) and what they wait for.',
   { age: Object.keys(ageBuckets), reason: waitingReasons },
 );
 
@@ -21,14 +21,14 @@ const gateOutcomes = [...outcomes, 'gate-only'] as const;
 
 const gateDecisions = counter(
   'archwright_gate_decisions_total',
-  'Decided gated pods; a denial counts as `pending`, since the pod exists.',
+  'Decisions on gated pods; a denial counts as `pending`.',
   { outcome: gateOutcomes },
 );
 
 const gatedSeconds: MetricSpec = {
   name: 'archwright_gated_duration_seconds',
   type: 'histogram',
-  help: 'Time from the creation of a gated pod until its gate is removed.',
+  help: 'Time from a pod’s creation until its gate is removed.',
   // Creation times have whole seconds. The usual end is an answer of a registry, the last one is maxGateDuration (300 s).
   buckets: [1, 2, 3, 5, 10, 20, 40, 60, 120, 300, 330, 600],
 };
@@ -37,7 +37,7 @@ const gateFailureReasons = ['conflict', 'refused', 'unavailable', 'fault'] as co
 
 const gateFailures = counter(
   'archwright_gate_failures_total',
-  'Failed attempts to remove a gate; `conflict`: the pod had changed, `fault`: a defect of archwright.',
+  'Failed attempts to remove a gate; `conflict`: the pod had changed, `fault`: a defect.',
   { reason: gateFailureReasons },
 );
 

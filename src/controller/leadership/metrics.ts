@@ -2,16 +2,13 @@
 import type { FactsCounters } from '../../cluster/metrics.ts';
 import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
-export const leadingLevel = gauge(
-  'archwright_controller_leading',
-  'Whether this replica leads (1) or is a candidate (0).',
-);
+export const leadingLevel = gauge('archwright_controller_leading', 'Set to 1 if this replica leads.');
 
 /** @param features names of all that run */
 export function featureFailures(features: readonly string[]): MetricSpec {
   return counter(
     'archwright_controller_feature_failures_total',
-    'Features that failed by a defect and were restarted; the log has the error.',
+    'Features that failed and were restarted; the log has the error.',
     { feature: features },
   );
 }
@@ -30,13 +27,13 @@ export function featureReconciles(features: readonly string[]): MetricSpec {
 
 export const factsWaits = counter(
   'archwright_controller_facts_waits_total',
-  "Waits for the facts of a pod's images: all answered in time, or expired.",
+  'Waits for the facts of a pod’s images.',
   { outcome: ['answered', 'expired'] },
 );
 
 export const inquiryFailures = counter(
   'archwright_controller_inquiry_failures_total',
-  'Lookups that ended by an unexpected error; the log has it.',
+  'Lookups that failed unexpectedly; the log has the error.',
 );
 
 /** @param features names of all that run */

@@ -3,7 +3,7 @@ import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 const misplacedPods: MetricSpec = {
   name: 'archwright_misplaced_pods',
   type: 'gauge',
-  help: 'Pods that are not ready, on a node with an architecture that their images lack; without skipped pods.',
+  help: 'Pods that are not ready, on a node with an architecture that their images lack.',
 };
 
 const outcomes = [
@@ -24,7 +24,7 @@ export type MisplacedOutcome = (typeof outcomes)[number];
 const misplacedPodsHandled: MetricSpec = {
   name: 'archwright_misplaced_pods_total',
   type: 'counter',
-  help: 'Actions on misplaced pods: evicted; told (misplacedPods is event); held (eviction refused, for example by a PodDisruptionBudget); again (the successor is misplaced too); no-node, no-architecture (eviction would not help); last-try (a Job would fail); unconfirmed (only one agent reports it); unplaced (apply the DaemonSet again); pinned (another controller chose the node); failed.',
+  help: 'Actions on misplaced pods: evicted; told (misplacedPods is event); held (refused, for example by a PodDisruptionBudget); again (a successor is misplaced too); no-node, no-architecture (eviction would not help); last-try (a Job would fail); unconfirmed (by one agent only); unplaced (apply the DaemonSet again); pinned (another controller chose the node); failed.',
   labels: { outcome: outcomes },
 };
 

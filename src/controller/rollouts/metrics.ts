@@ -7,7 +7,7 @@ export const rollbackReasons = ['Unhealthy', 'BrokenImage'] as const;
 
 const rollbacks = counter(
   'archwright_rollout_rollbacks_total',
-  'ArchitectureRollouts that were rolled back, by reason: pods were unhealthier than on other architectures, or an image cannot run on the architecture.',
+  'Rollbacks: pods were unhealthier than on other architectures, or an image cannot run there.',
   { reason: rollbackReasons },
 );
 
@@ -16,7 +16,7 @@ export type MoveOutcome = (typeof outcomes)[number];
 
 const moves = counter(
   'archwright_rollout_evictions_total',
-  'Pods that rollouts moved: evicted; held, if a PodDisruptionBudget refused it; failed.',
+  'Pods that rollouts moved; `held`: by a PodDisruptionBudget.',
   { outcome: outcomes },
 );
 

@@ -17,16 +17,16 @@ export const variants = ['none', 'v5', 'v6', 'v7', 'v8', 'v2', 'v3', 'v4', 'othe
 
 export const runningImages = gauge(
   'archwright_running_images',
-  'Distinct images of running pods, by each platform that they have.',
+  'Distinct images of running pods, by platform.',
   { os: systems, architecture: architectures, variant: variants },
 );
 
 export const runningImagesUnknown = gauge(
   'archwright_running_images_unknown',
-  'Distinct images of running pods without image facts.',
+  'Distinct images of running pods without facts.',
 );
 
-export const runningPods = gauge('archwright_running_pods', 'Running pods, by architecture of the node.', {
+export const runningPods = gauge('archwright_running_pods', 'Running pods, by the node’s architecture.', {
   architecture: architectures,
 });
 

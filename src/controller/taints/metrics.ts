@@ -13,7 +13,7 @@ const blockerReasons = ['pods', 'daemonsets', 'no-other-node'] as const;
 
 const taintBlockers = gauge(
   'archwright_taint_blockers',
-  'What holds taints back: pods that refuse the toleration, DaemonSets that do not tolerate it, pods that would find no other node.',
+  'What holds taints back: pods that refuse the toleration, DaemonSets without it, pods that fit no other node.',
   { reason: blockerReasons },
 );
 

@@ -18,7 +18,7 @@ const states = Object.keys(sentences) as readonly ConfigurationState[];
 const webhookConfigurationState: MetricSpec = {
   name: 'archwright_webhook_configuration',
   type: 'gauge',
-  help: 'State of the webhook configuration, as the leader sees it: 1 for the current state.',
+  help: 'Set to 1 for the current state, by the leader.',
   labels: { state: states },
 };
 

@@ -8,14 +8,14 @@ export type LiveSourceName = (typeof liveSourceNames)[number];
 const failedReadings: MetricSpec = {
   name: 'archwright_source_failed_readings_total',
   type: 'counter',
-  help: 'Readings of a source with unusable content; files are read when they change and every 10 seconds.',
+  help: 'Readings of a source with unusable content.',
   labels: { source: liveSourceNames },
 };
 
 const broken: MetricSpec = {
   name: 'archwright_source_broken',
   type: 'gauge',
-  help: 'Set to 1 if part of the content of a source cannot be used. The last good content may still be in force.',
+  help: 'Set to 1 if part of a source cannot be used. Its last good content may still be in force.',
   labels: { source: liveSourceNames },
 };
 

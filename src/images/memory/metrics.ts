@@ -10,13 +10,13 @@ export const factsMetricSpecs = {
   recalls: {
     name: 'archwright_facts_recalls_total',
     type: 'counter',
-    help: 'Recalls from memory. `due`: for revalidation; `failure`: a remembered one.',
+    help: 'Recalls from memory. `due`: for revalidation.',
     labels: { result: recallResults },
   },
   inspections: {
     name: 'archwright_facts_inspections_total',
     type: 'counter',
-    help: 'Lookups of images. `asked`: a request waits; `joined`: one is in flight already.',
+    help: 'Lookups. `asked`: a request waits; `joined`: one is in flight.',
     labels: { cause: ['asked', 'revalidation', 'joined'] },
   },
   failures: {
@@ -28,18 +28,18 @@ export const factsMetricSpecs = {
   evictions: {
     name: 'archwright_facts_evictions_total',
     type: 'counter',
-    help: 'Facts evicted from memory to make room.',
+    help: 'Facts evicted to make room.',
   },
   inFlight: {
     name: 'archwright_facts_inspections_in_flight',
     type: 'gauge',
-    help: 'Lookups of images in flight.',
+    help: 'Lookups in flight.',
   },
   entries: { name: 'archwright_facts_entries', type: 'gauge', help: 'Images whose facts are in memory.' },
   bytes: {
     name: 'archwright_facts_memory_bytes',
     type: 'gauge',
-    help: 'Estimated memory of all facts and remembered failures, in bytes.',
+    help: 'Estimated memory of all facts and failures.',
   },
 } as const satisfies Record<string, MetricSpec>;
 
