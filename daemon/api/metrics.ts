@@ -1,48 +1,29 @@
 /** Metrics of the agent's API. The registry client and the facts memory have their own. */
 import { factsErrorCodes, type ImageFacts } from '../../src/images/facts/facts.ts';
-import type { Metrics, MetricSpec } from '../../src/telemetry/metrics.ts';
+import { counter, gauge, histogram, type Metrics, type MetricSpec } from '../../src/telemetry/metrics.ts';
 
 const requestOutcomes = ['answered', 'wrong', 'refused', 'overloaded', 'abandoned', 'failed'] as const;
 export type RequestOutcome = (typeof requestOutcomes)[number];
 
-const requests: MetricSpec = {
-  name: 'archwright_agent_requests_total',
-  type: 'counter',
-  help: 'Requests to the agent API.',
-  labels: {
-    method: ['GET', 'POST', 'other'],
-    path: ['/v1/facts', '/v1/info', 'other'],
-    outcome: requestOutcomes,
-  },
-};
+const requests = counter('archwright_agent_requests_total', 'Requests to the agent API.', {
+  method: ['GET', 'POST', 'other'],
+  path: ['/v1/facts', '/v1/info', 'other'],
+  outcome: requestOutcomes,
+});
 
 const resultNames = ['ok', 'stale', ...factsErrorCodes];
 
-const images: MetricSpec = {
-  name: 'archwright_agent_images_total',
-  type: 'counter',
-  help: 'Requested images.',
-  labels: { result: resultNames },
-};
+const images = counter('archwright_agent_images_total', 'Requested images.', { result: resultNames });
 
-const requestSeconds: MetricSpec = {
-  name: 'archwright_agent_request_duration_seconds',
-  type: 'histogram',
-  help: 'Duration of requests for facts.',
-  buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
-};
+const requestSeconds = histogram(
+  'archwright_agent_request_duration_seconds',
+  'Duration of requests for facts.',
+  [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
+);
 
-const openRequests: MetricSpec = {
-  name: 'archwright_agent_open_requests',
-  type: 'gauge',
-  help: 'Open requests for facts.',
-};
+const openRequests = gauge('archwright_agent_open_requests', 'Open requests for facts.');
 
-const knownImages: MetricSpec = {
-  name: 'archwright_agent_known_images',
-  type: 'gauge',
-  help: 'Images whose facts are in memory.',
-};
+const knownImages = gauge('archwright_agent_known_images', 'Images whose facts are in memory.');
 
 /** Every metric of this folder, for the documentation. */
 export const agentMetrics: readonly MetricSpec[] = [

@@ -1,5 +1,5 @@
 /** Metrics of the runs of credential provider plugins. */
-import { counter, type Metrics, type MetricSpec } from '../../src/telemetry/metrics.ts';
+import { counter, histogram, type Metrics, type MetricSpec } from '../../src/telemetry/metrics.ts';
 import { outcomeOf, type PluginErrorCode } from './run/plugin-error.ts';
 
 const runOutcomes = ['ok', 'failed', 'timeout', 'refused'];
@@ -10,13 +10,12 @@ const runs = counter(
   { outcome: runOutcomes },
 );
 
-const runSeconds: MetricSpec = {
-  name: 'archwright_plugin_run_duration_seconds',
-  type: 'histogram',
-  help: 'Duration of plugin runs.',
+const runSeconds = histogram(
+  'archwright_plugin_run_duration_seconds',
+  'Duration of plugin runs.',
   // Plugins are killed after a minute.
-  buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
-};
+  [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+);
 
 export const pluginMetrics: readonly MetricSpec[] = [runs, runSeconds];
 

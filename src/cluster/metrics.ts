@@ -1,11 +1,10 @@
-import type { Counter, MetricSpec } from '../telemetry/metrics.ts';
+import { counter, type Counter, type MetricSpec } from '../telemetry/metrics.ts';
 
-export const pullSecretReads: MetricSpec = {
-  name: 'archwright_pull_secret_reads_total',
-  type: 'counter',
-  help: 'Pull secrets and service accounts read.',
-  labels: { outcome: ['found', 'missing', 'failed'] },
-};
+export const pullSecretReads = counter(
+  'archwright_pull_secret_reads_total',
+  'Pull secrets and service accounts read.',
+  { outcome: ['found', 'missing', 'failed'] },
+);
 
 export const clusterMetrics: readonly MetricSpec[] = [pullSecretReads];
 

@@ -1,5 +1,5 @@
 /** Metrics of the agents as the webhook and the controller see them. */
-import { counts, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
+import { counter, counts, gauge, histogram, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
 import type { AgentErrorCode } from './agents/connection.ts';
 import { pullResults } from './groups/pullability.ts';
 
@@ -22,67 +22,46 @@ export const rejectReasons = ['invalid', 'not-owner', 'no-proof'] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
 const specs = {
-  lookups: {
-    name: 'archwright_fleet_lookups_total',
-    type: 'counter',
-    help: 'Lookups through agents.',
-    labels: { outcome: ['answered', 'unanswered'] },
-  },
-  attempts: {
-    name: 'archwright_fleet_attempts_total',
-    type: 'counter',
-    help: 'Requests to single agents. `abandoned`: another one was faster, or the caller gave up.',
-    labels: { outcome: attemptOutcomes },
-  },
-  hedges: {
-    name: 'archwright_fleet_hedges_total',
-    type: 'counter',
-    help: 'Requests to a second agent because the first was slow.',
-  },
-  passedOn: {
-    name: 'archwright_fleet_passed_on_total',
-    type: 'counter',
-    help: 'Lookups passed on to another credential group, for lack of access.',
-  },
-  answerSeconds: {
-    name: 'archwright_fleet_answer_duration_seconds',
-    type: 'histogram',
-    help: 'Time until an agent answered.',
-    buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
-  },
-  rejected: {
-    name: 'archwright_fleet_rejected_facts_total',
-    type: 'counter',
-    help: 'Rejected facts: invalid; another agent owns the image (not-owner; usual while agents come and go); a digest without proof (no-proof).',
-    labels: { reason: rejectReasons },
-  },
-  agents: {
-    name: 'archwright_fleet_agents',
-    type: 'gauge',
-    help: 'Agents. `silent`: its credential group is not known.',
-    labels: { state: ['ready', 'backed-off', 'silent'] },
-  },
-  available: {
-    name: 'archwright_fleet_available',
-    type: 'gauge',
-    help: 'Set to 0 if no agent has answered for 30 s: unknown images gate no pods.',
-  },
-  groups: {
-    name: 'archwright_fleet_credential_groups',
-    type: 'gauge',
-    help: 'Groups of agents with equal credential sources.',
-  },
-  surveyed: {
-    name: 'archwright_fleet_surveyed_groups_total',
-    type: 'counter',
-    help: 'Credential groups asked if their nodes can pull. `unreachable`: the registry.',
-    labels: { outcome: pullResults },
-  },
-  repositories: {
-    name: 'archwright_fleet_pullability_repositories',
-    type: 'gauge',
-    help: 'Repositories of which the pullability is known.',
-  },
+  lookups: counter('archwright_fleet_lookups_total', 'Lookups through agents.', {
+    outcome: ['answered', 'unanswered'],
+  }),
+  attempts: counter(
+    'archwright_fleet_attempts_total',
+    'Requests to single agents. `abandoned`: another one was faster, or the caller gave up.',
+    { outcome: attemptOutcomes },
+  ),
+  hedges: counter('archwright_fleet_hedges_total', 'Requests to a second agent because the first was slow.'),
+  passedOn: counter(
+    'archwright_fleet_passed_on_total',
+    'Lookups passed on to another credential group, for lack of access.',
+  ),
+  answerSeconds: histogram(
+    'archwright_fleet_answer_duration_seconds',
+    'Time until an agent answered.',
+    [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
+  ),
+  rejected: counter(
+    'archwright_fleet_rejected_facts_total',
+    'Rejected facts: invalid; another agent owns the image (not-owner; usual while agents come and go); a digest without proof (no-proof).',
+    { reason: rejectReasons },
+  ),
+  agents: gauge('archwright_fleet_agents', 'Agents. `silent`: its credential group is not known.', {
+    state: ['ready', 'backed-off', 'silent'],
+  }),
+  available: gauge(
+    'archwright_fleet_available',
+    'Set to 0 if no agent has answered for 30 s: unknown images gate no pods.',
+  ),
+  groups: gauge('archwright_fleet_credential_groups', 'Groups of agents with equal credential sources.'),
+  surveyed: counter(
+    'archwright_fleet_surveyed_groups_total',
+    'Credential groups asked if their nodes can pull. `unreachable`: the registry.',
+    { outcome: pullResults },
+  ),
+  repositories: gauge(
+    'archwright_fleet_pullability_repositories',
+    'Repositories of which the pullability is known.',
+  ),
 } satisfies Record<string, MetricSpec>;
 
 /** Every metric of this folder, for the documentation. */

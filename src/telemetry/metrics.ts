@@ -11,7 +11,7 @@ export interface MetricSpec {
   type: 'counter' | 'gauge' | 'histogram';
   help: string;
   labels?: Readonly<Record<string, readonly string[]>>;
-  /** Upper bounds of a histogram, in the unit of the metric. Default: prom-client's, 5 ms to 10 s. */
+  /** Of a histogram. */
   buckets?: readonly number[];
 }
 
@@ -23,6 +23,11 @@ export function counter(name: string, help: string, labels?: Labels): MetricSpec
 
 export function gauge(name: string, help: string, labels?: Labels): MetricSpec {
   return { name, type: 'gauge', help, ...(labels && { labels }) };
+}
+
+/** @param buckets upper bounds, in the unit of the metric */
+export function histogram(name: string, help: string, buckets: readonly number[]): MetricSpec {
+  return { name, type: 'histogram', help, buckets };
 }
 
 export interface Counter {

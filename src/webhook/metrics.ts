@@ -1,6 +1,6 @@
 import { outcomes, skipReasons } from '../placement/decision.ts';
 import { factsErrorCodes } from '../images/facts/facts.ts';
-import type { Metrics, MetricSpec } from '../telemetry/metrics.ts';
+import { counter, histogram, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
 
 const admissionKinds = [
   'Pod',
@@ -35,69 +35,53 @@ export type BadRequestReason = (typeof badRequestReasons)[number];
 const unknownCodes = ['unknown', ...factsErrorCodes] as const;
 
 const specs = {
-  admissions: {
-    name: 'archwright_admissions_total',
-    type: 'counter',
-    help: 'Admission reviews. A template counts what its pods would get.',
-    labels: { kind: admissionKinds, outcome: admissionOutcomes },
-  },
-  admissionSeconds: {
-    name: 'archwright_admission_duration_seconds',
-    type: 'histogram',
-    help: 'Time from the end of the request body to the answer.',
+  admissions: counter(
+    'archwright_admissions_total',
+    'Admission reviews. A template counts what its pods would get.',
+    { kind: admissionKinds, outcome: admissionOutcomes },
+  ),
+  admissionSeconds: histogram(
+    'archwright_admission_duration_seconds',
+    'Time from the end of the request body to the answer.',
     // Warm answers take tens of microseconds, waits end with inlineBudget (150 ms), an API server waits 30 s at most.
-    buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.1, 0.2, 0.5, 1, 5],
-  },
-  skippedPods: {
-    name: 'archwright_admission_skipped_total',
-    type: 'counter',
-    help: 'Skipped pods and templates.',
-    labels: { reason: skipReasons },
-  },
-  admissionFaults: {
-    name: 'archwright_admission_faults_total',
-    type: 'counter',
-    help: 'Objects admitted unchanged because of a failure.',
-  },
-  badRequests: {
-    name: 'archwright_admission_bad_requests_total',
-    type: 'counter',
-    help: 'Refused requests: no review of the API server, or no memory.',
-    labels: { reason: badRequestReasons },
-  },
-  admissionWarnings: {
-    name: 'archwright_admission_warnings_total',
-    type: 'counter',
-    help: 'Warnings for people who apply objects.',
-  },
-  unknownImages: {
-    name: 'archwright_admission_unknown_images_total',
-    type: 'counter',
-    help: 'Images that were unknown when the answer was due.',
-    labels: { code: unknownCodes },
-  },
-  inlineWaits: {
-    name: 'archwright_admission_inline_waits_total',
-    type: 'counter',
-    help: 'Admissions that waited for a lookup; `expired`: inlineBudget.',
-    labels: { outcome: ['answered', 'expired'] },
-  },
-  inquiryFailures: {
-    name: 'archwright_admission_inquiry_failures_total',
-    type: 'counter',
-    help: 'Lookups that failed unexpectedly.',
-  },
-  unpullableNodes: {
-    name: 'archwright_admission_unpullable_nodes_total',
-    type: 'counter',
-    help: 'Pods with an image that some nodes cannot pull; `kept`: rule pullable-nodes-left-out.',
-    labels: { outcome: ['excluded', 'kept'] },
-  },
-  widenedPods: {
-    name: 'archwright_admission_widened_total',
-    type: 'counter',
-    help: 'Pods whose own architectures were widened (constraints).',
-  },
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.1, 0.2, 0.5, 1, 5],
+  ),
+  skippedPods: counter('archwright_admission_skipped_total', 'Skipped pods and templates.', {
+    reason: skipReasons,
+  }),
+  admissionFaults: counter(
+    'archwright_admission_faults_total',
+    'Objects admitted unchanged because of a failure.',
+  ),
+  badRequests: counter(
+    'archwright_admission_bad_requests_total',
+    'Refused requests: no review of the API server, or no memory.',
+    { reason: badRequestReasons },
+  ),
+  admissionWarnings: counter('archwright_admission_warnings_total', 'Warnings for people who apply objects.'),
+  unknownImages: counter(
+    'archwright_admission_unknown_images_total',
+    'Images that were unknown when the answer was due.',
+    { code: unknownCodes },
+  ),
+  inlineWaits: counter(
+    'archwright_admission_inline_waits_total',
+    'Admissions that waited for a lookup; `expired`: inlineBudget.',
+    { outcome: ['answered', 'expired'] },
+  ),
+  inquiryFailures: counter(
+    'archwright_admission_inquiry_failures_total',
+    'Lookups that failed unexpectedly.',
+  ),
+  unpullableNodes: counter(
+    'archwright_admission_unpullable_nodes_total',
+    'Pods with an image that some nodes cannot pull; `kept`: rule pullable-nodes-left-out.',
+    { outcome: ['excluded', 'kept'] },
+  ),
+  widenedPods: counter(
+    'archwright_admission_widened_total',
+    'Pods whose own architectures were widened (constraints).',
+  ),
 } as const satisfies Record<string, MetricSpec>;
 
 export const webhookMetrics: readonly MetricSpec[] = Object.values(specs);

@@ -1,6 +1,6 @@
 import { factsErrorCodes } from '../../images/facts/facts.ts';
 import { outcomes } from '../../placement/decision.ts';
-import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
+import { counter, gauge, histogram, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
 /** `new`: no lookup yet. `asking`: a lookup is open. Otherwise why the first unknown image is unknown. */
 const waitingReasons = ['new', 'asking', 'unknown', ...factsErrorCodes] as const;
@@ -25,13 +25,12 @@ const gateDecisions = counter(
   { outcome: gateOutcomes },
 );
 
-const gatedSeconds: MetricSpec = {
-  name: 'archwright_gated_duration_seconds',
-  type: 'histogram',
-  help: 'Time from a pod’s creation until its gate is removed.',
+const gatedSeconds = histogram(
+  'archwright_gated_duration_seconds',
+  'Time from a pod’s creation until its gate is removed.',
   // Creation times have whole seconds. The usual end is an answer of a registry, the last one is maxGateDuration (300 s).
-  buckets: [1, 2, 3, 5, 10, 20, 40, 60, 120, 300, 330, 600],
-};
+  [1, 2, 3, 5, 10, 20, 40, 60, 120, 300, 330, 600],
+);
 
 const gateFailureReasons = ['conflict', 'refused', 'unavailable', 'fault'] as const;
 

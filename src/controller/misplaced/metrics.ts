@@ -1,10 +1,9 @@
-import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
-const misplacedPods: MetricSpec = {
-  name: 'archwright_misplaced_pods',
-  type: 'gauge',
-  help: 'Pods that are not ready, on a node with an architecture that their images lack.',
-};
+const misplacedPods = gauge(
+  'archwright_misplaced_pods',
+  'Pods that are not ready, on a node with an architecture that their images lack.',
+);
 
 const outcomes = [
   'evicted',
@@ -21,12 +20,11 @@ const outcomes = [
 ] as const;
 export type MisplacedOutcome = (typeof outcomes)[number];
 
-const misplacedPodsHandled: MetricSpec = {
-  name: 'archwright_misplaced_pods_total',
-  type: 'counter',
-  help: 'Actions on misplaced pods: evicted; told (misplacedPods is event); held (refused, for example by a PodDisruptionBudget); again (a successor is misplaced too); no-node, no-architecture (eviction would not help); last-try (a Job would fail); unconfirmed (by one agent only); unplaced (apply the DaemonSet again); pinned (another controller chose the node); failed.',
-  labels: { outcome: outcomes },
-};
+const misplacedPodsHandled = counter(
+  'archwright_misplaced_pods_total',
+  'Actions on misplaced pods: evicted; told (misplacedPods is event); held (refused, for example by a PodDisruptionBudget); again (a successor is misplaced too); no-node, no-architecture (eviction would not help); last-try (a Job would fail); unconfirmed (by one agent only); unplaced (apply the DaemonSet again); pinned (another controller chose the node); failed.',
+  { outcome: outcomes },
+);
 
 export const misplacedMetrics: readonly MetricSpec[] = [misplacedPods, misplacedPodsHandled];
 

@@ -1,5 +1,5 @@
 /** Metrics of the webhook configuration. */
-import type { MetricSpec } from '../../telemetry/metrics.ts';
+import { gauge, type MetricSpec } from '../../telemetry/metrics.ts';
 import type { Leading } from '../leadership/leading.ts';
 
 /** Each state, and its line in the log. */
@@ -15,12 +15,11 @@ const sentences = {
 type ConfigurationState = keyof typeof sentences;
 const states = Object.keys(sentences) as readonly ConfigurationState[];
 
-const webhookConfigurationState: MetricSpec = {
-  name: 'archwright_webhook_configuration',
-  type: 'gauge',
-  help: 'Set to 1 for the current state, by the leader.',
-  labels: { state: states },
-};
+const webhookConfigurationState = gauge(
+  'archwright_webhook_configuration',
+  'Set to 1 for the current state, by the leader.',
+  { state: states },
+);
 
 export const webhookConfigurationMetrics: readonly MetricSpec[] = [webhookConfigurationState];
 

@@ -1,23 +1,21 @@
 /** Metrics of the sources in files: whether their current content can be used. */
-import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
 /** The sources that are read again when their files change. */
 const liveSourceNames = ['registry-toml', 'docker-config', 'credential-provider', 'containerd'] as const;
 export type LiveSourceName = (typeof liveSourceNames)[number];
 
-const failedReadings: MetricSpec = {
-  name: 'archwright_source_failed_readings_total',
-  type: 'counter',
-  help: 'Readings of a source with unusable content.',
-  labels: { source: liveSourceNames },
-};
+const failedReadings = counter(
+  'archwright_source_failed_readings_total',
+  'Readings of a source with unusable content.',
+  { source: liveSourceNames },
+);
 
-const broken: MetricSpec = {
-  name: 'archwright_source_broken',
-  type: 'gauge',
-  help: 'Set to 1 if part of a source cannot be used. Its last good content may still be in force.',
-  labels: { source: liveSourceNames },
-};
+const broken = gauge(
+  'archwright_source_broken',
+  'Set to 1 if part of a source cannot be used. Its last good content may still be in force.',
+  { source: liveSourceNames },
+);
 
 /** Every metric of this folder, for the documentation. */
 export const sourceMetrics: readonly MetricSpec[] = [failedReadings, broken];

@@ -1,5 +1,5 @@
 /** What memory counts. The words here are the ones of `docs/reference/metrics.md`. */
-import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 import { factsErrorCodes, type FactsErrorCode } from '../facts/facts.ts';
 
 /** What a look into memory gave. */
@@ -7,40 +7,21 @@ const recallResults = ['fresh', 'due', 'stale', 'failure', 'override', 'miss'] a
 export type RecallResult = (typeof recallResults)[number];
 
 export const factsMetricSpecs = {
-  recalls: {
-    name: 'archwright_facts_recalls_total',
-    type: 'counter',
-    help: 'Recalls from memory. `due`: for revalidation.',
-    labels: { result: recallResults },
-  },
-  inspections: {
-    name: 'archwright_facts_inspections_total',
-    type: 'counter',
-    help: 'Lookups. `asked`: a request waits; `joined`: one is in flight.',
-    labels: { cause: ['asked', 'revalidation', 'joined'] },
-  },
-  failures: {
-    name: 'archwright_facts_failures_total',
-    type: 'counter',
-    help: 'Failed lookups of images.',
-    labels: { code: factsErrorCodes },
-  },
-  evictions: {
-    name: 'archwright_facts_evictions_total',
-    type: 'counter',
-    help: 'Facts evicted to make room.',
-  },
-  inFlight: {
-    name: 'archwright_facts_inspections_in_flight',
-    type: 'gauge',
-    help: 'Lookups in flight.',
-  },
-  entries: { name: 'archwright_facts_entries', type: 'gauge', help: 'Images whose facts are in memory.' },
-  bytes: {
-    name: 'archwright_facts_memory_bytes',
-    type: 'gauge',
-    help: 'Estimated memory of all facts and failures.',
-  },
+  recalls: counter('archwright_facts_recalls_total', 'Recalls from memory. `due`: for revalidation.', {
+    result: recallResults,
+  }),
+  inspections: counter(
+    'archwright_facts_inspections_total',
+    'Lookups. `asked`: a request waits; `joined`: one is in flight.',
+    { cause: ['asked', 'revalidation', 'joined'] },
+  ),
+  failures: counter('archwright_facts_failures_total', 'Failed lookups of images.', {
+    code: factsErrorCodes,
+  }),
+  evictions: counter('archwright_facts_evictions_total', 'Facts evicted to make room.'),
+  inFlight: gauge('archwright_facts_inspections_in_flight', 'Lookups in flight.'),
+  entries: gauge('archwright_facts_entries', 'Images whose facts are in memory.'),
+  bytes: gauge('archwright_facts_memory_bytes', 'Estimated memory of all facts and failures.'),
 } as const satisfies Record<string, MetricSpec>;
 
 export type FactsMetrics = ReturnType<typeof createFactsMetrics>;
