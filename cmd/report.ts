@@ -13,9 +13,8 @@ import { readDrift, driftRows, writeDrift } from './report/drift.ts';
 import { judgedPods } from './report/judged-pods.ts';
 import { pageOutput } from './report/page-output.ts';
 import { listPods } from './report/pods.ts';
-import { imageRows, totals, workloadRows } from './report/rows.ts';
 import { workloadsOf } from './report/workloads.ts';
-import { asCsv, asJson, asTable, type Report } from './report/write.ts';
+import { asCsv, asJson, asTable, reportOf } from './report/write.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
@@ -43,6 +42,9 @@ export const subcommand: Subcommand = {
       value: 'FILE',
       help: 'Writes the report as one page for a browser. `-`: standard output.',
     },
+    publish: {
+      help: 'Writes the report and the page into a ConfigMap of archwright’s namespace, and OpenReports objects if the cluster has their definitions.',
+    },
     prices: { value: 'FILE', help: 'Prices of node types, for the savings in the page.' },
     'newer-tags': {
       help: 'Looks for newer tags that have the architecture, for at most 50 images, from this machine.',
@@ -67,6 +69,8 @@ async function run(invocation: Invocation): Promise<number> {
     const around = await openClusterContext(invocation, 'needed', opened);
     const { kubernetes } = around;
     if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
+    const publishing = flags.has('publish') ? await import('./report/publish/publish.ts') : undefined;
+    publishing?.placeOf(around.context);
     if (flags.has('drift')) return await reportDrift(invocation, around.context, kubernetes, output);
     const { pods, asked, isComplete, pullSecrets } = await judgedPods(
       invocation,
@@ -74,14 +78,22 @@ async function run(invocation: Invocation): Promise<number> {
       { kubernetes, architecture, onNode: await page?.prices(kubernetes.client) },
       opened,
     );
-    const report: Report = {
-      architecture,
-      asked,
-      totals: totals(pods, architecture),
-      workloads: workloadRows(pods),
-      images: imageRows(pods),
-    };
-    if (page !== undefined) await page.write({ architecture, asked, pods, pullSecrets }, around);
+    const report = reportOf(pods, { architecture, asked });
+    const made = new Date();
+    const pageText = await page?.text({ architecture, asked, pods, pullSecrets, made }, around);
+    if (publishing) {
+      if (!isComplete) {
+        io.err('archwright report: not published, because it is incomplete; the last one stays\n');
+        return exitCodes.unanswered;
+      }
+      return await publishing.publishReport(invocation, around.context, kubernetes, {
+        report,
+        pods,
+        made,
+        page: pageText ?? '',
+      });
+    }
+    if (page !== undefined) await page.write(pageText ?? '');
     else if (output === 'json') io.out(asJson(report));
     else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
     if (page === undefined && output === 'csv') io.err(`archwright report: images: ${asked}\n`);
@@ -89,7 +101,10 @@ async function run(invocation: Invocation): Promise<number> {
     return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
   } catch (error) {
     if (!(error instanceof KubeError) || stop.aborted) throw error;
-    const hint = error.code === 'forbidden' ? '; use --namespace to select namespaces that you may read' : '';
+    const hint =
+      error.code === 'forbidden' && !flags.has('publish')
+        ? '; use --namespace to select namespaces that you may read'
+        : '';
     io.err(`archwright report: ${error.message}${hint}\n`);
     return exitCodes.unanswered;
   }

@@ -5,9 +5,10 @@
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { messageOf } from '../../src/names/printable.ts';
 import { openCliContext, type CliContext } from '../program/context.ts';
+import { serviceAccountIn } from '../program/service-account.ts';
 import { UsageError, type Invocation } from '../program/subcommand.ts';
 import { openKubernetes, withOwnNamespace, type Kubernetes } from '../wiring/kubernetes.ts';
-import { findRelease, type Release } from '../wiring/release.ts';
+import { findRelease, readRelease, type Release } from '../wiring/release.ts';
 
 export interface ClusterContext {
   /** With the settings of the cluster's archwright, if no configuration file is given. */
@@ -26,6 +27,10 @@ export const clusterFlags = {
   'as-service-account': {
     value: 'NAMESPACE/NAME',
     help: 'Account that authenticates to the controller; it must be allowed to create `imagefacts.arch.example`. Default: `default` in each pod’s namespace.',
+  },
+  release: {
+    value: 'NAMESPACE/NAME',
+    help: 'archwright’s ConfigMap in the cluster. Default: it is searched for.',
   },
 } as const;
 
@@ -46,10 +51,14 @@ export async function openClusterContext(
     return { context: own, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
   opened.defer(() => kubernetes.client.close());
   const local = withNamespace(own, kubernetes);
-  if (isOwnPod(invocation, own, kubernetes))
+  const named = serviceAccountIn(invocation.flags, 'release');
+  if (!named && isOwnPod(invocation, own, kubernetes))
     return { context: local, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
   try {
-    const release = await findRelease(kubernetes.client, own.configuration.namespace, invocation.stop);
+    const { client } = kubernetes;
+    const release = named
+      ? await readRelease(client, named, invocation.stop)
+      : await findRelease(client, own.configuration.namespace, invocation.stop);
     if (!release) return { context: local, kubernetes, release, asks: asksWithout(invocation, own) };
     const context = await contextOf(invocation, own, release);
     const asks = asksWithout(invocation, own);
@@ -61,7 +70,7 @@ export async function openClusterContext(
     };
   } catch (error) {
     if (!(error instanceof KubeError) || invocation.stop.aborted) throw error;
-    if (error.code === 'forbidden') {
+    if (error.code === 'forbidden' && !named) {
       warn(
         'no permission to read the ConfigMap of archwright, so its settings are not known and it is not asked; set ' +
           `ARCHWRIGHT_NAMESPACE if it is not in the namespace archwright: ${error.message}`,

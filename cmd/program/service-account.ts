@@ -1,4 +1,4 @@
-/** Flags that name a service account. */
+/** Flags that name a service account, or another object with the same rules for names. */
 import { isServiceAccountName, type ServiceAccountName } from '../../src/credentials/credential.ts';
 import { UsageError, type Invocation } from './subcommand.ts';
 

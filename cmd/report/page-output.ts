@@ -1,4 +1,4 @@
-/** `--html FILE` and `--prices FILE`. The code of the page and of prices is loaded only for them. */
+/** The page of `--html FILE` and `--publish`. The code of the page and of prices is loaded only for them. */
 import { constants } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -23,21 +23,24 @@ const maxPriceBytes = 1024 * 1024;
 export async function pageOutput({ flags, io, stop }: Invocation): Promise<PageOutput | undefined> {
   const path = flags.get('html')?.at(-1);
   const prices = flags.get('prices')?.at(-1);
-  const alone = ['prices', 'newer-tags'].find((name) => path === undefined && flags.has(name));
-  if (alone !== undefined) throw new UsageError(`--${alone} needs --html`);
-  if (path === undefined) return undefined;
-  const other = ['output', 'by', 'drift'].find((name) => flags.has(name));
-  if (other !== undefined) throw new UsageError(`--html and --${other} exclude each other`);
-  if (path !== '-') await access(dirname(path), constants.W_OK).catch(unwritable(dirname(path)));
+  const isPage = path !== undefined || flags.has('publish');
+  const alone = ['prices', 'newer-tags'].find((name) => !isPage && flags.has(name));
+  if (alone !== undefined) throw new UsageError(`--${alone} needs --html or --publish`);
+  if (!isPage) return undefined;
+  const [first = '', other] = ['html', 'publish', 'output', 'by', 'drift'].filter((name) => flags.has(name));
+  if (other !== undefined) throw new UsageError(`--${first} and --${other} exclude each other`);
+  if (path !== undefined && path !== '-')
+    await access(dirname(path), constants.W_OK).catch(unwritable(dirname(path)));
   return new PageOutput({ path, flags, io, stop, list: await priceList(prices) });
 }
 
 type Options = Pick<Invocation, 'flags' | 'io' | 'stop'> & {
-  readonly path: string;
+  /** Absent for `--publish`. */
+  readonly path: string | undefined;
   readonly list: PriceList;
 };
 
-class PageOutput {
+export class PageOutput {
   readonly #options: Options;
   #book: PriceBook | undefined;
 
@@ -64,12 +67,15 @@ class PageOutput {
     return (node) => book.add(node);
   }
 
-  /** @throws UsageError if the file cannot be written */
-  async write(
-    { pullSecrets, ...report }: Omit<JudgedPods, 'isComplete'> & { readonly architecture: string },
+  async text(
+    {
+      pullSecrets,
+      made,
+      ...report
+    }: Omit<JudgedPods, 'isComplete'> & { readonly architecture: string; readonly made: Date },
     around: ClusterContext,
-  ): Promise<void> {
-    const { path, flags, io, list } = this.#options;
+  ): Promise<string> {
+    const { flags, list } = this.#options;
     const newerTags = flags.has('newer-tags')
       ? await (
           await import('./tag-search.ts')
@@ -77,14 +83,19 @@ class PageOutput {
       : undefined;
     const { reportPage } = await import('./page/page.ts');
     const market = this.#book?.market(report.architecture);
-    const text = reportPage({
+    return reportPage({
       ...report,
       namespaces: [...new Set(flags.get('namespace'))],
-      made: new Date(),
+      made,
       version: programVersion.version,
       newerTags,
       ...(market && { money: { list, market, kinds: this.#book?.kinds(report.architecture) ?? [] } }),
     });
+  }
+
+  /** @throws UsageError if the file cannot be written */
+  async write(text: string): Promise<void> {
+    const { path = '-', io } = this.#options;
     if (path === '-') {
       io.out(text);
       return;

@@ -104,7 +104,10 @@ export function requestsOf(pods: readonly JudgedPod[]): Requests {
   return pods.map(({ pod }) => pod.made.requests).reduce(sum, noRequests);
 }
 
-export function workloadKey({ kind, name }: ReportedWorkload, { namespace }: ReportedPod): string {
+export function workloadKey(
+  { kind, name }: Pick<ReportedWorkload, 'kind' | 'name'>,
+  { namespace }: Pick<ReportedPod, 'namespace'>,
+): string {
   return `${namespace}/${kind}/${name}`;
 }
 

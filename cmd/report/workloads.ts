@@ -15,6 +15,7 @@ import { objectsOf, PageSize } from '../../src/kube/api/pages.ts';
 import type { ReportedPod } from './pods.ts';
 
 export interface ReportedWorkload {
+  readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
   /** Of a DaemonSet, if it can be read: its controller overwrites the node affinity of its pods with the node's name. */
@@ -59,7 +60,7 @@ export async function workloadsOf(
     found.set(each.owner.uid, await readWorkload(each, { client, signal }));
     onProgress(found.size, owners.size);
   });
-  return ({ owner, name }) => (owner && found.get(owner.uid)) ?? { kind: 'Pod', name };
+  return ({ owner, name }) => (owner && found.get(owner.uid)) ?? { apiVersion: 'v1', kind: 'Pod', name };
 }
 
 /** @returns by the uid of the owner; nothing of kinds with few owners, or that may not be listed */
@@ -100,6 +101,6 @@ async function readWorkload(
   return nameOf(workload?.top ?? owner);
 }
 
-function nameOf({ kind, name }: Pick<OwnerReference, 'kind' | 'name'>): ReportedWorkload {
-  return { kind, name };
+function nameOf({ apiVersion, kind, name }: Omit<ReportedWorkload, 'template'>): ReportedWorkload {
+  return { apiVersion, kind, name };
 }

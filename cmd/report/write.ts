@@ -2,7 +2,16 @@
 import { cell, nothing, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
 import { bytes, rounded } from './amounts.ts';
-import { countsText, type ImageRow, type Total, type WorkloadRow } from './rows.ts';
+import {
+  countsText,
+  imageRows,
+  totals,
+  workloadRows,
+  type ImageRow,
+  type JudgedPod,
+  type Total,
+  type WorkloadRow,
+} from './rows.ts';
 
 export interface Report {
   readonly architecture: string;
@@ -11,6 +20,19 @@ export interface Report {
   readonly totals: Readonly<Record<(typeof verdicts)[number] | 'all', Total>>;
   readonly workloads: readonly WorkloadRow[];
   readonly images: readonly ImageRow[];
+}
+
+export function reportOf(
+  pods: readonly JudgedPod[],
+  { architecture, asked }: Pick<Report, 'architecture' | 'asked'>,
+): Report {
+  return {
+    architecture,
+    asked,
+    totals: totals(pods, architecture),
+    workloads: workloadRows(pods),
+    images: imageRows(pods),
+  };
 }
 
 export type By = 'workload' | 'image';
@@ -95,11 +117,15 @@ export function asJson({ architecture, asked, totals, workloads, images }: Repor
   const document = {
     architecture,
     asked,
-    totals: Object.fromEntries(Object.entries(totals).map(([verdict, total]) => [verdict, flat(total)])),
+    totals: jsonTotals(totals),
     workloads: workloads.map(flat),
     images: images.map(flat),
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;
+}
+
+export function jsonTotals(totals: Report['totals']): object {
+  return Object.fromEntries(Object.entries(totals).map(([verdict, total]) => [verdict, flat(total)]));
 }
 
 /** With the requests as numbers beside the other fields. */

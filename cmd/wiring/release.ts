@@ -1,9 +1,10 @@
 /** archwright in the cluster of a person: where it is, and its configuration, from the ConfigMap of the chart. */
 import type { KubeClient } from '../../src/kube/api/client.ts';
-import { isCode, type KubeError } from '../../src/kube/api/errors.ts';
+import { ignoring, isCode, type KubeError } from '../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import type { Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
+import { UsageError } from '../program/subcommand.ts';
 
 export interface Release {
   readonly namespace: string;
@@ -44,6 +45,20 @@ export async function findRelease(
     if (!isCode(error, 'forbidden')) throw error;
     return await usualRelease(client, namespace ?? usualName, signal, error);
   }
+}
+
+/** @throws KubeError; UsageError if it is none */
+export async function readRelease(
+  client: KubeClient,
+  { namespace, name }: Pick<Release, 'namespace' | 'name'>,
+  stop: AbortSignal,
+): Promise<Release> {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(limitMs)]);
+  const path = paths.configMaps(namespace, name);
+  const release = releaseIn((await ignoring('not-found', client.get<ConfigMap>(path, { signal }))) ?? {});
+  if (!release)
+    throw new UsageError(`--release: there is no ConfigMap ${namespace}/${name} of archwright's chart`);
+  return release;
 }
 
 /** @throws KubeError */

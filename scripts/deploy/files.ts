@@ -36,6 +36,11 @@ function hooks(rendered: string): string {
     .join('\n---\n');
 }
 
+function ofReport(rendered: string): string {
+  const documents = rendered.split(/^---\n/m).filter((text) => text.includes('component: report\n'));
+  return documents.map(plain).join('\n---\n');
+}
+
 /** Each file by its path, and how it is made. */
 export const deployFiles: Readonly<Record<string, (render: Render) => string>> = {
   'deploy/archwright.yaml': (render) =>
@@ -47,6 +52,10 @@ export const deployFiles: Readonly<Record<string, (render: Render) => string>> =
       '# Before `kubectl delete --ignore-not-found -f archwright.yaml`: kubectl apply -f clean.yaml, and wait for\n' +
         '#   kubectl -n archwright wait --for=condition=complete --timeout=5m job/archwright-clean\n' +
         `# Then kubectl delete -f clean.yaml.\n---\n${hooks(render({}, []))}\n`,
+    ),
+  'deploy/report.yaml': (render) =>
+    header(
+      `# The report on a schedule: kubectl apply --server-side -f report.yaml\n---\n${ofReport(render({ report: { enabled: true } }, []))}\n`,
     ),
   'deploy/kustomization.yaml': () =>
     header(`apiVersion: kustomize.config.k8s.io/v1beta1

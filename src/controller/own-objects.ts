@@ -1,8 +1,9 @@
 /**
- * Objects that the controller creates besides its Lease and events; `archwright clean` removes them. They have no label or
+ * Objects that the controller and `report --publish` create besides Lease and events; `archwright clean` removes them. They have no label or
  * annotation of Helm, so Helm never adopts them.
  */
-import { paths } from '../kube/api/paths.ts';
+import type { KubeObject } from '../kube/api/objects.ts';
+import { namespacedPath, paths } from '../kube/api/paths.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
 
 export interface OwnObject {
@@ -12,8 +13,15 @@ export interface OwnObject {
   readonly path: string;
 }
 
-/** On every object that the controller creates. Objects without it belong to others and stay. */
+/** On every object that archwright creates. Objects without it belong to others and stay. */
 export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controller' } as const;
+
+export function isOwn({ metadata }: KubeObject): boolean {
+  return Object.entries(ownLabels).every(([key, value]) => metadata?.labels?.[key] === value);
+}
+
+/** Of OpenReports, which a cluster may not have. */
+export const openReports = namespacedPath('openreports.io/v1alpha1', 'reports');
 
 /** Field manager of everything that the controller applies. */
 export const fieldManager = 'archwright-controller';

@@ -39,7 +39,7 @@ export function judgedPod(options: JudgedOptions): JudgedPod {
   const ofImage = blockers.find((each) => each.image === image);
   return {
     pod: { namespace, owner: undefined, name, node, made },
-    workload: { kind, name },
+    workload: { apiVersion: 'apps/v1', kind, name },
     judged: { verdict: main === undefined ? 'yes' : verdicts[main.cause], why },
     images: [
       {

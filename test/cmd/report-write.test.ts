@@ -14,7 +14,7 @@ function judged(image: string, why: string, bytes = 0): JudgedPod {
   };
   return {
     pod: { namespace: 'shop', owner: undefined, name: image, node: undefined, made },
-    workload: { kind: 'Pod', name: image },
+    workload: { apiVersion: 'apps/v1', kind: 'Pod', name: image },
     judged: { verdict: 'unknown', why },
     images: [{ image, verdict: 'unknown', why }],
     blockers: [],

@@ -71,7 +71,22 @@
 - { apiGroups: [apps], resources: [replicasets, statefulsets], verbs: [get] }
 {{- end }}
 - { apiGroups: [arch.example], resources: [clusterpodplacementconfigs], verbs: [get, list, patch] }
+- { apiGroups: [openreports.io], resources: [reports], resourceNames: [{{ include "archwright.settingText" (dict "root" . "key" "reportName") }}], verbs: [list, delete] }
 - { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, delete] }
+{{- end }}
+
+{{/* `archwright report --publish`: it reads no Secrets, because the controller looks up the images. */}}
+{{- define "archwright.reportClusterRules" }}
+- { apiGroups: [''], resources: [pods, nodes], verbs: [list] }
+- { apiGroups: [''], resources: [replicationcontrollers], verbs: [get, list] }
+- { apiGroups: [apps], resources: [replicasets, statefulsets], verbs: [get, list] }
+- { apiGroups: [apps], resources: [daemonsets], verbs: [get] }
+- { apiGroups: [batch], resources: [jobs], verbs: [get, list] }
+# Prices of nodes.
+- { apiGroups: [karpenter.sh], resources: [nodeoverlays], verbs: [list] }
+# Questions to the controller about images of every namespace.
+- { apiGroups: [arch.example], resources: [imagefacts], verbs: [create] }
+- { apiGroups: [openreports.io], resources: [reports], resourceNames: [{{ include "archwright.settingText" (dict "root" . "key" "reportName") }}], verbs: [list, create, patch, delete] }
 {{- end }}
 
 {{- define "archwright.probeRules" }}

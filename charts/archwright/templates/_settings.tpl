@@ -50,7 +50,8 @@ values: of a pool of nodes, above those of the release.
   "leaseName" (printf "%s-controller" $name)
   "brokenImagesName" (printf "%s-broken-images" $name)
   "movedPodsName" (printf "%s-moved-pods" $name)
-  "driftName" (printf "%s-drift" $name) -}}
+  "driftName" (printf "%s-drift" $name)
+  "reportName" (printf "%s-report" $name) -}}
 {{- if $root.Values.controller.enabled }}{{ $_ := set $defaults "onUnknownImage" "gate" }}{{ end -}}
 {{- $fixed := dict
   "namespace" (include "archwright.namespace" $root)

@@ -76,6 +76,7 @@ The container runtime creates a missing directory on the node, so name those of 
 | webhook | reads nodes, namespaces and the custom resources; Secrets and service accounts by name | reads EndpointSlices, its Lease and two ConfigMaps |
 | controller | the same, pods with their logs; changes pods, evicts them, taints nodes, writes events and status; one MutatingWebhookConfiguration; signs certificates of agents | Secrets, Lease, ConfigMaps, EndpointSlices |
 | agent | creates and reads CertificateSigningRequests with built-in certificates; tokens of service accounts under \`serviceAccountTokens\` | nothing |
+| report | lists pods and nodes; \`Report\`s of OpenReports by one name; asks the controller | three ConfigMaps; writes one |
 | clean | pods, nodes, the MutatingWebhookConfiguration; only while the release is uninstalled | Secrets, Lease, ConfigMap |
 
 [Purpose of each right](../../docs/internals/security.md#rights-of-the-webhook). \`rbac.pullSecrets\` limits which Secrets can be read. With

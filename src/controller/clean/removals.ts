@@ -11,7 +11,7 @@ import { clusterConfigsPath } from '../../policy/resources/placement.ts';
 import { labeledLevels } from '../../nodes/amd64-level.ts';
 import { agentLabelPatch, agentLabelValue } from '../agent-nodes/label.ts';
 import { levelLabelPatch } from '../amd64-levels/amd64-levels.ts';
-import { ownLabels, ownSecrets, type OwnObject } from '../own-objects.ts';
+import { isOwn, openReports, ownSecrets, type OwnObject } from '../own-objects.ts';
 import { reasonOf, type Change, type CleanRun } from './run.ts';
 
 interface WebhookConfiguration extends KubeObject {
@@ -175,18 +175,34 @@ export async function removeFinalizers(run: CleanRun): Promise<void> {
 
 const ownObjectsStep = 'own objects';
 
-/** Deletes what the controller created. The certificates stay while API servers may still call the webhook. */
+/** Deletes what archwright created. The certificates stay while API servers may still call the webhook. */
 export async function removeOwnObjects(run: CleanRun): Promise<void> {
   if (run.tallies.hasFailed(webhooksStep)) {
     run.tallies.fail(ownObjectsStep, 'certificates', 'are kept while there may be a webhook configuration');
     return;
   }
   const { namespace, configuration } = run.options;
-  const { brokenImagesName, movedPodsName, driftName } = configuration;
-  const configMaps = [brokenImagesName, movedPodsName, driftName].map((name) => {
+  const { brokenImagesName, movedPodsName, driftName, reportName } = configuration;
+  const configMaps = [brokenImagesName, movedPodsName, driftName, reportName].map((name) => {
     return { kind: 'ConfigMap', namespace, name, path: paths.configMaps(namespace, name) };
   });
   for (const object of [...ownSecrets(configuration, namespace), ...configMaps]) await removeOwn(run, object);
+  await removeReports(run, configuration.reportName);
+}
+
+/** A cluster may have no OpenReports, and a person no right to them. */
+async function removeReports(run: CleanRun, name: string): Promise<void> {
+  const removing = async (): Promise<void> => {
+    for await (const found of run.list<KubeObject>(openReports(), {
+      fieldSelector: `metadata.name=${name}`,
+    })) {
+      const { namespace = '', uid = '' } = found.metadata ?? {};
+      const path = openReports(namespace, name);
+      const remove: Change = (client, signal) => client.delete(path, { signal, uid });
+      if (isOwn(found)) await run.change(ownObjectsStep, `Report ${namespace}/${name}`, remove, 'delete');
+    }
+  };
+  await ignoring(['not-found', 'forbidden'], removing());
 }
 
 /** One unreadable object does not stop the others. An object of the same name without our label stays. */
@@ -199,8 +215,8 @@ async function removeOwn(run: CleanRun, { kind, namespace, name, path }: OwnObje
     run.tallies.fail(ownObjectsStep, what, reasonOf(run.failureOf(error)));
   }
   if (!found) return;
-  const { uid = '', labels } = found.metadata ?? {};
-  if (!Object.entries(ownLabels).every(([key, value]) => labels?.[key] === value)) {
+  const { uid = '' } = found.metadata ?? {};
+  if (!isOwn(found)) {
     run.tallies.note(ownObjectsStep, `${what} stays: it was not made by archwright`);
     return;
   }

@@ -118,6 +118,10 @@ export const controllerSettings = {
     default: 'archwright-drift',
     help: 'ConfigMap with the tags that lost or gained an architecture.',
   }),
+  reportName: settingsOf('explain', 'clean').atStart(objectName, {
+    default: 'archwright-report',
+    help: 'ConfigMap of `archwright report --publish`, and OpenReports `Report` in each namespace.',
+  }),
   runningImagesMetric: controller.atStart(flag, {
     default: true,
     help: 'Counts the images of running pods by operating system, architecture and variant.',

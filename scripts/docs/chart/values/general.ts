@@ -222,7 +222,7 @@ export const general: readonly Section[] = [
         example: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }],
       }),
       'networkPolicy.egress': objects({
-        help: 'Egress rules of webhook and controller. Empty: not limited.',
+        help: 'Egress rules of webhook, controller and report. Empty: not limited.',
         default: [],
         example: [{ ports: [{ port: 443, protocol: 'TCP' }] }],
       }),

@@ -1,4 +1,5 @@
 /** Values of the running parts: webhook, controller, agent, and the Jobs of hooks. */
+import { architecture } from '../../../../src/policy/value-kinds/architectures.ts';
 import { duration } from '../../../../src/policy/value-kinds/plain.ts';
 import {
   count,
@@ -370,8 +371,23 @@ export const partSections: readonly Section[] = [
     ],
   },
   {
-    title: 'Jobs: uninstall, checks',
+    title: 'Jobs: report, uninstall, checks',
     values: [
+      ...valuesOf('report', {
+        enabled: flag({
+          help: 'Runs `archwright report --publish` on a schedule. Needs the controller.',
+          default: false,
+          example: true,
+        }),
+        schedule: text({ help: 'Schedule of the CronJob.', default: '17 4 * * *', example: '0 6 * * 1' }),
+        architecture: shaped(architecture.schema, { help: 'Target architecture.', default: 'arm64', example: 's390x' }),
+        // 20,000 pods of 1,500 workloads take about 300 MiB.
+        resources: object({
+          help: 'Resources of the container.',
+          default: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '512Mi' } },
+          example: { limits: { memory: '1Gi' } },
+        }),
+      }),
       ...valuesOf('clean', {
         enabled: flag({
           help: 'Runs `archwright clean` before the release is uninstalled: it removes gates and taints.',

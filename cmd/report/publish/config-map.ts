@@ -1,0 +1,62 @@
+/** The ConfigMap of a published report: totals as text; the report and the page compressed. */
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { fieldManager, ownLabels } from '../../../src/controller/own-objects.ts';
+import type { Patch } from '../../../src/kube/api/client.ts';
+import { programVersion } from '../../program/version.ts';
+import { bytes } from '../amounts.ts';
+import { asJson, jsonTotals, type Report } from '../write.ts';
+
+/**
+ * Of the compressed files. A ConfigMap may have 1 MiB (kubernetes pkg/apis/core/validation, `MaxSecretSize`). The page and the
+ * report of 5,000 workloads have 200 KiB.
+ */
+const maxBytes = 1000 * 1024;
+const compress = promisify(gzip);
+
+interface Content {
+  readonly namespace: string;
+  readonly name: string;
+  readonly report: Report;
+  readonly page: string;
+  readonly made: Date;
+  /** That the report is limited to; empty: all. */
+  readonly namespaces: readonly string[];
+}
+
+/** @returns with the names and sizes of files that do not fit */
+export async function configMapOf({ namespace, name, report, page, made, namespaces }: Content) {
+  const files = { 'report.html.gz': page, 'report.json.gz': asJson(report) };
+  const binaryData: Record<string, string> = {};
+  const leftOut: string[] = [];
+  let left = maxBytes;
+  for (const [file, text] of Object.entries(files)) {
+    const compressed = await compress(text);
+    if (compressed.length > left) {
+      leftOut.push(`${file}, ${bytes(compressed.length)}: a ConfigMap may have 1Mi`);
+      continue;
+    }
+    left -= compressed.length;
+    binaryData[file] = compressed.toString('base64');
+  }
+  const { architecture, asked, totals } = report;
+  const summary = {
+    made: made.toISOString(),
+    version: programVersion.version,
+    architecture,
+    ...(namespaces.length > 0 && { namespaces }),
+    asked,
+    totals: jsonTotals(totals),
+    leftOut,
+  };
+  const data = { 'summary.json': `${JSON.stringify(summary, undefined, 2)}\n` };
+  const metadata = { name, namespace, labels: publishedLabels };
+  return { object: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data, binaryData }, leftOut };
+}
+
+export const publishedLabels = { 'app.kubernetes.io/name': 'archwright', ...ownLabels };
+
+/** By server-side apply, which a Role can allow for one name, and which writes nothing if nothing has changed. */
+export function applied(body: object): Patch {
+  return { type: 'apply', body, fieldManager, force: true };
+}

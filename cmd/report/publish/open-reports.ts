@@ -1,0 +1,172 @@
+/**
+ * The report as OpenReports objects (`openreports.io/v1alpha1`), for dashboards that show them: a Report in each namespace, with
+ * a result for each row of the report.
+ * @see https://github.com/openreports/reports-api, apis/openreports.io/v1alpha1/report_types.go
+ */
+import { concurrently } from '../../../src/async/concurrently.ts';
+import { isOwn, openReports } from '../../../src/controller/own-objects.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import { ignoring, isCode, KubeError } from '../../../src/kube/api/errors.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { objectsOf } from '../../../src/kube/api/pages.ts';
+import { printable } from '../../../src/names/printable.ts';
+import { bytes, rounded } from '../amounts.ts';
+import { byText, countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from '../rows.ts';
+import { verdicts } from '../verdict.ts';
+import { applied, publishedLabels } from './config-map.ts';
+
+/** A cluster with more namespaces has few workloads in each. */
+const maxReports = 1000;
+/** With the longest messages a Report has less than 1 MiB; etcd takes 1.5 MiB. */
+const maxResults = 500;
+const maxMessageBytes = 512;
+const concurrentWrites = 4;
+
+const results = { yes: 'pass', pinned: 'warn', no: 'fail', unknown: 'error' } as const;
+
+interface Options {
+  readonly client: KubeClient;
+  /** Of every Report. A Role can allow one name. */
+  readonly name: string;
+  readonly say: (message: string) => void;
+  readonly stop: AbortSignal;
+}
+
+interface Content {
+  readonly report: { readonly architecture: string };
+  readonly pods: readonly JudgedPod[];
+}
+
+export class OpenReports {
+  readonly #options: Options;
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  /**
+   * Writes the Reports, and deletes those of namespaces without pods.
+   * @returns false if some could not be written
+   * @throws KubeError if the API server does not answer
+   */
+  async publish({ pods, report }: Content): Promise<boolean> {
+    const { say, name } = this.#options;
+    const present = await this.#present();
+    if (present === undefined) return true;
+    const byNamespace = [...Map.groupBy(pods, ({ pod }) => pod.namespace)].toSorted(([a], [b]) =>
+      byText(a, b),
+    );
+    const foreign = byNamespace.filter(([namespace]) => present.get(namespace) === 'foreign');
+    for (const [namespace] of foreign)
+      say(`Report ${namespace}/${name} stays: it was not made by archwright`);
+    const own = byNamespace.filter((each) => !foreign.includes(each));
+    const wanted = own.slice(0, maxReports);
+    if (own.length > wanted.length) say(`left out: Reports of ${own.length - wanted.length} namespaces`);
+    const namespaces = new Set(wanted.map(([namespace]) => namespace));
+    const stale = [...present].flatMap(([namespace, whose]) =>
+      whose === 'own' && !namespaces.has(namespace) ? [namespace] : [],
+    );
+    const written = await this.#each(wanted, ([namespace, some]) =>
+      this.#write(namespace, resultsOf(some, report.architecture)),
+    );
+    const deleted = await this.#each(stale, (namespace) => this.#delete(namespace));
+    say(`Reports: ${written} written, ${deleted} deleted`);
+    return written === wanted.length && deleted === stale.length;
+  }
+
+  /** @returns by namespace; `undefined` if they cannot be written */
+  async #present(): Promise<ReadonlyMap<string, 'own' | 'foreign'> | undefined> {
+    const { client, name, say, stop: signal } = this.#options;
+    const found = new Map<string, 'own' | 'foreign'>();
+    try {
+      const query = { fieldSelector: `metadata.name=${name}` };
+      const options = { signal, query, metadataOnly: true };
+      for await (const each of objectsOf<KubeObject>(client, openReports(), options))
+        found.set(each.metadata?.namespace ?? '', isOwn(each) ? 'own' : 'foreign');
+      return found;
+    } catch (error) {
+      if (isCode(error, 'not-found')) say('no Reports: the cluster has no OpenReports definitions');
+      else if (isCode(error, 'forbidden')) say(`no Reports: ${error.message}`);
+      else throw error;
+      return undefined;
+    }
+  }
+
+  /** @returns how many are done. One that is refused does not stop the others. */
+  async #each<T>(all: readonly T[], change: (each: T) => Promise<void>): Promise<number> {
+    const { say, stop } = this.#options;
+    const done = await concurrently(all, concurrentWrites, async (each) => {
+      try {
+        await change(each);
+        return true;
+      } catch (error) {
+        if (!(error instanceof KubeError) || error.temporary || stop.aborted) throw error;
+        say(error.message);
+        return false;
+      }
+    });
+    return done.filter(Boolean).length;
+  }
+
+  /** A namespace that is deleted meanwhile needs no Report. */
+  async #write(namespace: string, content: object): Promise<void> {
+    const { client, name, stop: signal } = this.#options;
+    const metadata = { name, namespace, labels: publishedLabels };
+    const body = { apiVersion: 'openreports.io/v1alpha1', kind: 'Report', metadata, ...content };
+    try {
+      await client.patch(openReports(namespace, name), applied(body), { signal });
+    } catch (error) {
+      const isGone = isCode(error, 'forbidden') && error.message.includes('because it is being terminated');
+      if (!isGone && !isCode(error, 'not-found')) throw error;
+    }
+  }
+
+  async #delete(namespace: string): Promise<void> {
+    const { client, name, stop: signal } = this.#options;
+    await ignoring('not-found', client.delete(openReports(namespace, name), { signal }));
+  }
+}
+
+/** Everything of a Report but its metadata. Without times, so that it only changes with its content. */
+export function resultsOf(pods: readonly JudgedPod[], architecture: string): object {
+  const rows = workloadRows(pods);
+  const worstFirst = rows.toSorted((a, b) => verdicts.indexOf(b.verdict) - verdicts.indexOf(a.verdict));
+  const versions = new Map(
+    pods.map(({ pod, workload }) => [workloadKey(workload, pod), workload.apiVersion]),
+  );
+  const counted = rows.map(({ verdict }) => results[verdict]);
+  const count = (result: string): number => counted.filter((each) => each === result).length;
+  return {
+    source: 'archwright',
+    scope: { apiVersion: 'v1', kind: 'Namespace', name: pods[0]?.pod.namespace },
+    configuration: { limits: { maxResults } },
+    summary: {
+      pass: count('pass'),
+      warn: count('warn'),
+      fail: count('fail'),
+      error: count('error'),
+      skip: 0,
+    },
+    results: worstFirst.slice(0, maxResults).map((row) => resultOf(row, architecture, versions)),
+  };
+}
+
+function resultOf(row: WorkloadRow, architecture: string, versions: ReadonlyMap<string, string>): object {
+  const { namespace, kind, name, verdict, why, pods, on, requests } = row;
+  const apiVersion = versions.get(workloadKey(row, row));
+  const nodes = countsText(on);
+  return {
+    policy: `runs-on-${architecture}`,
+    category: 'Architecture',
+    result: results[verdict],
+    scored: verdict !== 'pinned',
+    resources: [{ apiVersion, kind, namespace, name }],
+    message: printable(why === '' ? `its images have ${architecture}` : why, maxMessageBytes),
+    properties: {
+      pods: String(pods),
+      ...(nodes !== undefined && { on: nodes }),
+      cpu: String(rounded(requests.cpu)),
+      memory: bytes(requests.memory),
+    },
+  };
+}

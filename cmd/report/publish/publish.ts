@@ -1,0 +1,57 @@
+/** `archwright report --publish`: the report as objects of the cluster, for people who only have `kubectl`. */
+import { ignoring } from '../../../src/kube/api/errors.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
+import { isOwn } from '../../../src/controller/own-objects.ts';
+import type { CliContext } from '../../program/context.ts';
+import { exitCodes, UsageError, type Invocation } from '../../program/subcommand.ts';
+import type { Kubernetes } from '../../wiring/kubernetes.ts';
+import type { JudgedPod } from '../rows.ts';
+import type { Report } from '../write.ts';
+import { applied, configMapOf } from './config-map.ts';
+import { OpenReports } from './open-reports.ts';
+
+export interface Published {
+  readonly report: Report;
+  readonly pods: readonly JudgedPod[];
+  readonly page: string;
+  readonly made: Date;
+}
+
+/** Where the ConfigMap goes. @throws UsageError if archwright's namespace is not known */
+export function placeOf({ configuration }: CliContext): {
+  readonly namespace: string;
+  readonly name: string;
+} {
+  const { namespace, reportName: name } = configuration;
+  if (namespace !== undefined) return { namespace, name };
+  throw new UsageError('--publish: archwright was not found in the cluster; set --release');
+}
+
+/**
+ * Writes the ConfigMap, then the Reports.
+ * @returns the exit code
+ * @throws KubeError if the ConfigMap cannot be written
+ */
+export async function publishReport(
+  { io, flags, stop }: Invocation,
+  context: CliContext,
+  { client }: Kubernetes,
+  published: Published,
+): Promise<number> {
+  const say = (message: string): void => io.err(`archwright report: ${message}\n`);
+  const { namespace, name } = placeOf(context);
+  const path = paths.configMaps(namespace, name);
+  const present = await ignoring('not-found', client.get<KubeObject>(path, { signal: stop }));
+  if (present && !isOwn(present)) {
+    say(`ConfigMap ${namespace}/${name} was not made by archwright; delete it, or set reportName`);
+    return exitCodes.failure;
+  }
+  const namespaces = [...new Set(flags.get('namespace'))];
+  const { object, leftOut } = await configMapOf({ ...published, namespace, name, namespaces });
+  await client.patch(path, applied(object), { signal: stop });
+  say(`ConfigMap ${namespace}/${name} written`);
+  for (const each of leftOut) say(`left out: ${each}`);
+  const isWhole = await new OpenReports({ client, name, say, stop }).publish(published);
+  return isWhole ? exitCodes.success : exitCodes.failure;
+}
