@@ -19,7 +19,7 @@ interface Role {
   readonly rules: readonly Rule[];
 }
 
-const roles = ['deploy/archwright.yaml', 'deploy/clean.yaml']
+const roles = ['deploy/archwright.yaml', 'deploy/clean.yaml', 'deploy/report.yaml']
   .flatMap((file) => parseAllDocuments(readFileSync(file, 'utf8')))
   .map((document) => document.toJS() as Role)
   .filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role');
@@ -177,6 +177,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'mutatingwebhookconfigurations:archwright delete get',
       'nodes get list patch',
       'pods get list patch',
+      'reports:archwright-report delete list',
     ],
   ],
   [
@@ -186,9 +187,45 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'configmaps:archwright-broken-images delete get',
       'configmaps:archwright-drift delete get',
       'configmaps:archwright-moved-pods delete get',
+      'configmaps:archwright-report delete get',
       'leases create',
       'leases:archwright-controller delete get patch',
       ...secrets.map((name) => `secrets:archwright-${name} delete get`),
+    ],
+  ],
+  [
+    'ClusterRole',
+    'archwright-report',
+    [
+      // cmd/report/pods.ts
+      'daemonsets get',
+      'jobs get',
+      'nodes list',
+      'pods list',
+      'replicasets get',
+      'replicationcontrollers get',
+      'statefulsets get',
+      // src/controller/facts-api/callers.ts
+      'imagefacts create',
+      // cmd/report/prices/node-overlays.ts
+      'nodeoverlays list',
+      // cmd/report/publish/open-reports.ts
+      'reports:archwright-report create delete list patch',
+    ],
+  ],
+  [
+    'Role',
+    'archwright-report',
+    [
+      // cmd/wiring/release.ts, cmd/explain/pod-facts.ts, cmd/report/drift.ts
+      'configmaps:archwright get',
+      'configmaps:archwright-broken-images list',
+      'configmaps:archwright-drift list',
+      // cmd/report/publish/publish.ts
+      'configmaps:archwright-report create get patch',
+      // cmd/wiring/cluster-facts.ts
+      'serviceaccounts/token:archwright-report create',
+      'services/proxy:https:archwright-controller:facts create',
     ],
   ],
 ];

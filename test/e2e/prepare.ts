@@ -6,7 +6,12 @@
  */
 import { helmPrograms, kubeletPrograms } from './box/programs.ts';
 import { say } from './programs/cache.ts';
-import { certManagerProgram, certManagerDefinitions, foreignDefinitions } from './programs/definitions.ts';
+import {
+  certManagerProgram,
+  certManagerDefinitions,
+  foreignDefinitions,
+  openReportsDefinitions,
+} from './programs/definitions.ts';
 import { containerdProgram, containerdVersions, type ContainerdVersion } from './programs/containerd.ts';
 import { debianProgram, libfaketime } from './programs/debian.ts';
 import { craneProgram, distributionProgram, helmProgram } from './programs/helm.ts';
@@ -32,7 +37,14 @@ const suites: Readonly<Record<string, readonly Step[]>> = {
   node: (Object.keys(containerdVersions) as ContainerdVersion[]).map(
     (minor) => () => containerdProgram(minor),
   ),
-  cluster: [...cluster, libfaketime, certManagerDefinitions, certManagerProgram, distributionProgram],
+  cluster: [
+    ...cluster,
+    libfaketime,
+    certManagerDefinitions,
+    certManagerProgram,
+    openReportsDefinitions,
+    distributionProgram,
+  ],
   helm: [helmPrograms],
   'first-hour': [helmPrograms],
   chart: [

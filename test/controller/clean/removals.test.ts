@@ -121,6 +121,28 @@ t.test('what the controller created', async (t) => {
   t.same(store.list(`${base}/configmaps`), []);
 });
 
+t.test('published reports', async (t) => {
+  const { store, clean } = await world(t);
+  const ours = { metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } } };
+  const reports = (namespace: string): string =>
+    `/apis/openreports.io/v1alpha1/namespaces/${namespace}/reports/`;
+  store.put('/api/v1/namespaces/archwright/configmaps/archwright-report', ours);
+  for (const namespace of ['shop', 'bank']) store.put(`${reports(namespace)}archwright-report`, ours);
+  store.put(`${reports('shop')}other`, ours);
+  store.put(`${reports('mine')}archwright-report`, { metadata: { labels: { other: 'x' } } });
+  t.match(stepIn(await clean(), 'own objects'), { done: 3, failures: [] });
+  const left = store.list('/apis/openreports.io/v1alpha1/reports');
+  t.same(
+    left.map(({ metadata: { namespace, name } }) => `${namespace}/${name}`),
+    ['mine/archwright-report', 'shop/other'],
+  );
+  for (const status of [403, 404]) {
+    const cleaned = await world(t);
+    cleaned.store.fault(/ \/apis\/openreports/, { status });
+    t.equal((await cleaned.clean()).complete, true, `${status}: there are none`);
+  }
+});
+
 t.test('what another one puts in the place of ours before it is deleted stays', async (t) => {
   const { store, clean } = await world(t);
   const path = '/api/v1/namespaces/archwright/secrets/archwright-ca';

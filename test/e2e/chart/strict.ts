@@ -24,7 +24,8 @@ export function everyObject(): readonly Wanted[] {
   for (const [about, values] of Object.entries(valueSets())) add(about, render('helm4', values));
   for (const file of [...globSync('examples/helm/*.yaml'), 'examples/kind/values.yaml'])
     add(file, render('helm4', parse(readFileSync(file, 'utf8')) as object));
-  for (const file of ['deploy/archwright.yaml', 'deploy/clean.yaml']) add(file, readFileSync(file, 'utf8'));
+  for (const file of ['archwright', 'clean', 'report'].map((name) => `deploy/${name}.yaml`))
+    add(file, readFileSync(file, 'utf8'));
   const webhooks = [...wanted.values()].flatMap(({ from, object }) =>
     object.data?.['webhooks.yaml'] === undefined ? [] : [{ from, object: withWebhooks(object) }],
   );

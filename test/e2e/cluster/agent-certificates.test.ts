@@ -3,9 +3,8 @@
  * of `deploy/archwright.yaml`. A token of one node's agent gives no certificate of another node.
  */
 import { X509Certificate } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseAllDocuments, stringify } from 'yaml';
 import t from 'tap';
 import { createRequest } from '../../../daemon/certificate/signing-request.ts';
 import { openConnection } from '../../../src/fleet/agents/connection.ts';
@@ -22,12 +21,12 @@ import { until } from '../../serving/support.ts';
 import { ownNamespace, startAgent, startController, type TlsDirs } from './archwright.ts';
 import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
 import { mount } from './issued.ts';
+import { installRights, tokenOf } from './accounts.ts';
 import { freePorts } from './ports.ts';
 import { shortLease } from './start-archwright.ts';
 import { waitFor } from './watch.ts';
 
 const requests = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
-const accounts = `/api/v1/namespaces/${ownNamespace}/serviceaccounts`;
 const log = createLog({ level: 'silent' });
 const [here, there] = ['amd64-0', 'amd64-1'] as const;
 
@@ -39,40 +38,6 @@ interface SigningRequest extends KubeObject {
     readonly certificate?: string;
     readonly conditions?: readonly { readonly type: string; readonly message: string }[];
   };
-}
-
-/** Accounts, roles and policies as they are installed. */
-async function install(cluster: Cluster): Promise<void> {
-  await cluster.createNamespace(ownNamespace);
-  const kinds = /^(?:ServiceAccount|(?:Cluster)?Role(?:Binding)?|ValidatingAdmissionPolicy(?:Binding)?)$/;
-  const manifests = await readFile(new URL('../../../deploy/archwright.yaml', import.meta.url), 'utf8');
-  const objects = parseAllDocuments(manifests).map(
-    (document) => document.toJS() as KubeObject & { kind?: string },
-  );
-  const some = objects.filter(({ kind = '' }) => kinds.test(kind));
-  await cluster.applyYaml(some.map((object) => stringify(object)).join('---\n'));
-}
-
-/** A kubeconfig with a token of a service account. @param pod the pod that the token is bound to */
-async function tokenOf(cluster: Cluster, account: string, pod?: KubeObject): Promise<string> {
-  const { name, uid } = pod?.metadata ?? {};
-  const spec = pod ? { boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name, uid } } : {};
-  const { status } = await cluster.post<{ readonly status: { readonly token: string } }>(
-    `${accounts}/${account}/token`,
-    { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec },
-  );
-  const path = join(cluster.directory, `${account}-${name ?? 'unbound'}.kubeconfig`);
-  const { server, identities } = cluster;
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster: { server, 'certificate-authority': identities.caFile } }],
-    users: [{ name: 'u', user: { token: status.token } }],
-    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'c',
-  };
-  await writeFile(path, JSON.stringify(config), { mode: 0o600 });
-  return path;
 }
 
 async function putAgent(cluster: Cluster, node: string): Promise<KubeObject> {
@@ -114,7 +79,8 @@ function request(text: string, more: object = {}, metadata: object = {}): object
 
 t.test('each agent has a certificate for its own node', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 2 } }, t);
-  await install(cluster);
+  await cluster.createNamespace(ownNamespace);
+  await installRights(cluster, 'deploy/archwright.yaml');
   const token = await tokenOf(cluster, 'archwright-agent', await putAgent(cluster, here));
   await putAgent(cluster, there);
   const controllerToken = await tokenOf(cluster, 'archwright-controller');

@@ -3,52 +3,20 @@
  * recognizes them by tokens of service accounts, and answers no one else.
  */
 import { readFile } from 'node:fs/promises';
-import { networkInterfaces } from 'node:os';
 import t from 'tap';
 import { parseAllDocuments } from 'yaml';
 import { factsAudience } from '../../../src/controller/facts-api/request.ts';
-import { paths } from '../../../src/kube/api/paths.ts';
 import { ownNamespace, prepareArchwright, runArchwright, startAgent, startController } from './archwright.ts';
 import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
 import { startImages } from './images.ts';
 import { podOf } from './pods.ts';
 import { freePorts } from './ports.ts';
+import { createRelease } from './release.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
 const service = 'https:archwright-controller:facts';
 
-/** An address that the API server's proxy accepts: it refuses loopback. */
-function ownAddress(): string {
-  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
-  const found = all.find(({ family, internal }) => family === 'IPv4' && !internal);
-  if (!found) throw new Error('this machine has no address besides loopback');
-  return found.address;
-}
-
-/** The Service of the chart, its ConfigMap and its Role for people. */
-async function createRelease(cluster: Cluster, port: number): Promise<void> {
-  const metadata = { name: 'archwright-controller', namespace: ownNamespace };
-  const v1 = { apiVersion: 'v1' };
-  await cluster.create({
-    ...v1,
-    kind: 'Service',
-    metadata,
-    spec: { ports: [{ name: 'facts', port: 8443 }] },
-  });
-  // The proxy follows only endpoints that are pods with that address (kubernetes pkg/registry/core/service/storage, `isValidAddress`).
-  const ip = ownAddress();
-  await cluster.create(
-    podOf('controller', 'archwright:1', { nodeName: 'amd64-0' }, { namespace: ownNamespace }),
-  );
-  const status = { podIP: ip, podIPs: [{ ip }] };
-  await cluster.merge(`${paths.pods(ownNamespace, 'controller')}/status`, { status });
-  const targetRef = { kind: 'Pod', name: 'controller', namespace: ownNamespace };
-  const subsets = [{ addresses: [{ ip, targetRef }], ports: [{ name: 'facts', port }] }];
-  await cluster.create({ ...v1, kind: 'Endpoints', metadata, subsets });
-  const labels = { 'app.kubernetes.io/part-of': 'archwright' };
-  const data = { 'archwright.toml': 'preferredArchitecture = "arm64"\n' };
-  const named = { name: 'archwright', namespace: ownNamespace, labels };
-  await cluster.create({ ...v1, kind: 'ConfigMap', metadata: named, data });
+async function createRoleForPeople(cluster: Cluster): Promise<void> {
   const chart = parseAllDocuments(await readFile('deploy/archwright.yaml', 'utf8'));
   const objects = chart.map((document) => document.toJS() as { kind: string; metadata: { name: string } });
   const role = objects.find(
@@ -84,6 +52,7 @@ t.test('people with different rights, and strangers', async (t) => {
   const settings = { 'facts-listen': `0.0.0.0:${port}` };
   const controller = await startController(cluster, { tls, agents: [agent], settings });
   await createRelease(cluster, port);
+  await createRoleForPeople(cluster);
   await cluster.createNamespace('shop');
   await cluster.createNamespace('bank');
   for (const namespace of ['shop', 'bank'])

@@ -18,6 +18,7 @@ const parts = new Set(['webhook', 'controller', 'clean']);
 
 /** Rights that no request here shows: their situations do not occur, or not in each run. */
 const rare: Readonly<Record<string, string>> = {
+  'clean: delete reports': 'none were published',
   'clean: create leases': 'no controller has led yet',
   'clean: get clusterpodplacementconfigs': "one that still exists has archwright's finalizer",
   'clean: patch clusterpodplacementconfigs': 'the same',

@@ -46,12 +46,23 @@ const runningCertManager: Source = {
   ),
 };
 
+const openReports: Source = {
+  name: 'openreports',
+  path: 'github.com/openreports/reports-api',
+  version: 'v0.2.1',
+  files: ['config/crd/openreports.io_reports.yaml'],
+};
+
 export function foreignDefinitions(): readonly string[] {
   return sources.flatMap((source) => textsOf(source));
 }
 
 export function certManagerDefinitions(): readonly string[] {
   return textsOf(runningCertManager);
+}
+
+export function openReportsDefinitions(): readonly string[] {
+  return textsOf(openReports);
 }
 
 function textsOf(source: Source): readonly string[] {
