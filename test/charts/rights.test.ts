@@ -198,13 +198,14 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'archwright-report',
     [
       // cmd/report/pods.ts
-      'daemonsets get',
-      'jobs get',
       'nodes list',
       'pods list',
-      'replicasets get',
-      'replicationcontrollers get',
-      'statefulsets get',
+      // cmd/report/workloads.ts
+      'daemonsets get',
+      'jobs get list',
+      'replicasets get list',
+      'replicationcontrollers get list',
+      'statefulsets get list',
       // src/controller/facts-api/callers.ts
       'imagefacts create',
       // cmd/report/prices/node-overlays.ts

@@ -9,7 +9,7 @@ import { asJson, jsonTotals, type Report } from '../write.ts';
 
 /**
  * Of the compressed files. A ConfigMap may have 1 MiB (kubernetes pkg/apis/core/validation, `MaxSecretSize`). The page and the
- * report of 5,000 workloads have 200 KiB.
+ * report of 5,000 workloads with generated names have 143 KiB.
  */
 const maxBytes = 1000 * 1024;
 const compress = promisify(gzip);
