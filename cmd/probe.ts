@@ -116,9 +116,10 @@ async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Prom
   try {
     const query = { dryRun: 'All' };
     const pod = await client.create<Pod>(paths.pods(namespace), podOf(image), { signal, query });
-    const decision = pod.metadata?.annotations?.[keys.decision];
+    const { [keys.decision]: decision, [keys.summary]: summary } = pod.metadata?.annotations ?? {};
     if (decision !== untouched) {
-      const what = `its decision: ${decision ?? 'nothing to add'}`;
+      const recorded = summary === undefined ? decision : `${summary} (recorded as ${decision})`;
+      const what = `its decision: ${recorded ?? 'nothing to add'}`;
       return { isCalled: true, what, isAnswered: true, isFinal: true };
     }
     const what = 'the pod came back unchanged; the webhook is not in force, or not for this namespace';

@@ -5,6 +5,7 @@ import type { ImageVerdict, PlacementDecision, Widened } from '../../src/placeme
 import { listed, printable } from '../../src/names/printable.ts';
 import type { JsonObject } from '../../src/webhook/validate-pod.ts';
 import { keptTerms, namedArchitectures } from '../../src/placement/pod/terms.ts';
+import { outcomeText } from '../../src/placement/record/summary.ts';
 import { describeRule } from '../../src/placement/rules/rules.ts';
 import { cell, nothing, table } from '../program/table.ts';
 import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
@@ -65,13 +66,7 @@ function podsOf(pods: readonly RunningNow[]): readonly (readonly string[])[] {
 
 function nextOf(next: Pick<PlacementDecision, 'outcome' | 'required' | 'widened'> | undefined) {
   if (next === undefined) return [];
-  return [['its pods', `${next.outcome}${requiring(next.required, next.widened !== undefined)}`]];
-}
-
-function requiring(required: readonly string[] | undefined, isWidened: boolean): string {
-  if (required === undefined) return '';
-  const names = printable(required.join(', '), 200) || 'none';
-  return isWidened ? `, widened to ${names}` : `, requires ${names}`;
+  return [['its pods', outcomeText(next.outcome, next.required, next.widened !== undefined)]];
 }
 
 function placeOf({ node, architecture = 'architecture not known' }: RunningNow, withNode = true): string {
@@ -81,7 +76,7 @@ function placeOf({ node, architecture = 'architecture not known' }: RunningNow, 
 
 function recordOf({ outcome, required, widened }: RunningNow): string {
   if (outcome === undefined) return 'no record of a decision';
-  return `decided before: ${outcome}${requiring(required, widened ?? false)}`;
+  return `decided before: ${outcomeText(outcome, required, widened ?? false)}`;
 }
 
 /** @param operations of the patch; `undefined`: the pod runs already, and nothing changes */

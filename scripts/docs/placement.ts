@@ -48,7 +48,8 @@ ${code(keys.decision)} and the webhook's log at \`debug\` name them.
 - pods and templates of DaemonSets: node affinity on ${code(keys.architectureLabel)} and ${code(keys.hostnameLabel)}, tolerations, node labels; the
   annotation ${code(keys.decision)}, which records what was added, so that a later call replaces it. It is omitted if the annotations would exceed
   256 KiB.
-- pods: the scheduling gate ${code(keys.gate)}, under \`onUnknownImage = "gate"\`.
+- pods: the scheduling gate ${code(keys.gate)}, under \`onUnknownImage = "gate"\`; with the record, the label ${code(keys.placementState)} and
+  the annotation ${code(keys.summary)}, such as \`placed, requires amd64, arm64: all images can run there\`.
 
 Nothing that a person wrote is changed or removed, except architectures under \`constraints = "widen"\`.
 

@@ -10,6 +10,8 @@ export const keys = {
   preferredWeights: 'arch.example/preferred-weights',
   /** Pod annotation: the decision record, compact and versioned JSON. */
   decision: 'arch.example/decision',
+  /** Pod annotation: the decision in one line, for people. */
+  summary: 'arch.example/summary',
   /** Pod label: `gated`, `placed`, `fallback` or `pending`. */
   placementState: 'arch.example/placement-state',
   /** Node label: `true` on the nodes that run an agent, if `agentNodes` is a number. Any other value keeps agents away. */

@@ -47,13 +47,20 @@ async function probed(
 }
 
 const asSent: KubeAnswer = (request, response) => json(JSON.parse(request.body), 201)(request, response);
-const decided = json({ metadata: { annotations: { 'arch.example/decision': '{"v":1}' } } }, 201);
+const annotations = {
+  'arch.example/decision': '{"v":1}',
+  'arch.example/summary': 'placed, requires amd64: all images can run there',
+};
+const decided = json({ metadata: { annotations } }, 201);
 const status = (code: number, message: string): KubeAnswer =>
   json({ kind: 'Status', status: 'Failure', message, code }, code);
 
 t.test('a pod with a decision, or without the probe annotation, was seen by the webhook', async (t) => {
   const { answer, server } = await probed(t, [decided]);
-  t.match(answer, { isCalled: true, what: 'its decision: {"v":1}' });
+  t.match(answer, {
+    isCalled: true,
+    what: 'its decision: placed, requires amd64: all images can run there (recorded as {"v":1})',
+  });
   const [request] = server.requests;
   t.equal(request?.query.get('dryRun'), 'All');
   t.match(JSON.parse(request?.body ?? ''), {

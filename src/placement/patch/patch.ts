@@ -3,7 +3,7 @@ import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
 import type { Operation, PlacementDecision } from '../decision.ts';
 import { gateOperations, operationsOf } from './operations.ts';
 import { admissionPlan, gatedPlan, type GatedPlanOptions } from './plan.ts';
-import { changedStateOperations, stateOf, stateOperations } from './state.ts';
+import { changedStateOperations, shownState, stateOperations, type ShownState } from './state.ts';
 
 /**
  * The patch of an admission, in the order to apply. Its values share parts with the pod.
@@ -18,12 +18,12 @@ export function patchPod(
   if (outcome === 'denied' || template === 'workload') return [];
   // A skipped pod must not keep the gate, because nothing would remove it later.
   const isPod = template === undefined && basePath === '';
-  const labelState = (state?: string): Operation[] => (isPod ? stateOperations(pod, state) : []);
-  if (own === undefined) return [...gateOperations(pod, false, `${basePath}/spec`), ...labelState()];
+  const show = (state?: ShownState): Operation[] => (isPod ? stateOperations(pod, state) : []);
+  if (own === undefined) return [...gateOperations(pod, false, `${basePath}/spec`), ...show()];
   const plan = admissionPlan(pod, decision, own);
   // A record of others must not stay either: it would be taken for archwright's.
   const operations = operationsOf(pod, plan, basePath, true);
-  return [...operations, ...labelState(plan.record === undefined ? undefined : stateOf(decision))];
+  return [...operations, ...show(plan.record === undefined ? undefined : shownState(decision, plan.summary))];
 }
 
 /**
@@ -44,7 +44,7 @@ export function patchGatedPod(
   return [
     ...guard(pod),
     ...operationsOf(pod, plan, '', replaces !== undefined),
-    ...changedStateOperations(pod, stateOf(decision)),
+    ...changedStateOperations(pod, shownState(decision, plan.summary)),
   ];
 }
 

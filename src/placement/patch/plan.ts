@@ -20,6 +20,7 @@ import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts'
 import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';
 import { itemsBeyond, sameExpression, sameList, type Expressions } from '../pod/terms.ts';
 import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
+import { summaryOf } from '../record/summary.ts';
 import { isUpperBound, recordThatFits } from '../record/write.ts';
 import { additionsOf, addsNothing, extendTerms, nothingAdded, type TermsChange } from './additions.ts';
 import { narrowTerms, type NarrowedTerms, type NodesOf } from './narrow-terms.ts';
@@ -37,6 +38,8 @@ export interface Plan {
   readonly gate: boolean;
   /** Text of the annotation; `undefined`: no annotation. */
   readonly record: string | undefined;
+  /** Text of the annotation beside it. */
+  readonly summary: string | undefined;
 }
 
 export interface GatedPlanOptions {
@@ -50,7 +53,8 @@ export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecisio
   const { gate } = decision;
   const wanted = additionsOf(decision, fields);
   const needsRecord = gate || !addsNothing(wanted) || isUpperBound(decision, wanted);
-  const record = needsRecord ? recordThatFits(pod, decision, wanted) : undefined;
+  const summary = needsRecord && decision.template === undefined ? summaryOf(decision) : undefined;
+  const record = needsRecord ? recordThatFits(pod, decision, wanted, summary) : undefined;
   // Additions of a gated pod that no record names would count as the pod's own constraint once its images are known.
   const added = gate && record === undefined ? nothingAdded : wanted;
   return {
@@ -59,7 +63,8 @@ export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecisio
     preferred: changeOf(fields.preferred, added.preferred, samePreferred),
     tolerations: changeOf(fields.tolerations, added.tolerations, sameToleration),
     gate,
-    record: added === wanted ? record : recordThatFits(pod, decision, added),
+    record: added === wanted ? record : recordThatFits(pod, decision, added, summary),
+    summary,
   };
 }
 
@@ -82,6 +87,7 @@ export function gatedPlan(
     pinned: wanted.pinned ?? earlier?.pinned,
   };
   const decided = narrowed ? { ...decision, required: narrowed.required } : decision;
+  const summary = withRecord ? summaryOf(decided) : undefined;
   return {
     nodeSelector: pinnedTo(pinned ?? wanted.pinned, pod.spec.nodeSelector ?? {}),
     terms: narrowed
@@ -90,7 +96,8 @@ export function gatedPlan(
     preferred: changeOf(fields.preferred, wanted.preferred, samePreferred),
     tolerations: { kind: 'append', items: tolerations },
     gate: false,
-    record: withRecord && !addsNothing(added) ? recordThatFits(pod, decided, added) : undefined,
+    record: withRecord && !addsNothing(added) ? recordThatFits(pod, decided, added, summary) : undefined,
+    summary,
   };
 }
 

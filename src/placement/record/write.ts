@@ -3,7 +3,7 @@
  * call replaces the additions. `read.ts` reads it.
  *
  * The API server refuses an object with annotations of more than 256 KiB together (apimachinery `ValidateAnnotationsSize`).
- * If a pod has too little room, the record first omits the images, which only people read; then it is omitted.
+ * If a pod has too little room, the record first omits the images, which only people read; then it is omitted, with the summary.
  */
 import type { NodeSelectorRequirement, Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
@@ -11,6 +11,7 @@ import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { Added, ImageVerdict, PlacementDecision, Widened } from '../decision.ts';
 import { publicCode } from '../rules/unknown.ts';
 import { imagesKeyOf } from './hash.ts';
+import { maxSummaryBytes } from './summary.ts';
 import { maxReadLength, version, withSeal, type RecordedExpression } from './read.ts';
 
 const maxAnnotationsBytes = 256 * 1024;
@@ -26,46 +27,58 @@ interface RecordOptions {
   readonly provisional?: boolean;
 }
 
-/** @returns `undefined` if the pod's annotations have no room */
+/**
+ * @param summary of the decision, beside the record
+ * @returns `undefined` if the pod's annotations have no room for both
+ */
 export function recordThatFits(
   { metadata }: Pick<Pod | PodTemplate, 'metadata'>,
   decision: PlacementDecision,
   added: Added,
+  summary: string | undefined,
 ): string | undefined {
   const annotations = metadata?.annotations ?? {};
   const { seal } = decision;
   const sealed = (text: string): string => (seal ? withSeal(text, seal) : text);
   const provisional = isUpperBound(decision, added);
   const whole = sealed(recordText(decision, added, { provisional }));
-  if (fits(annotations, whole)) return whole;
+  if (fits(annotations, whole, summary)) return whole;
   const short = sealed(recordText(decision, added, { provisional, withImages: false }));
-  return fits(annotations, short) ? short : undefined;
+  return fits(annotations, short, summary) ? short : undefined;
 }
 
 const longestRecord = ' '.repeat(maxReadLength);
+const longestSummary = ' '.repeat(maxSummaryBytes);
 
 /** Whether any record that `read.ts` accepts fits. */
 export function hasRoomForRecord({ metadata }: Pick<Pod | PodTemplate, 'metadata'>): boolean {
-  return fits(metadata?.annotations ?? {}, longestRecord);
+  return fits(metadata?.annotations ?? {}, longestRecord, longestSummary);
 }
 
-function fits(annotations: Readonly<Record<string, string>>, record: string): boolean {
-  const units = sizeWith(annotations, record, (text) => text.length);
+function fits(
+  annotations: Readonly<Record<string, string>>,
+  record: string,
+  summary: string | undefined,
+): boolean {
+  const ours = [keys.decision, record, ...(summary === undefined ? [] : [keys.summary, summary])];
+  const units = sizeWith(annotations, ours, (text) => text.length);
   return (
     units * bytesPerUnit <= maxAnnotationsBytes ||
-    sizeWith(annotations, record, (text) => Buffer.byteLength(text)) <= maxAnnotationsBytes
+    sizeWith(annotations, ours, (text) => Buffer.byteLength(text)) <= maxAnnotationsBytes
   );
 }
 
 function sizeWith(
   annotations: Readonly<Record<string, string>>,
-  record: string,
+  ours: readonly string[],
   sizeOf: (text: string) => number,
 ): number {
-  let size = sizeOf(keys.decision) + sizeOf(record);
+  let size = 0;
+  for (const text of ours) size += sizeOf(text);
   for (const [key, value] of Object.entries(annotations)) {
     // `explain` reads files, which can have a number where the API server accepts only text.
-    if (key !== keys.decision && typeof value === 'string') size += sizeOf(key) + sizeOf(value);
+    if (key !== keys.decision && key !== keys.summary && typeof value === 'string')
+      size += sizeOf(key) + sizeOf(value);
   }
   return size;
 }

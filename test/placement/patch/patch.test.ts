@@ -100,6 +100,7 @@ const cases: Readonly<Record<string, Case>> = {
 };
 
 const annotation = '/metadata/annotations/arch.example~1decision';
+const summary = '/metadata/annotations/arch.example~1summary';
 const state = 'arch.example/placement-state';
 const label = '/metadata/labels/arch.example~1placement-state';
 
@@ -108,8 +109,12 @@ for (const [name, { spec, policy, patch }] of Object.entries(cases)) {
     const pod = podOf(['b'], spec ?? {}, { annotations: {}, labels: {} });
     const placed = place(inputOf(pod, { b: 'amd64' }, policy));
     const operations = placed.patch.map((operation) => Object.values(operation));
-    t.strictSame(operations.slice(0, -2), patch);
-    t.equal(placed.patch.at(-2)?.path, annotation, 'then the record');
+    t.strictSame(operations.slice(0, -3), patch);
+    t.strictSame(
+      placed.patch.slice(-3, -1).map(({ path }) => path),
+      [annotation, summary],
+      'then the record',
+    );
     t.strictSame(operations.at(-1), ['add', label, 'placed']);
   });
 }
@@ -120,7 +125,11 @@ const places: readonly (readonly [name: string, metadata: unknown, path: string]
   ['null annotations', { annotations: null }, '/metadata/annotations'],
   ['other annotations', { annotations: { a: 'b' } }, annotation],
   ['an annotation of that name', { annotations: { 'arch.example/decision': 'x' } }, annotation],
-  ['a null value', { annotations: { 'arch.example/decision': null } }, annotation],
+  [
+    'a null value',
+    { annotations: { 'arch.example/decision': null, 'arch.example/summary': null } },
+    annotation,
+  ],
 ];
 
 for (const [name, metadata, path] of places) {
@@ -129,15 +138,16 @@ for (const [name, metadata, path] of places) {
     const pod: Pod = metadata === undefined ? bare : { ...bare, metadata: metadata as ObjectMeta };
     const input = inputOf(pod, { b: 'amd64' });
     const placed = place(input);
-    t.equal(placed.patch.at(-2)?.path, path);
-    t.equal(placed.patch.at(-2)?.op, 'add');
+    t.equal(placed.patch.at(-3)?.path, path);
+    t.equal(placed.patch.at(-3)?.op, 'add');
+    t.match(placed.patch.at(-2), { op: 'add', path: summary });
     t.strictSame(placed.patch.at(-1), { op: 'add', path: '/metadata/labels', value: { [state]: 'placed' } });
     t.match(placed.pod.metadata?.annotations?.['arch.example/decision'], /^\{"v":1,/u);
     t.strictSame(place({ ...input, pod: placed.pod }).patch, []);
   });
 }
 
-test('an admission never tests, and removes nothing but our gate, annotation and label', async (t) => {
+test('an admission never tests, and removes nothing but our gate, annotations and label', async (t) => {
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   const first = place(inputOf(podOf(['b'], { schedulingGates: gates }), { b: 'amd64' }, hard));
   const unmet: Partial<Policy> = {
@@ -149,6 +159,6 @@ test('an admission never tests, and removes nothing but our gate, annotation and
   const removed = (patch: readonly Operation[]): readonly string[] =>
     patch.flatMap(({ op, path }) => (op === 'add' || op === 'replace' ? [] : [`${op} ${path}`]));
   t.strictSame(removed(first.patch), ['remove /spec/schedulingGates/0']);
-  t.strictSame(removed(second.patch), [`remove ${annotation}`, `remove ${label}`]);
+  t.strictSame(removed(second.patch), [`remove ${annotation}`, `remove ${summary}`, `remove ${label}`]);
   t.strictSame(second.pod.spec.nodeSelector, {});
 });

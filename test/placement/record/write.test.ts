@@ -39,8 +39,10 @@ function record({ metadata }: Pod): string | undefined {
 
 const { affinity } = requiring([termOf(archIn('amd64', 'arm64'))]);
 
-const whole = record(placed(podOf(['app'])).pod) ?? '';
-const wholeBytes = keys.decision.length + whole.length;
+const first = placed(podOf(['app'])).pod;
+const whole = record(first) ?? '';
+/** With the summary. */
+const wholeBytes = bytesOf(first);
 
 test('the record is complete if there is room for it', async (t) => {
   t.match(whole, /"images":\[\["app","amd64,arm64"\]\]/u);
@@ -68,6 +70,7 @@ test('without any room the pod is placed without a record', async (t) => {
   for (const room of [0, 40, 100]) {
     const { pod } = placed(podWithRoom(room));
     t.equal(record(pod), undefined);
+    t.equal(pod.metadata?.annotations?.[keys.summary], undefined);
     t.ok(bytesOf(pod) <= limit);
     t.strictSame(pod.spec.affinity, affinity);
     t.strictSame(place(inputOf(pod, known)).patch, [], 'a second call takes it for the pod’s own');
@@ -101,11 +104,12 @@ test('a waiting pod can be placed without a record', async (t) => {
   const { decision } = place(inputOf(pod, { ...known, unknown: 'arm64' }, {}, { waiting: true }));
   const paths = (withRecord: boolean): readonly string[] =>
     patchGatedPod(pod, decision, { withRecord }).map(({ op, path }) => `${op} ${path}`);
-  const annotation = '/metadata/annotations/arch.example~1decision';
-  t.ok(paths(true).includes(`add ${annotation}`));
+  const annotation = '/metadata/annotations/arch.example~1';
+  t.ok(paths(true).includes(`add ${annotation}decision`));
+  t.ok(paths(true).includes(`add ${annotation}summary`));
   t.strictSame(
     paths(false),
-    paths(true).map((each) => (each === `add ${annotation}` ? `remove ${annotation}` : each)),
+    paths(true).map((each) => each.replace(`add ${annotation}`, `remove ${annotation}`)),
   );
   const unrecorded = podOf(['app'], { schedulingGates: [{ name: keys.gate }] }, { annotations: {} });
   const plain = place(inputOf(unrecorded, known, {}, { waiting: true })).decision;
