@@ -1,6 +1,7 @@
 /** `archwright report --html --prices`: where prices come from, and what they add up to. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
+import type { PageData } from '../../cmd/report/page/data.ts';
 import { overlaidPrice, type NodeOverlay } from '../../cmd/report/prices/node-overlays.ts';
 import { offerOfNode, offersOfFile } from '../../cmd/report/prices/node-prices.ts';
 import { noPriceList, parsePrices } from '../../cmd/report/prices/price-file.ts';
@@ -166,13 +167,15 @@ t.test('the file comes first, then NodeOverlays, then the node itself', async (t
 /**
  * The golden cluster, 730 hours a month. Prices of a vCPU and of a GiB, each as if it had the whole price of its node:
  *
- *   node  type        capacity   price            vCPU                     GiB
- *   a1    m7i.large   on-demand  0.12 file        0.12 × 730 / 2 = 43.80   0.12 × 730 / 8  = 10.95
- *   a2    c7i.xlarge  spot       0.08 overlay     0.08 × 730 / 4 = 14.60   0.08 × 730 / 8  =  7.30
- *   a3    old         on-demand  0.20 annotation  0.20 × 730 / 4 = 36.50   0.20 × 730 / 16 =  9.125
- *   g1    m7g.large   on-demand  0.10 file        0.10 × 730 / 2 = 36.50   0.10 × 730 / 8  =  9.125
- *   -     m7g.xlarge  on-demand  0.24 file        0.24 × 730 / 4 = 43.80   0.24 × 730 / 16 = 10.95
- *   -     m7g.xlarge  spot       0.05 file        0.05 × 730 / 4 =  9.125  0.05 × 730 / 16 =  2.28125
+ *   node  type        region  capacity   price            vCPU                     GiB
+ *   a1    m7i.large   eu-1    on-demand  0.12 file        0.12 × 730 / 2 = 43.80   0.12 × 730 / 8  = 10.95
+ *   a2    c7i.xlarge  eu-1    spot       0.08 overlay     0.08 × 730 / 4 = 14.60   0.08 × 730 / 8  =  7.30
+ *   a3    old         eu-1    on-demand  0.20 annotation  0.20 × 730 / 4 = 36.50   0.20 × 730 / 16 =  9.125
+ *   a5    cheap       eu-1    on-demand  0.08 overlay     0.10 by its label less 20 %: as a2
+ *   a6    m7i.large   eu-2    on-demand  0.12 file        as a1
+ *   g1    m7g.large   eu-1    on-demand  0.10 file        0.10 × 730 / 2 = 36.50   0.10 × 730 / 8  =  9.125
+ *   -     m7g.xlarge  both    on-demand  0.24 file        0.24 × 730 / 4 = 43.80   0.24 × 730 / 16 = 10.95
+ *   -     m7g.xlarge  both    spot       0.05 file        0.05 × 730 / 4 =  9.125  0.05 × 730 / 16 =  2.28125
  *
  * Pods that can run, what they cost now, and on the cheapest and the dearest arm64 of their place:
  *
@@ -180,15 +183,20 @@ t.test('the file comes first, then NodeOverlays, then the node itself', async (t
  *   web × 2   a1    1     2    43.80        21.90   36.50             18.25    43.80            21.90
  *   api       a2    2     2    29.20        14.60   18.25              4.5625  18.25             4.5625
  *   cache     a3    1     4    36.50        36.50   36.50             36.50    43.80            43.80
- *   sum                        109.50       73.00   91.25             59.3125  105.85           70.2625
+ *   mail      a5    1     2    14.60        14.60   36.50             18.25    43.80            21.90
+ *   far       a6    1     1    43.80        10.95   43.80             10.95    43.80            10.95
+ *   sum                        167.90       98.55   171.55            88.5125  193.45           103.1125
  *
- *   saved: by vCPU 109.50 - 105.85 = 3.65 to 109.50 - 91.25 = 18.25; by GiB 73.00 - 70.2625 = 2.7375 to 73.00 - 59.3125 = 13.6875
+ *   saved: by vCPU 167.90 - 193.45 = -25.55 to 167.90 - 171.55 = -3.65; by GiB 98.55 - 103.1125 = -4.5625 to 98.55 - 88.5125 = 10.0375
  *
  * The pod db, pinned on a1 with 1 vCPU and 1 GiB, adds 43.80 and 10.95 now; 36.50 and 9.125, or 43.80 and 10.95 then:
  *
- *   sum                        153.30       83.95   127.75            68.4375  149.65           81.2125
+ *   sum                        211.70       109.50  208.05            97.6375  237.25           114.0625
  *
- *   saved: by vCPU 3.65 to 25.55; by GiB 2.7375 to 15.5125
+ *   saved: by vCPU -25.55 to 3.65; by GiB -4.5625 to 11.8625
+ *
+ * Not counted: there (1 vCPU, 1 GiB) is on g1 already, waiting (1, 1; its image is amd64 only) has no node, free (1, 1) is on a4, which has
+ * no price, and agent (0.5, 1) is of a DaemonSet. Of 11 pods, 10.5 vCPU and 16 GiB, all can run but db and waiting: 9, 8.5 and 14.
  */
 async function golden(t: Test, prices: string | undefined) {
   const open = await registry(t);
@@ -196,55 +204,74 @@ async function golden(t: Test, prices: string | undefined) {
   open.push('old', '1', image('linux/amd64'));
   const store = await startKubeStore();
   t.teardown(() => store.close());
-  const nodes: [string, string, string, string, string, object][] = [
-    ['a1', 'amd64', 'm7i.large', '2', '8Gi', {}],
-    ['a2', 'amd64', 'c7i.xlarge', '4', '8Gi', { 'karpenter.sh/capacity-type': 'spot' }],
-    ['a3', 'amd64', 'old', '4', '16Gi', {}],
-    ['a4', 'amd64', 'free', '4', '16Gi', {}],
-    ['g1', 'arm64', 'm7g.large', '2', '8Gi', {}],
+  // A price of 9 is of a source that another one comes before.
+  const nodes: [string, string, string, string, string, object, annotation: string, label: string][] = [
+    ['a1', 'amd64', 'm7i.large', '2', '8Gi', {}, '9', ''],
+    ['a2', 'amd64', 'c7i.xlarge', '4', '8Gi', { 'karpenter.sh/capacity-type': 'spot' }, '9', ''],
+    ['a3', 'amd64', 'old', '4', '16Gi', {}, '0.20', '9'],
+    ['a4', 'amd64', 'free', '4', '16Gi', {}, '', ''],
+    ['a5', 'amd64', 'cheap', '4', '8Gi', {}, '', '0.10'],
+    ['a6', 'amd64', 'm7i.large', '2', '8Gi', { 'topology.kubernetes.io/region': 'eu-2' }, '', ''],
+    ['g1', 'arm64', 'm7g.large', '2', '8Gi', {}, '', ''],
   ];
-  for (const [name, architecture, type, cpu, memory, labels] of nodes)
+  const price = (value: string) =>
+    prices !== undefined && value !== '' ? { 'arch.example/price-per-hour': value } : {};
+  for (const [name, architecture, type, cpu, memory, labels, annotation, label] of nodes)
     store.put(`/api/v1/nodes/${name}`, {
       metadata: {
         labels: {
           'node.kubernetes.io/instance-type': type,
           'topology.kubernetes.io/region': 'eu-1',
+          ...price(label),
           ...labels,
         },
-        annotations: prices !== undefined && name === 'a3' ? { 'arch.example/price-per-hour': '0.20' } : {},
+        annotations: price(annotation),
       },
       status: { nodeInfo: { architecture }, capacity: { cpu, memory } },
     });
-  if (prices !== undefined)
-    for (const [name, weight, price] of [
-      ['a', 1, '0.09'],
-      ['b', 2, '0.08'],
-    ])
-      store.put(`/apis/karpenter.sh/v1alpha1/nodeoverlays/${name}`, {
-        spec: {
-          weight,
-          price,
-          requirements: [{ key: 'node.kubernetes.io/instance-type', operator: 'In', values: ['c7i.xlarge'] }],
-        },
-      });
-  const pods: [string, string, string, string, string, object][] = [
-    ['web-1', 'a1', 'both', '500m', '1Gi', {}],
-    ['web-2', 'a1', 'both', '500m', '1Gi', {}],
-    ['api', 'a2', 'both', '2', '2Gi', {}],
-    ['cache', 'a3', 'both', '1', '4Gi', {}],
-    ['db', 'a1', 'both', '1', '1Gi', { nodeSelector: { 'kubernetes.io/arch': 'amd64' } }],
-    ['free', 'a4', 'both', '1', '1Gi', {}],
-    ['there', 'g1', 'both', '1', '1Gi', {}],
-    ['waiting', '', 'old', '1', '1Gi', {}],
+  const overlays: [string, string, object][] = [
+    ['a', 'c7i.xlarge', { weight: 1, price: '9' }],
+    ['b', 'c7i.xlarge', { weight: 2, price: '0.08' }],
+    ['c', 'm7i.large', { weight: 3, price: '9' }],
+    ['d', 'cheap', { weight: 1, priceAdjustment: '-20%' }],
   ];
-  for (const [name, nodeName, repository, cpu, memory, spec] of pods)
-    store.put(`/api/v1/namespaces/shop/pods/${name}`, {
+  for (const [name, type, spec] of prices === undefined ? [] : overlays)
+    store.put(`/apis/karpenter.sh/v1alpha1/nodeoverlays/${name}`, {
       spec: {
+        ...spec,
+        requirements: [{ key: 'node.kubernetes.io/instance-type', operator: 'In', values: [type] }],
+      },
+    });
+  const owned = (kind: string, name: string, uid: string) => ({
+    metadata: { ownerReferences: [{ apiVersion: 'apps/v1', kind, name, uid, controller: true }] },
+  });
+  store.put('/apis/apps/v1/namespaces/shop/replicasets/web-1', {
+    metadata: { uid: 'w', ...owned('Deployment', 'web', 'd').metadata },
+  });
+  store.put('/apis/apps/v1/namespaces/shop/daemonsets/agent', { metadata: { uid: 'a' } });
+  const web = owned('ReplicaSet', 'web-1', 'w');
+  const pods: [string, string, string, string, string, object?][] = [
+    ['shop/web-1', 'a1', 'both', '500m', '1Gi', web],
+    ['shop/web-2', 'a1', 'both', '500m', '1Gi', web],
+    ['shop/api', 'a2', 'both', '2', '2Gi'],
+    ['shop/cache', 'a3', 'both', '1', '4Gi'],
+    ['shop/mail', 'a5', 'both', '1', '2Gi'],
+    ['bank/far', 'a6', 'both', '1', '1Gi'],
+    ['shop/agent', 'a1', 'both', '500m', '1Gi', owned('DaemonSet', 'agent', 'a')],
+    ['shop/db', 'a1', 'both', '1', '1Gi'],
+    ['shop/free', 'a4', 'both', '1', '1Gi'],
+    ['shop/there', 'g1', 'both', '1', '1Gi'],
+    ['shop/waiting', '', 'old', '1', '1Gi'],
+  ];
+  for (const [path, nodeName, repository, cpu, memory, more] of pods)
+    store.put(`/api/v1/namespaces/${path.replace('/', '/pods/')}`, {
+      ...more,
+      spec: {
+        ...(path === 'shop/db' && { nodeSelector: { 'kubernetes.io/arch': 'amd64' } }),
         ...(nodeName && { nodeName }),
         containers: [
           { name: 'c', image: `${open.host}/${repository}:1`, resources: { requests: { cpu, memory } } },
         ],
-        ...spec,
       },
       status: { phase: 'Running' },
     });
@@ -254,7 +281,8 @@ async function golden(t: Test, prices: string | undefined) {
     'report.html': '',
   });
   const html = made['report.html'];
-  const args = ['report', '--kubeconfig', made.config, '--html', html];
+  const program = ['report', '--kubeconfig', made.config];
+  const args = [...program, '--html', html];
   const result = await run(prices === undefined ? args : [...args, '--prices', made['prices.toml']]);
   t.match(result, { code: 0, err: /^archwright report: .* written\n$/ });
   const page = readFileSync(html, 'utf8');
@@ -262,7 +290,8 @@ async function golden(t: Test, prices: string | undefined) {
     .replace(/<style>.*<\/style>|<script.*<\/script>/gs, '')
     .replace(/<[^>]*>/g, ' ')
     .replaceAll(/\s+/g, ' ');
-  return { page, text };
+  const json = await run([...program, '--output', 'json']);
+  return { page, text, totals: (JSON.parse(json.out) as { readonly totals: unknown }).totals };
 }
 
 const goldenPrices = `
@@ -289,35 +318,70 @@ memory = "16Gi"
 `;
 
 t.test('the golden cluster to the cent', async (t) => {
-  const { page, text } = await golden(t, goldenPrices);
+  const { page, text, totals } = await golden(t, goldenPrices);
+  const total = (pods: number, cpu: number, memory: number) => ({ pods, cpu, memory: memory * gib });
+  t.match(totals, {
+    yes: { ...total(9, 8.5, 14), workloads: 8, there: 1 },
+    pinned: total(1, 1, 1),
+    no: total(1, 1, 1),
+    unknown: total(0, 0, 0),
+    all: { ...total(11, 10.5, 16), workloads: 10, there: 1 },
+  });
   for (const part of [
-    // 6 of 8 pods, 6 of 8 cores, 10 of 12 GiB.
-    '75 % of the pods 75 % of the CPU requests 83 % of the memory requests',
-    '1 of 8 pods run on arm64 now.',
-    'As they are 4 $73.00 to $109.50 $59.31 to $105.85 $2.74 to $18.25',
-    'With the changes to make first 5 $83.95 to $153.30 $68.44 to $149.65 $2.74 to $25.55',
-    'Without any blocker 5 $83.95 to $153.30 $68.44 to $149.65 $2.74 to $25.55',
+    // 9 of 11, 8.5 of 10.5, 14 of 16.
+    '82 % of the pods 81 % of the CPU requests 88 % of the memory requests',
+    '1 of 11 pods run on arm64 now.',
+    'can run 9 82 % 8.5 81 % 14Gi 88 %',
+    'image lacks it 1 9 % 1 10 % 1Gi 6 %',
+    'node selector 1 9 % 1 10 % 1Gi 6 %',
+    'As they are 6 $98.55 to $167.90 $88.51 to $193.45 -$25.55 to $10.04',
+    'With the changes to make first 7 $109.50 to $211.70 $97.64 to $237.25 -$25.55 to $11.86',
+    'Without any blocker 7 $109.50 to $211.70 $97.64 to $237.25 -$25.55 to $11.86',
+    'Not counted: 1 pod of DaemonSets, which run on every node.',
     'Not counted: 1 pod already on the architecture.',
     'Not counted: 1 pod without a node.',
     'Not counted: 1 pod on nodes without a price.',
     'c7i.xlarge amd64 eu-1 spot 1 4 8Gi $0.08 $14.60 $7.30 NodeOverlay',
+    'cheap amd64 eu-1 on-demand 1 4 8Gi $0.08 $14.60 $7.30 NodeOverlay',
     'm7g.large arm64 eu-1 on-demand 1 2 8Gi $0.10 $36.50 $9.13 file of prices',
     'm7g.xlarge arm64 eu-1 spot 0 4 16Gi $0.05 $9.13 $2.28 file of prices',
+    'm7g.xlarge arm64 eu-2 on-demand 0 4 16Gi $0.24 $43.80 $10.95 file of prices',
+    'm7i.large amd64 eu-1 on-demand 1 2 8Gi $0.12 $43.80 $10.95 file of prices',
+    'm7i.large amd64 eu-2 on-demand 1 2 8Gi $0.12 $43.80 $10.95 file of prices',
     'old amd64 eu-1 on-demand 1 4 16Gi $0.20 $36.50 $9.13 annotation or label of the node',
     // db alone: 43.80 - 43.80 = 0 to 43.80 - 36.50.
     'Remove the node selector of shop/Pod/db 1 1 1 1Gi $0.00 to $7.30',
   ])
     t.ok(text.includes(part), part);
   t.notMatch(text, /r8i/, 'no node has it, and no pod would move to it');
-  // web: 0.00 to 43.80 - 36.50 by vCPU, to 21.90 - 18.25 by GiB; api: 29.20 - 18.25 by vCPU, 14.60 - 4.5625 by GiB.
-  t.match(page, /"cells":\["shop","Pod\/web-1",1,"amd64",0\.5,1073741824,\[0,3\.65\],\["ready"\],""\]/);
-  t.match(page, /"cells":\["shop","Pod\/api",1,"amd64",2,2147483648,\[10\.04,10\.95\],\["ready"\],""\]/);
-  t.match(page, /"Pod\/free",1,"amd64",1,1073741824,null,/);
+  const { tables } = JSON.parse(/id="data">([^<]*)</.exec(page)?.[1] ?? '') as PageData;
+  const rows = tables.map(({ rows }) => rows.map(({ cells }) => cells.filter((cell) => cell !== '')));
+  const row = (name: string) => rows.flat().find((cells) => cells.includes(name)) ?? [];
+  // By vCPU 43.80 - 43.80 to 43.80 - 36.50, by GiB 21.90 - 21.90 to 21.90 - 18.25.
+  t.same(row('Deployment/web').slice(2), [2, 'amd64', 1, 2 * gib, [0, 7.3], ['ready']]);
+  // By vCPU 29.20 - 18.25, by GiB 14.60 - 4.5625.
+  t.same(row('Pod/api').slice(2), [1, 'amd64', 2, 2 * gib, [10.04, 10.95], ['ready']]);
+  // More expensive: by vCPU 14.60 - 43.80 to 14.60 - 36.50, by GiB 14.60 - 21.90 to 14.60 - 18.25.
+  t.same(row('Pod/mail').slice(2), [1, 'amd64', 1, 2 * gib, [-29.2, -3.65], ['ready']]);
+  // The only type in its region costs as much.
+  t.same(row('Pod/far').slice(2), [1, 'amd64', 1, gib, [0, 0], ['ready']]);
+  for (const name of ['Pod/free', 'DaemonSet/agent', 'Pod/there', 'Pod/waiting'])
+    t.ok(row(name).includes(null), name);
+  // All but db and waiting: 8 of 10 pods, 7.5 of 9.5 vCPU, 13 of 15 GiB.
+  const shop = [9, 10, 0.8, 9.5, 7.5 / 9.5, 15 * gib, 13 / 15, ['ready', 'image', 'selector']];
+  t.same(
+    rows[1]?.find(([name]) => name === 'shop'),
+    ['shop', ...shop],
+  );
+  t.same(
+    rows[1]?.find(([name]) => name === 'bank'),
+    ['bank', 1, 1, 1, 1, 1, gib, 1, ['ready']],
+  );
 });
 
 t.test('without prices there is no money', async (t) => {
   const { page, text } = await golden(t, undefined);
-  t.match(text, /75 % of the pods 75 % of the CPU requests/);
+  t.match(text, /82 % of the pods 81 % of the CPU requests 88 % of the memory requests/);
   t.notMatch(text, /\$|[Ss]aving|price/);
   t.notMatch(page.replace(/<script>.*<\/script>/s, ''), /currency|Saving/);
 });
