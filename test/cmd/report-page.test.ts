@@ -129,6 +129,31 @@ t.test('first come the changes that bring the most', async (t) => {
   t.same(firstChanges([]), []);
 });
 
+t.test('changes that bring nothing alone come with those that they need', async (t) => {
+  const shared: Blocker = { cause: 'image', image: 'shared:1' };
+  const own: Blocker = { cause: 'image', image: 'own:1' };
+  const pods = [
+    // A hundred pods need the shared image, and each its own pin removed: 101 changes.
+    ...Array.from({ length: 100 }, (_, index) =>
+      judgedPod({ name: `p${index}`, blockers: [shared, selector] }),
+    ),
+    ...Array.from({ length: 40 }, () => judgedPod({ name: 'web', blockers: [own] })),
+    ...Array.from({ length: 90 }, () => judgedPod({ name: 'db', blockers: [old, selector] })),
+  ];
+  const steps = firstChanges(pods).map(({ subject, gain, blocked }) => [subject, gain.pods, blocked]);
+  t.same(steps.slice(0, 5), [
+    // 45 pods for each of two changes, then 40 for one.
+    ['old:1', 0, 90],
+    ['shop/Deployment/db', 90, 90],
+    ['own:1', 40, 40],
+    ['shared:1', 0, 100],
+    ['shop/Deployment/p0', 1, 1],
+  ]);
+  t.equal(steps.length, 10);
+  const many = Array.from({ length: 11 }, (_, index) => ({ cause: 'image', image: `i:${index}` }) as const);
+  t.same(firstChanges([judgedPod({ name: 'a', blockers: many })]), [], 'ten would bring nothing');
+});
+
 t.test('the page can be opened without a network, and runs nothing but its own script', async (t) => {
   const page = pageOf(small);
   const [, policy = ''] = /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(page) ?? [];

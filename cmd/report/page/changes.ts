@@ -1,6 +1,7 @@
 /**
  * The changes to make first. A change removes one blocker from all pods that have it: a new build of an image, or the pin of a
- * workload. Each step takes the change that brings the most after the steps before it.
+ * workload. Pods may need several changes. So steps are chosen as sets: the one that brings the most for each of its changes, after
+ * the steps before it.
  */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
 import type { Cause } from '../blockers.ts';
@@ -23,6 +24,10 @@ export interface Change {
 /** A list of ten is read; the table has the rest. */
 const maxChanges = 10;
 
+/** Pods that need more are rare; the sets within theirs are not looked at. */
+const maxWithin = 6;
+
+/** Pods that need the same changes. */
 interface Open {
   readonly pods: readonly JudgedPod[];
   /** Keys of the changes that these pods still need. */
@@ -35,33 +40,59 @@ export function firstChanges(pods: readonly JudgedPod[]): readonly Change[] {
   const blocked = pods.filter(({ blockers }) => blockers.length > 0);
   const groups = Map.groupBy(blocked, (pod) => JSON.stringify(neededBy(pod, known)));
   const total = shareOf(blocked);
-  const open: readonly Open[] = [...groups].map(([key, group]) => {
+  let open: readonly Open[] = [...groups].map(([key, group]) => {
     const { cpu, memory, pods } = shareOf(group);
     const weight = pods / total.pods + cpu / (total.cpu || 1) + memory / (total.memory || 1);
     return { pods: group, needs: new Set(JSON.parse(key) as string[]), weight };
   });
   const changes: Change[] = [];
   while (changes.length < maxChanges) {
-    const key = best(open);
-    const change = key === undefined ? undefined : known.get(key);
-    if (key === undefined || change === undefined) break;
-    const having = open.filter(({ needs }) => needs.delete(key));
-    const freed = having.filter(({ needs }) => needs.size === 0).flatMap((each) => each.pods);
-    const blockedPods = having.reduce((sum, each) => sum + each.pods.length, 0);
-    changes.push({ ...change, freed, gain: shareOf(freed), blocked: blockedPods });
+    const keys = best(open, maxChanges - changes.length);
+    if (keys === undefined) break;
+    for (const key of keys) {
+      const change = known.get(key);
+      if (change === undefined) continue;
+      const having = open.filter(({ needs }) => needs.delete(key));
+      const freed = having.filter(({ needs }) => needs.size === 0).flatMap((each) => each.pods);
+      const blockedPods = having.reduce((sum, each) => sum + each.pods.length, 0);
+      changes.push({ ...change, freed, gain: shareOf(freed), blocked: blockedPods });
+    }
+    open = open.filter(({ needs }) => needs.size > 0);
   }
   return changes;
 }
 
-/** A pod that needs several changes counts for each of them by its part, so that steps towards it come early too. */
-function best(open: readonly Open[]): string | undefined {
-  const scores = new Map<string, number>();
-  for (const { needs, weight } of open)
-    for (const key of needs) scores.set(key, (scores.get(key) ?? 0) + weight / needs.size);
-  return [...scores].reduce<readonly [string | undefined, number]>(
-    (a, b) => (b[1] > a[1] ? b : a),
-    [undefined, 0],
-  )[0];
+/** The set of at most so many changes that brings the most for each of them. */
+function best(open: readonly Open[], most: number): readonly string[] | undefined {
+  const weights = new Map<string, number>();
+  for (const { needs, weight } of open) {
+    const key = keyOf([...needs]);
+    weights.set(key, (weights.get(key) ?? 0) + weight);
+  }
+  const candidates = open.map(({ needs }) => [...needs]).filter(({ length }) => length <= most);
+  let found: readonly string[] | undefined;
+  let highest = 0;
+  for (const keys of candidates) {
+    const within = keys.length <= maxWithin ? subsetsOf(keys) : [keys];
+    const gain = within.reduce((sum, each) => sum + (weights.get(keyOf(each)) ?? 0), 0);
+    if (gain / keys.length <= highest) continue;
+    highest = gain / keys.length;
+    found = keys;
+  }
+  return found;
+}
+
+/** All but the empty one. */
+function subsetsOf(keys: readonly string[]): readonly (readonly string[])[] {
+  return keys.reduce<readonly (readonly string[])[]>(
+    (subsets, key) => [...subsets, ...subsets.map((each) => [...each, key]), [key]],
+    [],
+  );
+}
+
+/** Keys are in their order. */
+function keyOf(keys: readonly string[]): string {
+  return keys.join('\n');
 }
 
 function neededBy(

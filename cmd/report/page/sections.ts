@@ -140,8 +140,8 @@ export function changesSection(
   return markup`<section aria-labelledby="first">
     <h2 id="first">What to change first</h2>
     <p>
-      Each step is the change that brings the most after the steps before it. A pod counts when its last
-      blocker is gone.
+      First the changes that bring the most. A pod counts when its last blocker is gone, so some steps bring
+      nothing before the next one.
     </p>
     <div class="scroll" role="region" aria-labelledby="first" tabindex="0">
       <table>
