@@ -69,10 +69,8 @@ function keyOf(cell: Cell): number {
   return typeof last === 'number' ? last : cell.length;
 }
 
-/** What a search looks at. */
-export function searchText({ cells }: Row): string {
-  return cells
-    .filter((cell) => typeof cell === 'string')
-    .join('\n')
-    .toLowerCase();
+/** What a search looks at: texts and states. */
+export function searchText({ cells, causes }: Row, { causeLabels }: Pick<PageData, 'causeLabels'>): string {
+  const texts = cells.filter((cell) => typeof cell === 'string');
+  return [...texts, ...causes.map((cause) => causeLabels[cause])].join('\n').toLowerCase();
 }

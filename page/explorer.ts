@@ -121,7 +121,8 @@ export class Explorer {
   #searchable(): readonly Searchable[] {
     const table = this.#table;
     if (table === undefined) return [];
-    const rows = this.#rows.get(table) ?? table.rows.map((row) => ({ row, text: searchText(row) }));
+    const rows =
+      this.#rows.get(table) ?? table.rows.map((row) => ({ row, text: searchText(row, this.#data) }));
     this.#rows.set(table, rows);
     return rows;
   }

@@ -227,6 +227,13 @@ t.test('rows by workload, namespace and image, blocked ones first', async (t) =>
   );
 });
 
+t.test('where the rest is, also for those who do not see the bars', async (t) => {
+  const text = pageOf([...small, judgedPod({ namespace: 'bank', name: 'ledger' })])
+    .replaceAll(/<script.*?<\/script>|<style.*?<\/style>|<[^>]*>/gs, ' ')
+    .replaceAll(/\s+/g, ' ');
+  t.match(text, / Of these shop 12 image lacks it 9, image is unknown 3 All workloads/);
+});
+
 t.test('archwright report --html', async (t) => {
   const open = await registry(t);
   open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));

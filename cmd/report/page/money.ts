@@ -51,7 +51,7 @@ export function moneySection(
       <li>Only what the pods request counts, and the capacity that they leave is given back.</li>
       <li>A pod requests as much on ${market.architecture} as now.</li>
       <li>A month has ${list.hoursPerMonth} hours. Disks, traffic, licenses, discounts and taxes are not in it.</li>
-      <li>A price is for CPU and memory together. The range covers each way to divide it: all for the CPU to all for the memory.</li>
+      <li>A price is for CPU and memory together. The range covers each way to divide it, the same for all types: all for the CPU to all for the memory.</li>
       <li>Pods move within their region, from spot to spot and from on-demand to on-demand. The range covers each type of the
         table below that they could move to.</li>
       ${exclusions(pods, savings).map((text) => markup`<li>${text}</li>`)}

@@ -1,5 +1,5 @@
 /**
- * `archwright report --markup`: the report as one page. It makes no request: script, style and data are inline, and its policy
+ * `archwright report --html`: the report as one page. It makes no request: script, style and data are inline, and its policy
  * allows nothing else. The page's script and style are built from `page/` by `npm run docs`.
  */
 import { createHash } from 'node:crypto';
@@ -11,6 +11,7 @@ import { firstChanges, type Change } from './changes.ts';
 import type { PageData } from './data.ts';
 import { embeddedJson, Html, markup } from './html.ts';
 import { moneySection, rangeText, type Money, type SavingsOf } from './money.ts';
+import { newerSection } from './newer.ts';
 import { changesSection, namespacesSection, todaySection } from './sections.ts';
 import { stateLabels } from './shares.ts';
 import { pageTables } from './tables.ts';
@@ -65,6 +66,7 @@ export function reportPage(input: PageInput): string {
 <main>
 ${todaySection(pods, architecture)}
 ${changesSection(changes, pods, newerTags ?? new Map(), money && savings && savingColumn(money, savings))}
+${newerSection(newerTags, pods)}
 ${money && savings && moneySection(money, savings, pods, changes)}
 ${namespacesSection(pods)}
 <section aria-labelledby="all"><h2 id="all">All workloads, namespaces and images</h2>

@@ -1,7 +1,7 @@
 /** The parts of the page that need no script. */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
 import { bytes, rounded } from '../amounts.ts';
-import type { Cause } from '../blockers.ts';
+import { causes, type Cause } from '../blockers.ts';
 import type { JudgedPod } from '../rows.ts';
 import { bar, swatch } from './charts.ts';
 import type { Change } from './changes.ts';
@@ -182,10 +182,14 @@ export function namespacesSection(pods: readonly JudgedPod[]): Html | undefined 
   if (widest === undefined) return undefined;
   const lines = rows.map(({ namespace, byState, blocked }) => {
     const parts = states.map((state) => ({ color: state, part: byState[state].cpu / widest.all.cpu }));
+    const blocking = causes
+      .filter((cause) => byState[cause].cpu > 0)
+      .map((cause) => `${stateLabels[cause]} ${amount(byState[cause], 'cpu')}`);
     return markup`<tr>
       <th scope="row" class="name">${printable(namespace, 253)}</th>
       <td class="wide">${bar(parts)}</td>
       <td class="n">${rounded(blocked).toLocaleString('en')}</td>
+      <td>${blocking.join(', ')}</td>
     </tr>`;
   });
   const legend = states.map((state) => markup`<li>${swatch(state)} ${stateLabels[state]}</li>`);
@@ -201,6 +205,7 @@ export function namespacesSection(pods: readonly JudgedPod[]): Html | undefined 
             <th scope="col">Namespace</th>
             <th scope="col">CPU requests by state</th>
             <th scope="col" class="n">Blocked cores</th>
+            <th scope="col">Of these</th>
           </tr>
         </thead>
         <tbody>

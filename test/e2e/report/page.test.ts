@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { reportPage } from '../../../cmd/report/page/page.ts';
+import { PriceBook } from '../../../cmd/report/prices/price-book.ts';
+import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { judgedPod, largeCluster } from '../../cmd/judged-cluster.ts';
 import { Browser, chromium } from './browser.ts';
 import { column, focused, lowContrast, sortedBy, status, type Focused, type LowContrast } from './in-page.ts';
@@ -15,6 +17,35 @@ const hostile = '</script><img src=https://evil.example/x onerror=alert(1)>';
 
 let browser: Browser;
 let url = '';
+/** A smaller page with everything that is optional: prices and newer tags. */
+let fullUrl = '';
+
+function fullPage(): string {
+  const text =
+    '[[node]]\ninstance-type = "m7i.4xlarge"\non-demand = 0.9\n[[node]]\ninstance-type = "m7g.4xlarge"\n' +
+    'on-demand = 0.7\narchitecture = "arm64"\nvcpu = 16\nmemory = "64Gi"\n';
+  const list = parsePrices(text, 'prices.toml');
+  const book = new PriceBook(list, []);
+  const labels = {
+    'node.kubernetes.io/instance-type': 'm7i.4xlarge',
+    'topology.kubernetes.io/region': 'eu-central-1',
+  };
+  const status = { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '16', memory: '64Gi' } };
+  book.add({ metadata: { name: 'a1', labels }, status });
+  const market = book.market('arm64');
+  const pods = largeCluster(200).map((each) => ({ ...each, on: 'amd64', pod: { ...each.pod, node: 'a1' } }));
+  const images = pods.flatMap(({ blockers }) => blockers.map(({ image = '' }) => image)).filter(Boolean);
+  return reportPage({
+    architecture: 'arm64',
+    asked: 'asked from this machine',
+    pods,
+    namespaces: [],
+    made: new Date('2026-11-22T10:00:00Z'),
+    version: '0.1.0',
+    newerTags: new Map(images.map((image) => [image, `${image}.9-bookworm-slim`])),
+    ...(market && { money: { list, market, kinds: book.kinds('arm64') } }),
+  });
+}
 
 t.before(async () => {
   if (chromium === undefined) return;
@@ -45,13 +76,16 @@ t.before(async () => {
     }),
   );
   url = pathToFileURL(file).href;
+  const full = join(folder, 'full.html');
+  writeFileSync(full, fullPage());
+  fullUrl = pathToFileURL(full).href;
   browser = await Browser.start(chromium);
   t.teardown(() => browser.close());
 });
 
-async function fresh(): Promise<void> {
+async function fresh(page = url): Promise<void> {
   await browser.send('Emulation.setEmulatedMedia', { features: [] });
-  await browser.open(url);
+  await browser.open(page);
 }
 
 t.test('5,000 workloads open in under 2 s, without an error and without a request', { skip }, async (t) => {
@@ -139,9 +173,14 @@ t.test('search, filter and pages', { skip }, async (t) => {
   );
   t.ok(found.length > 0 && found.length < 100);
   t.ok(found.every((text) => text.includes('team-7') && text.includes('service-47')));
-  await browser.evaluate(
-    `document.querySelector('#search').value = '', document.querySelector('#search').dispatchEvent(new Event('input'))`,
-  );
+  const search = (text: string) =>
+    browser.evaluate(
+      `document.querySelector('#search').value = '${text}', document.querySelector('#search').dispatchEvent(new Event('input'))`,
+    );
+  await search('Node Affinity');
+  const affine = await browser.evaluate<readonly string[]>(column(6));
+  t.ok(affine.length > 50 && affine.every((text) => text === 'node affinity'), 'a state as it is shown');
+  await search('');
   await browser.evaluate(
     `document.querySelector('#filter').value = 'affinity', document.querySelector('#filter').dispatchEvent(new Event('change'))`,
   );
@@ -284,14 +323,41 @@ t.test('on paper every row is there', { skip }, async (t) => {
   t.equal(await browser.evaluate(`dispatchEvent(new Event('afterprint')), ${rows}`), 100);
 });
 
+async function withWidth(width: number): Promise<void> {
+  const size = { width, height: 800, deviceScaleFactor: 1, mobile: true };
+  await browser.send('Emulation.setDeviceMetricsOverride', size);
+}
+
 t.test('a narrow screen needs no scrolling to the side', { skip }, async (t) => {
-  await browser.send('Emulation.setDeviceMetricsOverride', {
-    width: 360,
-    height: 800,
-    deviceScaleFactor: 1,
-    mobile: true,
-  });
-  await fresh();
-  t.ok(await browser.evaluate('document.documentElement.scrollWidth <= 360'));
+  await withWidth(360);
+  for (const page of [url, fullUrl]) {
+    await fresh(page);
+    t.equal(await browser.evaluate('document.documentElement.scrollWidth'), 360);
+  }
   await browser.send('Emulation.clearDeviceMetricsOverride');
 });
+
+t.test(
+  'with prices and newer tags too: contrast, names, and the width of a sheet of A4',
+  { skip },
+  async (t) => {
+    await fresh(fullUrl);
+    t.match(await browser.evaluate(`document.body.innerText`), /What moving them saves in a month/);
+    t.match(await browser.evaluate(`document.body.innerText`), /One step away: newer tags/);
+    for (const value of ['light', 'dark']) {
+      await browser.send('Emulation.setEmulatedMedia', {
+        features: [{ name: 'prefers-color-scheme', value }],
+      });
+      await assertContrast(t, value);
+    }
+    t.equal(await browser.evaluate(`document.querySelectorAll('th:not([scope])').length`), 0);
+    // 210 mm without margins of 10 mm, at 96 pixels per inch.
+    await withWidth(718);
+    await browser.send('Emulation.setEmulatedMedia', { media: 'print', features: [] });
+    for (const rows of ['workloads', 'namespaces', 'images']) {
+      await browser.evaluate(`document.querySelector('#by-${rows}').click()`);
+      t.equal(await browser.evaluate('document.documentElement.scrollWidth'), 718, rows);
+    }
+    await browser.send('Emulation.clearDeviceMetricsOverride');
+  },
+);
