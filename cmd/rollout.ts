@@ -7,7 +7,7 @@ import { rolloutKind, rolloutsPath } from '../src/policy/resources/rollout.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
-import { describeRollout, describeRollouts, type StoredRollout } from './rollout/describe.ts';
+import { describeRollout, describeRollouts, isSeen, type StoredRollout } from './rollout/describe.ts';
 import { requireCluster } from './wiring/kubernetes.ts';
 
 export const subcommand: Subcommand = {
@@ -37,9 +37,9 @@ const clearScreen = '\u001B[H\u001B[2J';
 const ended: ReadonlySet<string | undefined> = new Set(['Complete', 'RolledBack', 'Aborted']);
 
 /** What each word changes in the spec. */
-const changes: Readonly<Record<string, () => object>> = {
+const changes: Readonly<Record<string, (now: number) => object>> = {
   pause: () => ({ paused: true }),
-  resume: () => ({ paused: false, aborted: false, resumedAt: new Date().toISOString() }),
+  resume: (now) => ({ paused: false, aborted: false, resumedAt: new Date(now).toISOString() }),
   abort: () => ({ aborted: true }),
 };
 const actions = ['status', ...Object.keys(changes)];
@@ -57,7 +57,9 @@ async function run(invocation: Invocation): Promise<number> {
   try {
     const change = changes[action];
     if (change && name !== undefined) {
-      const patch = { type: 'merge', body: { spec: change() } } as const;
+      // The first answer has the server's time, by which the controller compares.
+      await read(client, namespace, name, signal);
+      const patch = { type: 'merge', body: { spec: change(client.serverNow()) } } as const;
       await client.patch(rolloutsPath(namespace, name), patch, { signal });
     }
     return await show(invocation, client, namespace, name);
@@ -86,7 +88,7 @@ async function show(
     const shown = isJson ? `${JSON.stringify(name === undefined ? all : one, undefined, 2)}\n` : text;
     const isLive = flags.has('watch') && io.isTerminal === true;
     io.out(scrub(isLive ? `${clearScreen}${shown}` : shown));
-    const phases = all.map(({ status }) => status?.phase);
+    const phases = all.map((each) => (isSeen(each) ? each.status?.phase : undefined));
     if (!flags.has('watch') || phases.every((phase) => ended.has(phase))) {
       const isBack = phases.some((phase) => phase === 'RolledBack' || phase === 'Aborted');
       return isBack ? exitCodes.failure : exitCodes.success;

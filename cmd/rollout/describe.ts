@@ -13,6 +13,11 @@ export interface StoredRollout extends KubeObject {
 const barWidth = 30;
 const notFollowed = 'no controller follows it so far: see archwright status, and the setting rollouts';
 
+/** Whether the status is that of the present spec. */
+export function isSeen({ metadata, status }: StoredRollout): boolean {
+  return status?.observedGeneration === undefined || status.observedGeneration === metadata?.generation;
+}
+
 export function describeRollouts(rollouts: readonly StoredRollout[]): string {
   if (rollouts.length === 0) return 'no rollouts\n';
   const head = ['NAME', 'ARCHITECTURE', 'PHASE', 'SHARE', 'MOVED', 'MESSAGE'];
@@ -28,7 +33,8 @@ export function describeRollouts(rollouts: readonly StoredRollout[]): string {
 }
 
 /** @param now wall clock, milliseconds */
-export function describeRollout({ metadata, spec, status }: StoredRollout, now: number): string {
+export function describeRollout(rollout: StoredRollout, now: number): string {
+  const { metadata, spec, status } = rollout;
   const name = cell(metadata?.name ?? '');
   if (status?.phase === undefined) return `${name}: ${printable(status?.message ?? notFollowed, 1024)}\n`;
   const { phase, share = '', attempt = 1, message = '', retryAt, workloads = [] } = status;
@@ -36,7 +42,10 @@ export function describeRollout({ metadata, spec, status }: StoredRollout, now: 
     ['rollout', `${name} to ${cell(spec?.architecture ?? '')}`],
     ['phase', `${cell(phase)}, ${cell(share)} of the pods, attempt ${attempt}`],
     ['moved', `${bar(status)} ${moved(status)}`],
-    ['message', printable(message, 1024)],
+    [
+      'message',
+      isSeen(rollout) ? printable(message, 1024) : 'the controller has not seen the last change yet',
+    ],
     ...(retryAt === undefined ? [] : [['retry', inTime(retryAt, now)]]),
   ];
   const head = ['WORKLOAD', 'PODS', 'MOVED', 'READY', 'WANTED', 'BLOCKED'];

@@ -20,8 +20,8 @@ const status = {
   ],
 };
 
-async function setup(t: Test) {
-  const store = await startKubeStore();
+async function setup(t: Test, now?: () => number) {
+  const store = await startKubeStore(now && { now });
   t.teardown(() => store.close());
   store.put(path('web'), { spec: { architecture: 'arm64' }, status });
   const { config } = files(t, { config: kubeconfig(store.access.server) });
@@ -74,6 +74,19 @@ t.test('pause, abort and resume', async (t) => {
   t.same(spec(), { architecture: 'arm64', paused: true, aborted: true });
   await rollout('resume', 'web');
   t.match(spec(), { paused: false, aborted: false, resumedAt: /^20/ });
+});
+
+t.test('what the controller has not followed yet is not the state of a rollout', async (t) => {
+  const year = 365 * 24 * 3600_000;
+  const ahead = Date.now() + year;
+  const { store, rollout } = await setup(t, () => ahead);
+  const { generation = 0 } = store.get(path('web'))?.metadata ?? {};
+  const back = { ...status, phase: 'RolledBack', observedGeneration: generation };
+  store.put(path('web'), { spec: { architecture: 'arm64' }, status: back });
+  t.equal((await rollout('status', 'web')).code, 1);
+  t.match(await rollout('resume', 'web'), { code: 0, out: /has not seen the last change yet/ });
+  const { resumedAt } = store.get(path('web'))?.['spec'] as { resumedAt: string };
+  t.ok(Date.parse(resumedAt) > ahead - 5000, "by the API server's clock, as the time of the rollback");
 });
 
 t.test('a rollout that was rolled back is a failure; watching ends with it', async (t) => {
