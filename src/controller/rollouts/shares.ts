@@ -26,6 +26,8 @@ export interface SharesOptions {
 const countedMs = 200;
 /** The caches show a chosen pod within a second; one that they never show was deleted. */
 const rememberedMs = 30_000;
+/** Pods without and with a node are two watches. */
+const betweenWatchesMs = 1000;
 /** Of one burst. */
 const maxRemembered = 20_000;
 
@@ -34,6 +36,8 @@ interface Chosen {
   readonly owner: string;
   readonly isTarget: boolean;
   readonly at: number;
+  /** From then on a count without it means that it is gone. */
+  countedFrom?: number;
 }
 
 interface Counted {
@@ -52,6 +56,16 @@ export class RolloutShares {
 
   constructor(options: SharesOptions) {
     this.#options = options;
+    const { runningPods, waitingPods } = options.caches;
+    runningPods.onEach(({ object, previous }) => this.#seen((object ?? previous)?.uid, 0));
+    waitingPods.onEach(({ object, previous }) => {
+      if (object === undefined) this.#seen(previous?.pod.metadata?.uid, betweenWatchesMs);
+    });
+  }
+
+  #seen(uid = '', afterMs: number): void {
+    const chosen = this.#chosen.peek(uid);
+    if (chosen) chosen.countedFrom ??= this.#options.clock.monotonic() + afterMs;
   }
 
   /** The same answer for the same pod. @throws KubeError if its volumes cannot be read */
@@ -75,11 +89,11 @@ export class RolloutShares {
 
   #countOf(namespace: string, ownerUid: string, architecture: string) {
     const now = this.#options.clock.monotonic();
-    const { uids, owners } = this.#count(namespace, architecture, now);
+    const { at: countedAt, uids, owners } = this.#count(namespace, architecture, now);
     let { total, targets } = owners.get(ownerUid) ?? { total: 0, targets: 0 };
-    for (const [uid, { owner, isTarget, at }] of this.#chosen) {
-      if (uids.has(uid) || now - at > rememberedMs) this.#chosen.delete(uid);
-      else if (owner === ownerUid) {
+    for (const [uid, { owner, isTarget, at, countedFrom = Infinity }] of this.#chosen) {
+      if (countedAt > countedFrom || now - at > rememberedMs) this.#chosen.delete(uid);
+      else if (owner === ownerUid && !uids.has(uid)) {
         total += 1;
         if (isTarget) targets += 1;
       }

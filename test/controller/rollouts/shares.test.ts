@@ -1,7 +1,7 @@
 /** The share of new pods, as the leader chooses it. */
 import t from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
-import { startWorld, type World } from './world.ts';
+import { podPath, startWorld, type World } from './world.ts';
 
 const policy = { name: 'web', architecture: 'arm64', newPods: 'Choose' } as const;
 
@@ -66,6 +66,24 @@ t.test('a pod is chosen once, and counts once when it is seen', async (t) => {
   // None of the chosen pods ever came.
   await world.clock.advance(60_000);
   t.equal(await choose(world, 2, 'web-1', 10), 'to', 'one of each is there');
+});
+
+t.test('a pod that was chosen and is gone does not count', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  await world.reconcile();
+  t.equal(await choose(world, 6), 'tototo');
+  const name = (index: number): string => `web-1-new-${index}`;
+  for (const index of [0, 2]) world.pod(name(index), { node: 'arm-1', side: 'Target' });
+  for (const index of [1, 3]) world.pod(name(index), { side: 'Other' });
+  world.pod(name(4), { node: '', spec: { schedulingGates: [{ name: 'arch.example/scheduling-gate' }] } });
+  const { waitingPods, runningPods } = world.leading.caches;
+  await world.settled();
+  await world.store.until(() => waitingPods.size === 1, 'the waiting pod');
+  for (const index of [0, 2, 4]) world.store.remove(podPath(name(index)));
+  await world.store.until(() => waitingPods.size === 0 && runningPods.size === 2, 'the others');
+  await world.clock.advance(2000);
+  // Three others are left. One of them was only chosen so far.
+  t.equal(await choose(world, 5, 'web-1', 10), 'tttto');
 });
 
 t.test('a pod of a rollout that is gone, or that has no owner, stays where pods were', async (t) => {
