@@ -24,7 +24,8 @@ export function withinRollout(
   const text = `ArchitectureRollout ${name}`;
   if (newPods === 'Choose') {
     const chosen = draftOf('gated', required, 'rollout-choose', `${text} moves a part of the pods`);
-    return { draft: { ...more, ...chosen, gate: true, warnings: draft.warnings } };
+    const reasons = [...chosen.reasons, ...draft.reasons];
+    return { draft: { ...more, ...chosen, gate: true, warnings: draft.warnings, reasons } };
   }
   const isTarget = newPods === 'Target';
   const narrowed = isTarget

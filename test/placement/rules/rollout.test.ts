@@ -126,12 +126,12 @@ function widenedAndChosen(newPods: NewPods, more: Partial<Policy> = {}) {
   const known = { a: 'amd64 arm64 s390x' };
   const rollout = { name: 'web', architecture: 'arm64' };
   const policy = { ...widened.policy, ...more };
-  const gated = place(
+  const { pod: gated, decision: first } = place(
     inputOf(podOf(['a'], widened.spec), known, { ...policy, rollout: { ...rollout, newPods: 'Choose' } }),
-  ).pod;
+  );
   const later = inputOf(gated, known, { ...policy, rollout: { ...rollout, newPods } }, { waiting: true });
   const decision = decide(later);
-  return { gated, later, decision, pod: applied(gated, patchGatedPod(gated, decision)) };
+  return { first, gated, later, decision, pod: applied(gated, patchGatedPod(gated, decision)) };
 }
 
 test('a pod is widened at its creation, and the choice narrows it', async (t) => {
@@ -139,7 +139,9 @@ test('a pod is widened at its creation, and the choice narrows it', async (t) =>
     ['Target', ['arm64']],
     ['Other', ['amd64', 's390x']],
   ] as const) {
-    const { gated, decision, pod } = widenedAndChosen(newPods);
+    const { first, gated, decision, pod } = widenedAndChosen(newPods);
+    t.same(first.reasons.map(({ rule }) => rule).slice(0, 2), ['rollout-choose', 'constraint-widened']);
+    t.match(first.warnings, [/is widened to amd64, arm64, s390x/]);
     t.strictSame(gated.spec.nodeSelector, {});
     t.strictSame(termsOf(gated), [{ matchExpressions: [archIn('amd64', 'arm64', 's390x')] }]);
     t.equal(outcomeOf(decision), `placed ${architectures.join(' ')}`);
