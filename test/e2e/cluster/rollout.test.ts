@@ -1,12 +1,13 @@
 /**
  * Rollouts on a real control plane: three webhooks behind one address, leaders that die, an HPA that scales, and pods that kwok lets fail
- * on arm64. It measures the error of the share, the time to roll back, and the pods that are left behind.
+ * on arm64, or lets become ready late. Most of it runs side by side. It measures the error of the share, the time to roll back, and the pods that are left behind.
  */
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import type { RolloutStatus } from '../../../src/controller/rollouts/status.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { podConfig } from '../../policy/resources/objects.ts';
 import {
   configureWebhook,
   metricOf,
@@ -30,7 +31,7 @@ const group = '/apis/arch.example/v1alpha1/namespaces/default/architecturerollou
 const arm = ['arm64-0', 'arm64-1'];
 
 /** Pods with these labels fail on arm64, a moment after they ran there. */
-const stages = ['crash', 'unready']
+const failing = ['crash', 'unready']
   .map(
     (how) => `apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -66,6 +67,48 @@ spec:
   )
   .join('---\n');
 
+/** Longer than any rollout waits for a pod if the others take a second. */
+const slowMs = 90_000;
+
+/** The delayed stage makes ready what the first one starts. Stages without a weight give way to it. */
+const slow = (['False', 'True'] as const)
+  .map(
+    (ready) => `apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: { name: pod-slow-${ready.toLowerCase()} }
+spec:
+  resourceRef: { apiGroup: v1, kind: Pod }
+  selector:
+    matchLabels: { e2e-fails: slow }
+    matchExpressions:
+    - { key: .metadata.deletionTimestamp, operator: DoesNotExist }
+    - { key: .spec.nodeName, operator: In, values: [${arm.join(', ')}] }
+    - { key: .status.phase, operator: In, values: [${ready === 'True' ? 'Running' : 'Pending'}] }
+    - key: '.status.conditions.[] | select( .type == "Ready" ) | .status'
+      operator: NotIn
+      values: ['True']
+  weight: 1
+  delay: { durationMilliseconds: ${ready === 'True' ? slowMs : 0} }
+  next:
+    statusTemplate: |
+      phase: Running
+      startTime: {{ Now | Quote }}
+      conditions:
+      - lastTransitionTime: {{ Now | Quote }}
+        status: "${ready}"
+        type: Ready
+      containerStatuses:
+      {{ range .spec.containers }}
+      - image: {{ .image | Quote }}
+        name: {{ .name | Quote }}
+        ready: ${ready === 'True'}
+        restartCount: 0
+        state: { running: { startedAt: {{ Now | Quote }} } }
+      {{ end }}
+`,
+  )
+  .join('---\n');
+
 /** Each connection goes to the next webhook, as through a Service. */
 async function startBalancer(t: Test, servers: readonly Server[]): Promise<string> {
   let next = 0;
@@ -91,8 +134,14 @@ const onArm = (pods: readonly PodNow[]): number => pods.filter((pod) => isOn(pod
 const areSettled = (pods: readonly PodNow[], count: number): boolean =>
   pods.length === count && pods.every((pod) => hasCondition(pod, 'Ready'));
 
-async function deploy(cluster: Cluster, name: string, image: string, replicas: number, labels = {}) {
-  await cluster.create(workload('Deployment', name, { image }, { replicas, labels }));
+async function deploy(
+  cluster: Cluster,
+  name: string,
+  image: string,
+  replicas: number,
+  more: { readonly labels?: Readonly<Record<string, string>>; readonly pod?: object } = {},
+) {
+  await cluster.create(workload('Deployment', name, { image }, { replicas, ...more }));
 }
 
 async function rollOut(cluster: Cluster, name: string, spec: object): Promise<void> {
@@ -106,8 +155,13 @@ async function rollOut(cluster: Cluster, name: string, spec: object): Promise<vo
   });
 }
 
+const failures = ['crash', 'unready', 'slow'] as const;
+
 void t.test('the share, rollbacks, and leaders that die', async (t) => {
-  const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 }, schedulerQps: 500, stages }, t);
+  const cluster = await startCluster(
+    { nodes: { amd64: 2, arm64: 2 }, schedulerQps: 500, stages: `${failing}---\n${slow}` },
+    t,
+  );
   await withDefinitions(cluster);
   const images = await startImages(cluster);
   const image = images.push('shop/web', ['amd64', 'arm64']);
@@ -149,34 +203,43 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
   await cordon(cluster, arm, true);
   await deploy(cluster, 'web', image, 20);
   await deploy(cluster, 'pinned', amdOnly, 2);
-  await deploy(cluster, 'crash', image, 12, { 'e2e-fails': 'crash' });
-  await deploy(cluster, 'unready', image, 12, { 'e2e-fails': 'unready' });
+  for (const app of failures) await deploy(cluster, app, image, 12, { labels: { 'e2e-fails': app } });
+  const pod = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
+  await deploy(cluster, 'chart', image, 8, { pod });
+  await deploy(cluster, 'kept', image, 2, { pod });
   await deploy(cluster, 'broken', image, 6);
   await deploy(cluster, 'moved', image, 8);
   await pods.until(
     'all run on amd64',
     () =>
       areSettled(living(pods, 'web'), 20) &&
-      ['crash', 'unready'].every((app) => areSettled(living(pods, app), 12)) &&
+      failures.every((app) => areSettled(living(pods, app), 12)) &&
       areSettled(living(pods, 'broken'), 6) &&
-      areSettled(living(pods, 'moved'), 8),
+      ['moved', 'chart'].every((app) => areSettled(living(pods, app), 8)),
     120_000,
   );
   await cordon(cluster, arm, false);
+  const selector = { matchLabels: { app: 'chart' } };
+  await cluster.create(podConfig({ labelSelector: selector, constraints: 'widen' }, 'chart', 'default'));
 
   /** Waits until a workload has these pods, all ready. @returns how far the share is from the one that is wanted, in pods */
   async function errorAt(app: string, count: number, percent: number): Promise<number> {
     await pods.until(`${count} pods of ${app}`, () => areSettled(living(pods, app), count), 120_000);
     return Math.abs(onArm(living(pods, app)) - (percent * count) / 100);
   }
-  const within = (error: number, count: number, about: string): void => {
+  const within = (t: Test, error: number, count: number, about: string): void => {
     t.ok(error <= Math.max(1, 0.05 * count), `${about}: ${error} of ${count} pods beside the share`);
     t.comment(`share error: ${about}: ${error} of ${count} pods`);
   };
 
-  await t.test(
-    'the share over scale-ups by an HPA and a rolling update, with leaders that die',
-    async (t) => {
+  const steady = Promise.withResolvers<undefined>();
+  t.jobs = 8;
+  const sideBySide: Promise<unknown>[] = [];
+  const beside = (about: string, prove: (t: Test) => Promise<void>): void => {
+    sideBySide.push(t.test(about, { buffered: true }, prove));
+  };
+  beside('the share over scale-ups by an HPA and a rolling update, with leaders that die', async (t) => {
+    try {
       const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
       const hpa = '/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers';
       await cluster.post(hpa, {
@@ -189,7 +252,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       await rollOut(cluster, 'web', { steps: ['25%'], pause: '10m' });
       await phase('web', 'Progressing');
       await scale(40);
-      within(await errorAt('web', 40, 25), 40, 'scaled from 20 to 40');
+      within(t, await errorAt('web', 40, 25), 40, 'scaled from 20 to 40');
 
       await controller.process.stop();
       await victims.kill('rollouts/status-written', {
@@ -203,21 +266,22 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       });
       controller = await victims.live('second');
       await leaderOf(cluster.client, (name) => name === 'second');
+      steady.resolve(undefined);
       const isNew = ({ metadata }: PodNow): boolean => metadata?.annotations?.['restarted'] === 'once';
       await pods.until('all are new', () => living(pods, 'web').every(isNew), 180_000);
-      within(await errorAt('web', 40, 25), 40, 'a rolling update');
+      within(t, await errorAt('web', 40, 25), 40, 'a rolling update');
 
       await cluster.merge(`${group}/web`, { spec: { steps: ['50%'] } });
       await rollouts.until('the next share', (all) => all.get('default/web')?.status?.share === '50%');
       await scale(80);
-      within(await errorAt('web', 80, 50), 80, 'another share, and scaled to 80');
+      within(t, await errorAt('web', 80, 50), 80, 'another share, and scaled to 80');
       const hasOrder = ({ metadata }: PodNow): boolean =>
         metadata?.annotations?.['controller.kubernetes.io/pod-deletion-cost'] !== undefined;
       await pods.until('all have a deletion cost', () => living(pods, 'web').every(hasOrder));
       await scale(30);
-      within(await errorAt('web', 30, 50), 30, 'scaled down to 30');
+      within(t, await errorAt('web', 30, 50), 30, 'scaled down to 30');
       await scale(60);
-      within(await errorAt('web', 60, 50), 60, 'scaled down to 30 and up to 60');
+      within(t, await errorAt('web', 60, 50), 60, 'scaled down to 30 and up to 60');
       const asked = await Promise.all(webhooks.map((each) => metricOf(each, 'archwright_admissions_total')));
       t.comment(`admissions by webhook: ${asked.join(', ')}`);
       t.ok(
@@ -225,20 +289,45 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
         'all three webhooks were asked',
       );
       await cluster.delete(`${hpa}/web`);
-    },
-  );
-
-  await t.test('a workload that cannot be moved is told, and nothing waits', async (t) => {
-    await rollOut(cluster, 'pinned', {});
-    const { status } = await phase('pinned', 'Waiting');
-    t.match(status?.workloads, [{ name: 'Deployment/pinned', blocked: /no arm64$/ }]);
+    } finally {
+      steady.resolve(undefined);
+    }
   });
 
-  for (const [app, unhealthy] of [
-    ['crash', {}],
-    ['unready', { readyWithin: '10s' }],
-  ] as const)
-    await t.test(`${app} on arm64: back to 0%`, async (t) => {
+  // The others follow one leader.
+  const besideLater = (about: string, prove: (t: Test) => Promise<void>): void =>
+    beside(about, async (t) => {
+      await steady.promise;
+      await prove(t);
+    });
+
+  besideLater('a workload that cannot be moved is told, and nothing waits', async (t) => {
+    await rollOut(cluster, 'pinned', {});
+    await rollOut(cluster, 'kept', {});
+    const { status } = await phase('pinned', 'Waiting');
+    t.match(status?.workloads, [{ name: 'Deployment/pinned', blocked: /no arm64$/ }]);
+    const kept = await phase('kept', 'Waiting');
+    t.match(kept.status?.workloads, [{ name: 'Deployment/kept', blocked: /constrain the architecture/ }]);
+  });
+
+  besideLater('under constraints: widen, pods that name amd64 have the share', async (t) => {
+    await rollOut(cluster, 'chart', { steps: ['50%'] });
+    const { status } = await phase('chart', 'Progressing');
+    t.match(status?.workloads, [{ name: 'Deployment/chart', wanted: 4 }]);
+    await cluster.merge('/apis/apps/v1/namespaces/default/deployments/chart', { spec: { replicas: 24 } });
+    within(t, await errorAt('chart', 24, 50), 24, 'pods that name amd64');
+    t.notOk(living(pods, 'chart').some(isGated), 'no pod is stuck');
+  });
+
+  /** How long a pod has to be bad, what is said of it, and replicas: enough for new pods on amd64, if times are compared. */
+  const limits = {
+    crash: [0, {}, /restarted 2 times/, 18],
+    unready: [10_000, { readyWithin: '10s' }, /is not ready for/, 18],
+    slow: [30_000, {}, /is not ready for/, 30],
+  } as const;
+  for (const app of failures)
+    besideLater(`${app} on arm64: back to 0%`, async (t) => {
+      const [limitMs, unhealthy, said, replicas] = limits[app];
       const isBad = (pod: PodNow): boolean => isOn(pod, 'arm64') && !hasCondition(pod, 'Ready');
       const bad = new Map<string, number>();
       pods.onChange(({ object, at }) => {
@@ -254,24 +343,24 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       });
       await rollOut(cluster, app, { steps: ['50%'], unhealthy });
       await phase(app, 'Progressing');
-      await cluster.merge(`/apis/apps/v1/namespaces/default/deployments/${app}`, { spec: { replicas: 18 } });
+      await cluster.merge(`/apis/apps/v1/namespaces/default/deployments/${app}`, { spec: { replicas } });
       await pods.until('three are bad', () => bad.size >= 3, 60_000);
       const third = [...bad.values()].sort((a, b) => a - b)[2] ?? 0;
       const { status } = await phase(app, 'RolledBack');
-      const limitMs = app === 'unready' ? 10_000 : 0;
+      t.match(status?.message, said);
       const seconds = (performance.now() - third - limitMs) / 1000;
       t.ok(seconds < 30, `rolled back ${seconds.toFixed(1)} s after the third bad pod`);
       t.comment(`${app}: rolled back ${seconds.toFixed(1)} s after the third bad pod: ${status?.message}`);
       await pods.until(
         'all are back',
-        () => areSettled(living(pods, app), 18) && onArm(living(pods, app)) === 0,
+        () => areSettled(living(pods, app), replicas) && onArm(living(pods, app)) === 0,
         120_000,
       );
       t.comment(`${app}: all pods are ready ${((performance.now() - third) / 1000).toFixed(1)} s after it`);
-      t.notOk([...pods.objects.values()].some(isGated), 'no pod is stuck');
+      t.notOk(living(pods, app).some(isGated), 'no pod is stuck');
     });
 
-  await t.test('rebalance moves running pods within their budget', async (t) => {
+  besideLater('rebalance moves running pods within their budget', async (t) => {
     const budget = { minAvailable: 7, selector: { matchLabels: { app: 'moved' } } };
     await cluster.create({
       apiVersion: 'policy/v1',
@@ -290,6 +379,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
     await pods.until('half of them are moved', isHalf, 120_000);
     t.equal(fewest, 7, 'one at a time');
   });
+  await Promise.all(sideBySide);
 
   await t.test('an exec format error: back at the first pod, by a leader that dies', async (t) => {
     await controller.process.stop();
@@ -332,7 +422,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
 
   await t.test('deleting a rollout leaves pods as they are', async (t) => {
     const before = living(pods, 'web').map(({ metadata }) => metadata?.uid);
-    for (const name of ['web', 'pinned', 'crash', 'unready', 'broken', 'moved'])
+    for (const name of ['web', 'pinned', 'kept', 'chart', ...failures, 'broken', 'moved'])
       await cluster.delete(`${group}/${name}`);
     await rollouts.until('they are gone', (all) => all.size === 0);
     t.same(
