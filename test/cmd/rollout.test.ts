@@ -86,7 +86,10 @@ t.test('what the controller has not followed yet is not the state of a rollout',
   t.equal((await rollout('status', 'web')).code, 1);
   t.match(await rollout('resume', 'web'), { code: 0, out: /has not seen the last change yet/ });
   const spec = store.get(path('web'))?.['spec'] as { resumedAt?: string } | undefined;
-  t.ok(Date.parse(spec?.resumedAt ?? '') > ahead - 5000, "by the API server's clock, as the time of the rollback");
+  t.ok(
+    Date.parse(spec?.resumedAt ?? '') > ahead - 5000,
+    "by the API server's clock, as the time of the rollback",
+  );
 });
 
 t.test('a rollout that was rolled back is a failure; watching ends with it', async (t) => {
