@@ -231,6 +231,7 @@ t.test('where the rest is, also for those who do not see the bars', async (t) =>
   const text = pageOf([...small, judgedPod({ namespace: 'bank', name: 'ledger' })])
     .replaceAll(/<script.*?<\/script>|<style.*?<\/style>|<[^>]*>/gs, ' ')
     .replaceAll(/\s+/g, ' ');
+  t.match(text, /some steps bring nothing before the next one\. An unknown image counts as if it had the/);
   t.match(text, / Of these shop 12 image lacks it 9, image is unknown 3 All workloads/);
 });
 

@@ -337,6 +337,7 @@ t.test('the golden cluster to the cent', async (t) => {
     'As they are 6 $98.55 to $167.90 $88.51 to $193.45 -$25.55 to $10.04',
     'With the changes to make first 7 $109.50 to $211.70 $97.64 to $237.25 -$25.55 to $11.86',
     'Without any blocker 7 $109.50 to $211.70 $97.64 to $237.25 -$25.55 to $11.86',
+    'After the changes, images without the architecture and unknown ones have it.',
     'Not counted: 1 pod of DaemonSets, which run on every node.',
     'Not counted: 1 pod already on the architecture.',
     'Not counted: 1 pod without a node.',

@@ -49,6 +49,7 @@ export function moneySection(
     <h3>Assumptions</h3>
     <ul>
       <li>Only what the pods request counts, and the capacity that they leave is given back.</li>
+      ${rows.length > 1 ? markup`<li>After the changes, images without the architecture and unknown ones have it.</li>` : undefined}
       <li>A pod requests as much on ${market.architecture} as now.</li>
       <li>A month has ${list.hoursPerMonth} hours. Disks, traffic, licenses, discounts and taxes are not in it.</li>
       <li>A price is for CPU and memory together. The range covers each way to divide it, the same for all types: all for the CPU to all for the memory.</li>

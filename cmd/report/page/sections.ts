@@ -137,11 +137,14 @@ export function changesSection(
       <td class="reached">${bar(parts)} <span>${percent(ratio(reached, all.cpu))}</span></td>
     </tr>`;
   });
+  const unknown = changes.some(({ cause }) => cause === 'unknown')
+    ? ' An unknown image counts as if it had the architecture.'
+    : '';
   return markup`<section aria-labelledby="first">
     <h2 id="first">What to change first</h2>
     <p>
       First the changes that bring the most. A pod counts when its last blocker is gone, so some steps bring
-      nothing before the next one.
+      nothing before the next one.${unknown}
     </p>
     <div class="scroll" role="region" aria-labelledby="first" tabindex="0">
       <table>
