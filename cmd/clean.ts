@@ -5,9 +5,11 @@ import { createRateLimiter } from '../src/async/rate-limiter.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
-import { requireCluster } from './wiring/kubernetes.ts';
+import { ignoring } from '../src/kube/api/errors.ts';
+import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
 import { findNamespace } from './wiring/own-namespace.ts';
-import { openCliContext } from './program/context.ts';
+import { listReleases } from './wiring/release.ts';
+import { openCliContext, openReleaseContext, type CliContext } from './program/context.ts';
 import { stoppedCode } from './program/signals.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 import { nothing, table } from './program/table.ts';
@@ -39,9 +41,10 @@ async function run(invocation: Invocation): Promise<number> {
   if (positionals.length > 0) throw new UsageError(`takes no arguments, not ${positionals.join(', ')}`);
   const output = choiceOf(invocation, 'output', ['table', 'json']);
   const other = otherProgramOf(invocation);
-  const { configuration } = await openCliContext(invocation);
-  const kubernetes = await requireCluster(configuration, invocation);
+  const own = await openCliContext(invocation);
+  const kubernetes = await requireCluster(own.configuration, invocation);
   const { client, access } = kubernetes;
+  const { configuration } = await inCluster(invocation, own, kubernetes);
   const namespace = configuration.namespace ?? (await findNamespace(kubernetes, configuration, stop));
   const { kubeRequestsPerSecond: perSecond, kubeRequestsBurst: burst } = configuration;
   const dryRun = flags.has('dry-run');
@@ -69,6 +72,23 @@ async function run(invocation: Invocation): Promise<number> {
   } finally {
     client.close();
   }
+}
+
+/** With the settings of the release, which name what the controller has created. A pod of archwright has them in a file. */
+async function inCluster(
+  invocation: Invocation,
+  own: CliContext,
+  { client, podNamespace }: Kubernetes,
+): Promise<CliContext> {
+  if (podNamespace !== undefined) return own;
+  const reading = listReleases(client, own.configuration.namespace, invocation.stop);
+  const [release, ...more] = (await ignoring('forbidden', reading)) ?? [];
+  if (release === undefined) return own;
+  if (more.length === 0) return openReleaseContext(invocation, own, release);
+  const list = [release, ...more].map(({ namespace, name }) => `${namespace}/${name}`).join(', ');
+  throw new UsageError(
+    `archwright is installed several times (${list}): select one with --namespace or --config`,
+  );
 }
 
 function otherProgramOf({ flags }: Invocation): (typeof otherPrograms)[string] | undefined {

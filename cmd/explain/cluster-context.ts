@@ -4,7 +4,7 @@
  */
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { messageOf } from '../../src/names/printable.ts';
-import { openCliContext, type CliContext } from '../program/context.ts';
+import { openCliContext, openReleaseContext, type CliContext } from '../program/context.ts';
 import { serviceAccountIn } from '../program/service-account.ts';
 import { UsageError, type Invocation } from '../program/subcommand.ts';
 import { openKubernetes, withOwnNamespace, type Kubernetes } from '../wiring/kubernetes.ts';
@@ -60,7 +60,7 @@ export async function openClusterContext(
       ? await readRelease(client, named, invocation.stop)
       : await findRelease(client, own.configuration.namespace, invocation.stop);
     if (!release) return { context: local, kubernetes, release, asks: asksWithout(invocation, own) };
-    const context = await contextOf(invocation, own, release);
+    const context = await openReleaseContext(invocation, own, release);
     const asks = asksWithout(invocation, own);
     return {
       context,
@@ -95,17 +95,6 @@ function isOwnPod(
 
 function asksWithout({ flags }: Invocation, { configuration }: CliContext): 'agents' | 'machine' {
   return configuration.agents.length > 0 && !flags.has('local') ? 'agents' : 'machine';
-}
-
-/** A configuration file replaces the settings of the cluster: it may be the next one. */
-async function contextOf(invocation: Invocation, own: CliContext, release: Release): Promise<CliContext> {
-  const { namespace, name, configuration: text } = release;
-  const cluster = { where: `ConfigMap ${namespace}/${name}`, text };
-  const context = invocation.sources.file === undefined ? await openCliContext(invocation, cluster) : own;
-  return {
-    ...context,
-    configuration: { ...context.configuration, namespace: context.configuration.namespace ?? namespace },
-  };
 }
 
 function withNamespace(context: CliContext, kubernetes: Kubernetes): CliContext {

@@ -15,6 +15,7 @@ import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { keepMemoryPrivate } from '../../src/telemetry/private-memory.ts';
 import { addProcessMetrics } from '../../src/telemetry/process.ts';
 import type { DockerConfigs } from '../wiring/inspection.ts';
+import type { Release } from '../wiring/release.ts';
 import { stoppedCode } from './signals.ts';
 import type { Invocation, Streams } from './subcommand.ts';
 import { programVersion } from './version.ts';
@@ -64,6 +65,23 @@ export async function openCliContext(
     dockerConfigs: origins.hostRoot.kind === 'default' ? 'user' : 'node',
     log: createPlainLog(io, origins.logLevel.kind === 'default' ? 'warn' : configuration.logLevel),
     metrics: createMetrics(),
+  };
+}
+
+/**
+ * The same with the settings of a release in the cluster. A configuration file replaces them: it may be the next one.
+ * @throws ConfigurationError
+ */
+export async function openReleaseContext(
+  invocation: Invocation,
+  own: CliContext,
+  { namespace, name, configuration: text }: Release,
+): Promise<CliContext> {
+  const cluster = { where: `ConfigMap ${namespace}/${name}`, text };
+  const context = invocation.sources.file === undefined ? await openCliContext(invocation, cluster) : own;
+  return {
+    ...context,
+    configuration: { ...context.configuration, namespace: context.configuration.namespace ?? namespace },
   };
 }
 

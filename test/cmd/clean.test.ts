@@ -39,6 +39,36 @@ t.test('a dry run: what is there, in the namespace of the Lease', async (t) => {
   t.equal(report.steps.find(({ step }) => step === 'own objects')?.done, 0, 'what is named counts');
 });
 
+t.test('a release with names of its own is found by its label', async (t) => {
+  const { store, clean } = await cluster(t);
+  const release = (namespace: string, name: string) =>
+    store.put(`/api/v1/namespaces/${namespace}/configmaps/${name}`, {
+      metadata: { namespace, name, labels: { 'app.kubernetes.io/part-of': 'archwright' } },
+      data: {
+        'archwright.toml': `leaseName = "${name}-lease"\ncaSecret = "${name}-ca"\ntaintKey = "${name}.io/arch"\n`,
+      },
+    });
+  release('platform', 'placer');
+  store.put('/api/v1/namespaces/platform/secrets/placer-ca', {
+    metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } },
+  });
+  const taints = [{ key: 'placer.io/arch', value: 'arm64', effect: 'NoSchedule' }];
+  const metadata = { annotations: { 'arch.example/taint': 'placer.io/arch' } };
+  store.put('/api/v1/nodes/a', { metadata, spec: { taints } });
+  const dry = await clean(['--dry-run']);
+  t.match(dry.err, /namespace platform, dry run/);
+  for (const what of [/would delete Secret platform\/placer-ca/, /taint of node a/]) t.match(dry.err, what);
+  release('elsewhere', 'other');
+  const several = await clean(['--dry-run']);
+  t.equal(several.code, 2);
+  t.match(
+    several.err,
+    /installed several times \(.*platform\/placer.*\): select one with --namespace or --config/,
+  );
+  const named = await clean(['--dry-run', '--namespace', 'platform']);
+  t.match(named.err, /would delete Secret platform\/placer-ca/);
+});
+
 t.test('where it is cannot be told', async (t) => {
   const { store, clean } = await cluster(t);
   const nowhere = await clean(['--dry-run']);

@@ -9,7 +9,7 @@ import { environmentLayer, fileLayer, flagLayer, unreadableLayer, type Layer } f
 import { describePath, type Place, type Problem } from './problem.ts';
 import type { Part, Settings } from '../settings/setting.ts';
 import { settings, type Configuration } from '../settings/all.ts';
-import { controllerSettings } from '../settings/controller.ts';
+import { certificateSettings, controllerSettings } from '../settings/controller.ts';
 import { placementSettings } from '../settings/placement.ts';
 
 export type { Configuration } from '../settings/all.ts';
@@ -101,6 +101,7 @@ async function readSources(table: Settings, sources: ConfigurationSources) {
 const clusterKeys: ReadonlySet<string> = new Set([
   ...Object.keys(placementSettings),
   ...Object.keys(controllerSettings),
+  ...Object.keys(certificateSettings),
   'allowedRegistries',
   'deniedRegistries',
   'allowLoopbackRegistries',
