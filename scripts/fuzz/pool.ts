@@ -69,7 +69,7 @@ export async function run(options: RunOptions): Promise<readonly Fuzzed[]> {
 function start({ memoryMb }: Limits): ChildProcess {
   return fork(worker, [], {
     execArgv: [`--max-old-space-size=${memoryMb}`],
-    env: { PATH: process.env['PATH'] },
+    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] },
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
 }

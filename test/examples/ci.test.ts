@@ -126,6 +126,7 @@ for (const [tag, expected] of [
     t.equal(await shell(lines, { ...variables, DOCKER_AUTH_CONFIG: login }), expected);
     const report = readFileSync(join(work, arm64.artifacts.reports?.junit ?? ''), 'utf8');
     t.match(report, `tests="1" failures="${expected}" errors="0"`);
+    if (tag !== 'both') return;
     const other = { ...variables, XDG_CACHE_HOME: join(work, 'other') };
     t.equal(await shell(lines, other), 3, 'without the login, the registry gives no answer');
   });

@@ -44,17 +44,14 @@ export function exportsForTests(): string[] {
   const users = [
     ...program,
     ...read(['{scripts,bench,examples}/**/*.ts'], ['scripts/vectors/**', 'scripts/fuzz/**']),
-  ];
+  ].map(({ path, text }) => ({
+    text,
+    imports: new Set(importsOf(path, text).map(({ target }) => target)),
+  }));
   return program.flatMap(({ path, text }) =>
     exportsOf(text)
       .filter((name) => !mentions(text, name, 1))
-      .filter((name) => !users.some((user) => user.path !== path && uses(user, path, name)))
+      .filter((name) => !users.some(({ imports, text }) => imports.has(path) && mentions(text, name, 0)))
       .map((name) => `${path}: ${name}`),
-  );
-}
-
-function uses(user: { path: string; text: string }, path: string, name: string): boolean {
-  return (
-    importsOf(user.path, user.text).some(({ target }) => target === path) && mentions(user.text, name, 0)
   );
 }

@@ -7,16 +7,21 @@ import { childEnv } from '../cmd/world.ts';
 
 const bad = new URL('fuzz-targets.ts', import.meta.url).href;
 
-async function fuzz(target: string, seed: number, inputs: number, more?: Partial<Limits>): Promise<Fuzzed> {
-  const limits = { ...defaultLimits, batch: 50, ...more };
-  const [fuzzed] = await run({ shares: [{ target, inputs }], seed, workers: 1, limits, module: bad });
+/** Feeds the targets one after the other in one process. */
+function fuzzAll(targets: string[], seed: number, inputs: number, more?: Partial<Limits>) {
+  const shares = targets.map((target) => ({ target, inputs }));
+  return run({ shares, seed, workers: 1, limits: { ...defaultLimits, batch: 50, ...more }, module: bad });
+}
+
+async function fuzz(...[target, ...more]: [string, number, number, Partial<Limits>?]): Promise<Fuzzed> {
+  const [fuzzed] = await fuzzAll([target], ...more);
   if (!fuzzed) throw new Error('no result');
   return fuzzed;
 }
 
 t.test('a target that keeps the rules is fed its share', async (t) => {
-  for (const name of ['good', 'refusing'])
-    t.match(await fuzz(name, 1, 120), { inputs: 120, findings: [] }, name);
+  for (const fuzzed of await fuzzAll(['good', 'refusing'], 1, 120))
+    t.match(fuzzed, { inputs: 120, findings: [] }, fuzzed.target);
 });
 
 t.test('an unexpected error is found, with the smallest input and the seed of its batch', async (t) => {
@@ -33,10 +38,11 @@ t.test('an unexpected error is found, with the smallest input and the seed of it
 });
 
 t.test('a large result, a long message and a process that does not answer are found', async (t) => {
-  t.match((await fuzz('growing', 1, 50)).findings, [{ message: /characters of output for \d+ bytes/ }]);
-  t.match((await fuzz('verbose', 1, 50)).findings, [{ message: /a message of \d+ characters/ }]);
-  const silent = await fuzz('silent', 1, 50);
-  t.match(silent, { inputs: 50, findings: [{ message: /no answer/ }] });
+  t.match(await fuzzAll(['growing', 'verbose', 'silent'], 1, 50), [
+    { findings: [{ message: /characters of output for \d+ bytes/ }] },
+    { findings: [{ message: /a message of \d+ characters/ }] },
+    { inputs: 50, findings: [{ message: /no answer/ }] },
+  ]);
 });
 
 t.test('a hang and too much memory are found, and the next target gets a new process', async (t) => {
@@ -44,9 +50,7 @@ t.test('a hang and too much memory are found, and the next target gets a new pro
   t.match(hanging.findings, [
     { target: 'hanging', seed: 1, message: /no end of a batch of 50 inputs after 3000 ms/ },
   ]);
-  const limits = { ...defaultLimits, batch: 50, memoryMb: 64 };
-  const shares = ['hoarding', 'good'].map((target) => ({ target, inputs: 50 }));
-  const [hoarding, good] = await run({ shares, seed: 1, workers: 1, limits, module: bad });
+  const [hoarding, good] = await fuzzAll(['hoarding', 'good'], 1, 50, { memoryMb: 64 });
   t.match(hoarding?.findings, [{ message: /the process ended with .*memory/ }]);
   t.match(good, { inputs: 50, findings: [] });
 });

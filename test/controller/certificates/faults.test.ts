@@ -123,7 +123,7 @@ t.test('a leader is killed after each step of a rotation, or after some of them'
   const settled = 4 * times.settleMs;
   const rotation = (times.caMs * 2) / 3 - minute;
   let total = Number.POSITIVE_INFINITY;
-  for (let victim = 0; victim < total; victim += sized(3, 1)) {
+  for (let victim = 0; victim < total; victim += sized(5, 1)) {
     const world = await createWorld(t);
     const history = createHistory(world);
     const first = await lead(world, minute, { look: history.look, kill: (step) => step === victim });

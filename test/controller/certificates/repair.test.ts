@@ -10,6 +10,7 @@ import {
 import { leafNames, readLeaf } from '../../../src/controller/certificates/leaves.ts';
 import { isIssuedBy, readCertificates } from '../../../src/controller/certificates/pem.ts';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
+import { isExhaustive } from '../../support/exhaustive.ts';
 import { hour, minute, picture, times, webhookNames, type World, settled, announced } from './world.ts';
 
 const whole = 'A signing: A/A A/A A/A A/A';
@@ -139,16 +140,19 @@ t.test('everything is deleted at once: all is new', async (t) => {
   t.equal(picture(world), 'B signing: B/B B/B B/B B/B');
 });
 
-const jumps: [string, number][] = [
-  ['an hour ahead', hour],
-  ['past the certificates', times.certificateMs + minute],
-  ['past the life of the authority', times.caMs + hour],
-  ['past twice its life', 2 * times.caMs],
-  ['a year ahead', 365 * 24 * hour],
-  ['back by a minute', -minute],
-  ['back by more than the tolerance', -hour],
-  ['back by a year', -365 * 24 * hour],
-];
+/** Every second one in each run. */
+const jumps = (
+  [
+    ['an hour ahead', hour],
+    ['past the certificates', times.certificateMs + minute],
+    ['past the life of the authority', times.caMs + hour],
+    ['past twice its life', 2 * times.caMs],
+    ['a year ahead', 365 * 24 * hour],
+    ['back by a minute', -minute],
+    ['back by more than the tolerance', -hour],
+    ['back by a year', -365 * 24 * hour],
+  ] as [string, number][]
+).filter((_, index) => isExhaustive || index % 2 === 1);
 
 async function comesToRest(t: Test, world: World, lead: () => Promise<unknown>, what: string): Promise<void> {
   for (let count = 0; count < 4; count += 1) {

@@ -51,13 +51,21 @@ export function start(t: Test, args: string[] = [], more: Record<string, string>
   return startProgram(t, process.execPath, [main, ...args], more);
 }
 
+/** The demo as a command of a shell. */
+export const demoCommand = `'${process.execPath}' '${main}'`;
+
 /**
- * Runs it in a terminal (`script` of util-linux makes one), and returns what it wrote there. The terminal stays until the test has
+ * Runs a command in a terminal (`script` of util-linux makes one), and returns what it wrote there. The terminal stays until the test has
  * read the last line: what a terminal still has when its program ends may be lost.
  */
-export async function inTerminal(t: Test, more: Record<string, string>): Promise<string> {
-  const command = `'${process.execPath}' '${main}'; echo "exit code $?"; read -r _`;
-  const demo = startProgram(t, 'script', ['-qec', command, '/dev/null'], { TERM: 'xterm', ...more });
+export async function inTerminal(
+  t: Test,
+  command: string,
+  more: Record<string, string> = {},
+): Promise<string> {
+  const ends = `echo "exit code $?, $(wc -c <"$TMPDIR/errors") bytes of errors"; read -r _`;
+  const all = `${command} 2>"$TMPDIR/errors"; ${ends}`;
+  const demo = startProgram(t, 'script', ['-qec', all, '/dev/null'], { TERM: 'xterm', ...more });
   await demo.until(/^exit code \d/m);
   demo.child.stdin?.end('\n');
   await demo.ended;

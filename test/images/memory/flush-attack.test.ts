@@ -4,12 +4,13 @@ import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { maxPlatforms } from '../../../src/images/facts/wire.ts';
 import { sharedScope } from '../../../src/images/memory/scope.ts';
 import { FactsStore } from '../../../src/images/memory/store.ts';
+import { sized } from '../../support/exhaustive.ts';
 import { bench, digestOf, facts, minute, question, type Bench } from '../support.ts';
 
 const maxBytes = 2 * 1024 * 1024;
 
-/** Six pods of 256 images. */
-const hostileImages = 6 * 256;
+/** Pods of 256 images. */
+const hostileImages = sized(1, 6) * 256;
 
 /** Facts that take 60 KiB. */
 function hostile(image: string): ImageFacts {
