@@ -23,11 +23,17 @@ interface PodSpec {
   }[];
 }
 
+interface Template {
+  readonly metadata: KubeObject['metadata'];
+  readonly spec: PodSpec;
+}
+
 interface Rendered extends KubeObject {
   readonly kind: string;
   readonly metadata: NonNullable<KubeObject['metadata']> & { readonly name: string };
   readonly spec: {
-    readonly template?: { readonly metadata: KubeObject['metadata']; readonly spec: PodSpec };
+    readonly template?: Template;
+    readonly jobTemplate?: { readonly spec: { readonly template: Template } };
     readonly strategy?: { readonly rollingUpdate: object };
   };
 }
@@ -37,17 +43,18 @@ function objectsOf(values: object, namespace = 'archwright', release = 'archwrig
   return objectsIn(text) as readonly KubeObject[] as readonly Rendered[];
 }
 
-/** Everything of the chart that runs, hooks too, by name. */
+/** Everything of the chart that runs, hooks and the report too, by name. */
 function podsOf(values: object): ReadonlyMap<string, PodSpec> {
   return new Map(
-    objectsOf(values).flatMap(({ kind, metadata, spec }) => {
-      const pod = kind === 'Pod' ? (spec as unknown as PodSpec) : spec?.template?.spec;
+    objectsOf({ report: { enabled: true }, ...values }).flatMap(({ kind, metadata, spec }) => {
+      const template = spec?.jobTemplate?.spec.template ?? spec?.template;
+      const pod = kind === 'Pod' ? (spec as unknown as PodSpec) : template?.spec;
       return pod === undefined || !('containers' in pod) ? [] : [[metadata.name, pod] as const];
     }),
   );
 }
 
-const everyPod = ['agent', 'clean', 'controller', 'startup-check', 'test', 'webhook'].map(
+const everyPod = ['agent', 'clean', 'controller', 'report', 'startup-check', 'test', 'webhook'].map(
   (part) => `archwright-${part}`,
 );
 
@@ -323,8 +330,21 @@ t.test('network policies for all pods that a policy can select', async (t) => {
     ingress: [{ ports: [{ port: 'api', protocol: 'TCP' }] }, metrics],
   });
   t.notOk('egress' in (all['archwright-agent'] ?? {}), 'an agent asks any registry');
-  t.same(policiesOf({ networkPolicy: { enabled: false }, agent: { hostNetwork: false } }), {});
-  t.same(Object.keys(policiesOf({ controller: { enabled: false }, agent: { enabled: false } })), [
-    'archwright-webhook',
-  ]);
+  const report = policiesOf({ networkPolicy: { egress }, report: { enabled: true } })['archwright-report'];
+  t.match(report, { policyTypes: ['Ingress', 'Egress'], egress });
+  t.notOk('ingress' in (report ?? {}), 'nothing may reach it');
+  t.same(
+    policiesOf({
+      networkPolicy: { enabled: false },
+      report: { enabled: true },
+      agent: { hostNetwork: false },
+    }),
+    {},
+  );
+  const webhookOnly = {
+    controller: { enabled: false },
+    agent: { enabled: false },
+    report: { enabled: true },
+  };
+  t.same(Object.keys(policiesOf(webhookOnly)), ['archwright-webhook']);
 });

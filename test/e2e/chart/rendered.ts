@@ -7,9 +7,15 @@ import type { Cluster } from '../cluster/harness.ts';
 
 import { render } from './helm.ts';
 
+interface Template {
+  readonly metadata: object;
+  readonly spec: object;
+}
+
 export interface Rendered extends KubeObject {
   readonly spec?: {
-    readonly template?: { readonly metadata: object; readonly spec: object };
+    readonly template?: Template;
+    readonly jobTemplate?: { readonly spec: { readonly template: Template } };
     readonly serviceAccountName?: string;
     readonly priorityClassName?: string;
   };

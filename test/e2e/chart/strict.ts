@@ -88,7 +88,7 @@ async function admitting(cluster: Cluster, pods: readonly Wanted[]): Promise<() 
 
 export async function heldToPodSecurity(t: Test, cluster: Cluster): Promise<void> {
   await cluster.createNamespace('restricted', { 'pod-security.kubernetes.io/enforce': 'restricted' });
-  for (const account of ['webhook', 'controller', 'clean', 'startup-check', 'agent']) {
+  for (const account of ['webhook', 'controller', 'clean', 'startup-check', 'agent', 'report']) {
     await cluster.create({
       apiVersion: 'v1',
       kind: 'ServiceAccount',
@@ -98,9 +98,11 @@ export async function heldToPodSecurity(t: Test, cluster: Cluster): Promise<void
   const priorityClass = { metadata: { name: 'archwright' }, value: 1 };
   await cluster.post(priorityClasses, priorityClass);
   let seen = 0;
-  for (const object of objectsOf(render('helm4'))) {
+  for (const object of objectsOf(render('helm4', { report: { enabled: true } }))) {
     const template =
-      object.kind === 'Pod' ? { metadata: {}, spec: object.spec as object } : object.spec?.template;
+      object.kind === 'Pod'
+        ? { metadata: {}, spec: object.spec as object }
+        : (object.spec?.jobTemplate?.spec.template ?? object.spec?.template);
     if (!template?.spec || !('containers' in template.spec)) continue;
     const name = object.metadata?.name ?? '';
     const pod = {
@@ -113,6 +115,6 @@ export async function heldToPodSecurity(t: Test, cluster: Cluster): Promise<void
     else await t.resolves(dryRun(cluster, pod), name);
     seen++;
   }
-  t.equal(seen, 6, 'webhook, controller, agent, two Jobs and the pod of helm test');
+  t.equal(seen, 7, 'webhook, controller, agent, report, two Jobs and the pod of helm test');
   await cluster.delete(`${priorityClasses}/archwright`);
 }

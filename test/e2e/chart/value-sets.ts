@@ -124,6 +124,7 @@ const together: Readonly<Record<string, object>> = {
   'monitoring.dashboard': { monitoring: { dashboard: { enabled: true } } },
   'monitoring.rules': { monitoring: { rules: { enabled: true } } },
   'rbac.pullSecretNamespaces': { rbac: { pullSecrets: 'namespaces' } },
+  report: { report: { enabled: true } },
   serviceAccountTokens: { agent: { serviceAccountTokenAudiences: ['registry.example.com'] } },
   'webhook.autoscaling': { webhook: { autoscaling: { enabled: true } } },
   'webhook.verticalAutoscaling': { webhook: { verticalAutoscaling: { enabled: true } } },
