@@ -12,6 +12,7 @@ import { benchFactsMemory } from './facts-memory.ts';
 import { benchFleet } from './fleet.ts';
 import { benchHostile } from './hostile.ts';
 import { benchInspection } from './inspection.ts';
+import { benchReport } from './report.ts';
 import { describeMachine } from './support/machine.ts';
 import { budgetList, budgetTable, formatSection, type Section } from './support/section.ts';
 
@@ -28,6 +29,7 @@ const benches: readonly (() => Section | Promise<Section>)[] = [
   benchFactsMemory,
   benchAgent,
   benchBurst,
+  benchReport,
 ];
 
 const write = process.argv.includes('--write');
