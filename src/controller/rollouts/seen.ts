@@ -1,4 +1,5 @@
 /** What a rollout sees of its workloads: their pods, how many of them are wanted on the architecture, and what prevents that. */
+import { concurrently } from '../../async/concurrently.ts';
 import { wantedPods, type Rollout } from '../../policy/resources/rollout.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { movableOf, type Movable } from './blocked.ts';
@@ -9,6 +10,8 @@ import type { KnownVolumes } from './volumes.ts';
 
 /** Five percent of the pods are within the share, and one pod if not all are wanted. */
 const slack = 0.05;
+/** Lookups of images that do not answer take seconds, and must not delay a rollback of other workloads. */
+const workers = 16;
 
 export interface Seen extends Movable {
   readonly workload: RolledWorkload;
@@ -27,8 +30,8 @@ export async function lookAt(
   const { caches } = leading;
   const { architecture, steps } = rollout;
   const step = steps[Math.min(before?.step ?? 0, steps.length - 1)] ?? { percent: 100 };
-  const seen: Seen[] = [];
-  for (const workload of workloadsOf(rollout, caches, olderThan(rollout, caches))) {
+  const workloads = workloadsOf(rollout, caches, olderThan(rollout, caches));
+  return concurrently(workloads, workers, async (workload): Promise<Seen> => {
     const { pods } = workload;
     const newest = pods
       .filter(({ running }) => running !== undefined)
@@ -42,9 +45,8 @@ export async function lookAt(
     const isElsewhere = isOpen && possible.size === 0 && pods.length > 0;
     const wanted = Math.min(ofStep, possible.size);
     const blocked = isElsewhere && { blocked: `its volumes cannot be used on ${architecture}` };
-    seen.push({ workload, wanted, possible, ...movable, ...blocked });
-  }
-  return seen;
+    return { workload, wanted, possible, ...movable, ...blocked };
+  });
 }
 
 /** Reads no more volumes than are needed for `wanted` pods. */

@@ -108,6 +108,20 @@ t.test('an image that exec-format/ noted: back at the first pod', async (t) => {
   t.match(await world.reconcile(), { phase: 'RolledBack', message: /app cannot run there/ });
 });
 
+t.test('lookups of images that take long run side by side', async (t) => {
+  let asked = 0;
+  const all = Promise.withResolvers<undefined>();
+  const factsOfPod = async () => {
+    asked += 1;
+    if (asked === 8) all.resolve(undefined);
+    await all.promise;
+    return new Map();
+  };
+  const world = await startWorld(t, {}, { factsOfPod });
+  for (let index = 0; index < 8; index += 1) world.pod(`p-${index}`, { replicaSet: `web${index}-1` });
+  t.equal((await world.reconcile()).workloads.length, 8);
+});
+
 t.test('restarts from before the attempt do not count', async (t) => {
   const world = await startWorld(t, { steps: ['50%'] });
   for (let index = 0; index < 5; index += 1) world.pod(`old-${index}`, { restarts: 20, age: 3600 });
