@@ -10,7 +10,7 @@ import { permittedBy } from '../../placement/pod/terms.ts';
 import type { Rule } from '../../placement/rules/rules.ts';
 import { ownFieldsOf } from '../../placement/record/own-fields.ts';
 import { recordedIn, recordedWidened } from '../../placement/record/read.ts';
-import { withNames } from '../../placement/record/widened.ts';
+import { namesArchitectures, withNames } from '../../placement/record/widened.ts';
 import type { RolloutPolicy } from '../../policy/effective/policy.ts';
 import { keys } from '../../names/keys.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
@@ -46,7 +46,7 @@ export async function movableOf(
   const policy = policies.policyOf({ namespace, namespaceLabels, labels });
   // Its record counts without a seal, which needs its `generateName`, and if the policy has changed since.
   const fields = ownFieldsOf(now.spec, recordedIn({ pod: now, policy, waiting: true }));
-  const widened = recordedWidened({ pod: now });
+  const widened = namesArchitectures(fields) ? undefined : recordedWidened({ pod: now });
   const own = widened ? withNames(fields, widened) : fields;
   // What the webhook did not widen in this rollout it does not widen now, for example because another webhook insists.
   const isKept = widened === undefined && since !== undefined && pod.createdAt >= since;

@@ -229,6 +229,9 @@ t.test('under constraints: widen, pods that name another architecture can be mov
     [{ blocked: own }, { wanted: 1 }],
     'a new pod was not widened: something prevents it, and must not hold up the rest',
   );
+  await world.clock.advance(1000);
+  world.pod('b3', { replicaSet: 'b-1', widened: true, spec: pinned('amd64') });
+  t.match((await world.reconcile()).workloads, [{}, { blocked: own }], 'another webhook named it again');
 });
 
 t.test('pods whose volumes cannot be used there do not hold up the rest', async (t) => {
