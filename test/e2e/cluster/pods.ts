@@ -32,7 +32,7 @@ export function podOf(
 
 /** A workload of one container, with `app: NAME` on its pods. @param more of its spec */
 export function workload(
-  kind: 'Deployment' | 'DaemonSet',
+  kind: 'Deployment' | 'DaemonSet' | 'StatefulSet',
   name: string,
   container: object,
   { namespace = 'default', labels = {}, pod = {}, ...more }: WorkloadOptions = {},
@@ -57,6 +57,8 @@ interface WorkloadOptions {
   readonly labels?: Readonly<Record<string, string>>;
   readonly pod?: object;
   readonly replicas?: number;
+  readonly serviceName?: string;
+  readonly volumeClaimTemplates?: readonly object[];
 }
 
 export const podPath = (name: string, namespace = 'default'): string =>

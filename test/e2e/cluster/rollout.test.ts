@@ -8,6 +8,7 @@ import t, { type Test } from 'tap';
 import type { RolloutStatus } from '../../../src/controller/rollouts/status.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { podConfig } from '../../policy/resources/objects.ts';
+import { archIn, requiring, termOf } from '../../support/placement-input.ts';
 import {
   configureWebhook,
   metricOf,
@@ -144,6 +145,37 @@ async function deploy(
   await cluster.create(workload('Deployment', name, { image }, { replicas, ...more }));
 }
 
+/** A StatefulSet whose volumes are in these zones, by ordinal. */
+async function deployZonal(cluster: Cluster, name: string, image: string, zones: readonly string[]) {
+  const storage = { accessModes: ['ReadWriteOnce'], storageClassName: '' };
+  const wanted = { ...storage, resources: { requests: { storage: '1Gi' } } };
+  for (const [index, zone] of zones.entries()) {
+    const claim = `data-${name}-${index}`;
+    const matchExpressions = [{ key: 'zone', operator: 'In', values: [zone] }];
+    await cluster.create({
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: claim },
+      spec: {
+        ...storage,
+        capacity: { storage: '1Gi' },
+        hostPath: { path: '/data' },
+        claimRef: { namespace: 'default', name: claim },
+        nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
+      },
+    });
+    await cluster.create({
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: claim },
+      spec: { ...wanted, volumeName: claim },
+    });
+  }
+  const volumeClaimTemplates = [{ metadata: { name: 'data' }, spec: wanted }];
+  const more = { replicas: zones.length, serviceName: name, volumeClaimTemplates };
+  await cluster.create(workload('StatefulSet', name, { image }, more));
+}
+
 async function rollOut(cluster: Cluster, name: string, spec: object): Promise<void> {
   const metadata = { name, namespace: 'default' };
   const all = { architecture: 'arm64', names: [name], ...spec };
@@ -201,13 +233,22 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
     );
 
   await cordon(cluster, arm, true);
+  for (const [node, zone] of Object.entries({
+    'amd64-0': 'a',
+    'amd64-1': 'b',
+    'arm64-0': 'a',
+    'arm64-1': 'a',
+  }))
+    await cluster.merge(`/api/v1/nodes/${node}`, { metadata: { labels: { zone } } });
   await deploy(cluster, 'web', image, 20);
   await deploy(cluster, 'pinned', amdOnly, 2);
   for (const app of failures) await deploy(cluster, app, image, 12, { labels: { 'e2e-fails': app } });
   const pod = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
   await deploy(cluster, 'chart', image, 8, { pod });
+  await deploy(cluster, 'terms', image, 8, { pod: requiring([termOf(archIn('amd64'))]) });
   await deploy(cluster, 'kept', image, 2, { pod });
   await deploy(cluster, 'broken', image, 6);
+  await deployZonal(cluster, 'db', image, ['b', 'a']);
   await deploy(cluster, 'moved', image, 8);
   await pods.until(
     'all run on amd64',
@@ -215,11 +256,12 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       areSettled(living(pods, 'web'), 20) &&
       failures.every((app) => areSettled(living(pods, app), 12)) &&
       areSettled(living(pods, 'broken'), 6) &&
-      ['moved', 'chart'].every((app) => areSettled(living(pods, app), 8)),
+      areSettled(living(pods, 'db'), 2) &&
+      ['moved', 'chart', 'terms'].every((app) => areSettled(living(pods, app), 8)),
     120_000,
   );
   await cordon(cluster, arm, false);
-  const selector = { matchLabels: { app: 'chart' } };
+  const selector = { matchExpressions: [{ key: 'app', operator: 'In', values: ['chart', 'terms'] }] };
   await cluster.create(podConfig({ labelSelector: selector, constraints: 'widen' }, 'chart', 'default'));
 
   /** Waits until a workload has these pods, all ready. @returns how far the share is from the one that is wanted, in pods */
@@ -310,13 +352,26 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
     t.match(kept.status?.workloads, [{ name: 'Deployment/kept', blocked: /constrain the architecture/ }]);
   });
 
-  besideLater('under constraints: widen, pods that name amd64 have the share', async (t) => {
-    await rollOut(cluster, 'chart', { steps: ['50%'] });
-    const { status } = await phase('chart', 'Progressing');
-    t.match(status?.workloads, [{ name: 'Deployment/chart', wanted: 4 }]);
-    await cluster.merge('/apis/apps/v1/namespaces/default/deployments/chart', { spec: { replicas: 24 } });
-    within(t, await errorAt('chart', 24, 50), 24, 'pods that name amd64');
-    t.notOk(living(pods, 'chart').some(isGated), 'no pod is stuck');
+  for (const app of ['chart', 'terms'])
+    besideLater(`under constraints: widen, pods that name amd64 have the share: ${app}`, async (t) => {
+      await rollOut(cluster, app, { steps: ['50%'] });
+      const { status } = await phase(app, 'Progressing');
+      t.match(status?.workloads, [{ name: `Deployment/${app}`, wanted: 4 }]);
+      await cluster.merge(`/apis/apps/v1/namespaces/default/deployments/${app}`, { spec: { replicas: 24 } });
+      within(t, await errorAt(app, 24, 50), 24, 'pods that name amd64');
+      t.notOk(living(pods, app).some(isGated), 'no pod is stuck');
+    });
+
+  besideLater('pods of a StatefulSet move where their volumes are', async (t) => {
+    await rollOut(cluster, 'db', { steps: ['50%', '100%'], pause: '1s', rebalance: true });
+    const { status } = await phase('db', 'Complete', 120_000);
+    t.match(status?.workloads, [{ name: 'StatefulSet/db', pods: 2, moved: 1, wanted: 1 }]);
+    await pods.until('both are ready', () => areSettled(living(pods, 'db'), 2));
+    const there = living(pods, 'db').filter((each) => isOn(each, 'arm64'));
+    t.same(
+      there.map(({ metadata }) => metadata?.name),
+      ['db-1'],
+    );
   });
 
   /** How long a pod has to be bad, what is said of it, and replicas: enough for new pods on amd64, if times are compared. */
@@ -422,8 +477,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
 
   await t.test('deleting a rollout leaves pods as they are', async (t) => {
     const before = living(pods, 'web').map(({ metadata }) => metadata?.uid);
-    for (const name of ['web', 'pinned', 'kept', 'chart', ...failures, 'broken', 'moved'])
-      await cluster.delete(`${group}/${name}`);
+    for (const { metadata } of rollouts.objects.values()) await cluster.delete(`${group}/${metadata?.name}`);
     await rollouts.until('they are gone', (all) => all.size === 0);
     t.same(
       living(pods, 'web').map(({ metadata }) => metadata?.uid),
