@@ -145,7 +145,7 @@ void t.test('a reset: only a GET on a used connection is sent again', async (t) 
 });
 
 void t.test('one dead connection takes the idle ones with it', async (t) => {
-  const { store, get } = await start(t, { timeoutMs: 1_500 });
+  const { store, get } = await start(t, { timeoutMs: 5_000 });
   await times(8, () => get());
   t.equal(store.connections(), 8);
   store.fault(/^GET/, { hang: true, times: 1 });
