@@ -60,7 +60,7 @@ t.test('the report on a schedule', async (t) => {
   const old = images.push('team/old', ['amd64'], 'private');
   for (const [namespace, image] of Object.entries({ shop: both, bank: old })) {
     await cluster.createNamespace(namespace);
-    await cluster.create(podOf('web', image, {}, { namespace }));
+    await cluster.create(podOf('web', image, { nodeName: 'amd64-0' }, { namespace }));
   }
 
   const documents = parseAllDocuments(await readFile(manifests, 'utf8'));
@@ -106,6 +106,7 @@ t.test('the report on a schedule', async (t) => {
   });
 
   await cluster.delete(paths.pods('bank', 'web'));
+  await cluster.waitFor(paths.pods('bank', 'web'), (found) => found === undefined);
   const third = await publish();
   t.match(third.output, /Reports: 2 written, 1 deleted/);
   await t.rejects(cluster.get(reportIn('bank')), { code: 'not-found' });
@@ -115,15 +116,18 @@ t.test('the report on a schedule', async (t) => {
   const client = await clientOf(account);
   t.teardown(() => client.close());
   const options = () => ({ signal: patience() });
-  const refused: readonly (readonly [what: string, request: Promise<unknown>])[] = [
-    ['secrets', client.get(paths.secrets('shop'), options())],
-    ['other ConfigMaps', client.get(paths.configMaps(ownNamespace), options())],
-    ['all Reports', client.get(`${reports}/reports`, options())],
-    ['a Report by another name', client.delete(`${reportIn('shop')}-2`, options())],
-    ['a ConfigMap by another name', client.create(paths.configMaps(ownNamespace), named('other'), options())],
-    ['a token for the API server', client.create(tokenPath, tokenFor([]), options())],
+  const refused: readonly (readonly [what: string, request: () => Promise<unknown>])[] = [
+    ['secrets', () => client.get(paths.secrets('shop'), options())],
+    ['other ConfigMaps', () => client.get(paths.configMaps(ownNamespace), options())],
+    ['all Reports', () => client.get(`${reports}/reports`, options())],
+    ['a Report by another name', () => client.delete(`${reportIn('shop')}-2`, options())],
+    [
+      'a ConfigMap by another name',
+      () => client.create(paths.configMaps(ownNamespace), named('other'), options()),
+    ],
+    ['a token for the API server', () => client.create(tokenPath, tokenFor([]), options())],
   ];
-  for (const [what, request] of refused) await t.rejects(request, { code: 'forbidden' }, what);
+  for (const [what, request] of refused) await t.rejects(request(), { code: 'forbidden' }, what);
 });
 
 const tokenPath = `${paths.serviceAccounts(ownNamespace, 'archwright-report')}/token`;

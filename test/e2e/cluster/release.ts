@@ -25,8 +25,10 @@ export async function createRelease(cluster: Cluster, port: number): Promise<voi
   });
   // The proxy follows only endpoints that are pods with that address (kubernetes pkg/registry/core/service/storage, `isValidAddress`).
   const ip = ownAddress();
+  // Never: no registry is asked for the image.
+  const containers = [{ name: 'app', image: 'archwright:1', imagePullPolicy: 'Never' }];
   await cluster.create(
-    podOf('controller', 'archwright:1', { nodeName: 'amd64-0' }, { namespace: ownNamespace }),
+    podOf('controller', '', { nodeName: 'amd64-0', containers }, { namespace: ownNamespace }),
   );
   const status = { podIP: ip, podIPs: [{ ip }] };
   await cluster.merge(`${paths.pods(ownNamespace, 'controller')}/status`, { status });
