@@ -104,7 +104,7 @@ t.test('templates use no value that is not described', async (t) => {
   );
   const used = [...templates.matchAll(/\.Values\.([A-Za-z]+(?:\.[A-Za-z]+)*)/g)].map(([, key = '']) => key);
   t.ok(used.length > 50);
-  for (const key of used) {
+  for (const key of new Set(used)) {
     // What an object holds is its own matter: `.Values.namespaceSelector.matchLabels`.
     t.ok(
       known.has(key) ||

@@ -5,6 +5,7 @@ import { captureLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createHastyClock } from '../../support/fake-clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
+import { sized } from '../../support/exhaustive.ts';
 import { connectedStore, live } from '../support.ts';
 
 const pods = '/api/v1/pods';
@@ -119,15 +120,16 @@ function generator(seed: number): (below: number) => number {
   };
 }
 
-for (const seed of [1, 2, 3, 4, 5, 6]) {
+for (const seed of [1, 2, 3, 4, 5, 6].slice(0, sized(3, 6))) {
   void t.test(`a storm of everything, seed ${seed}`, async (t) => {
     const { store, reflect } = await start(t, 150);
     const pick = generator(seed);
     for (let i = 0; i < 30; i++) put(store, `pod-${i}`, 'first');
     const reflector = reflect({ idleMs: () => 200 });
     const seen = new Map<string, string>();
+    const jumps: string[] = [];
     reflector.onEach(({ name, object, previous }) => {
-      t.equal(seen.get(name), previous, 'each change begins where the last one ended');
+      if (seen.get(name) !== previous) jumps.push(name);
       if (object === undefined) seen.delete(name);
       else seen.set(name, object);
     });
@@ -156,6 +158,7 @@ for (const seed of [1, 2, 3, 4, 5, 6]) {
     }
     await store.until(() => isTrue(reflector, store), 'the cache is true');
     t.same(seen, contentOf(store));
+    t.same(jumps, [], 'each change begins where the last one ended');
     t.ok(store.requests.length < 400, `${store.requests.length} requests`);
   });
 }
