@@ -5,7 +5,7 @@ import { createRateLimiter } from '../src/async/rate-limiter.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
-import { ignoring } from '../src/kube/api/errors.ts';
+import { ignoring, KubeError } from '../src/kube/api/errors.ts';
 import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
 import { findNamespace } from './wiring/own-namespace.ts';
 import { listReleases } from './wiring/release.ts';
@@ -20,7 +20,7 @@ export const subcommand: Subcommand = {
     'Removes everything that archwright added to a cluster, and nothing else: the webhook configuration, the scheduling gate of ' +
     'every pod, taints, finalizers, then the objects that the controller created. Runs in a pod or with a kubeconfig, with or ' +
     'without a running controller, any number of times. Exit code: 0 if nothing is left, 1 if something could not be removed, ' +
-    '2 for wrong usage.',
+    '2 for wrong usage, 3 if the cluster does not answer.',
   settings: 'clean',
   flags: {
     'dry-run': { help: 'Shows what would be changed, deleted or evicted.' },
@@ -44,11 +44,16 @@ async function run(invocation: Invocation): Promise<number> {
   const own = await openCliContext(invocation);
   const kubernetes = await requireCluster(own.configuration, invocation);
   const { client, access } = kubernetes;
-  const { configuration } = await inCluster(invocation, own, kubernetes);
-  const namespace = configuration.namespace ?? (await findNamespace(kubernetes, configuration, stop));
+  const progress = (line: string): void => io.err(scrub(`archwright clean: ${line}\n`));
+  const found = await installationIn(invocation, own, kubernetes).catch((error: unknown) => {
+    client.close();
+    if (!(error instanceof KubeError) || stop.aborted) throw error;
+    progress(error.message);
+  });
+  if (!found) return exitCodes.unanswered;
+  const { configuration, namespace } = found;
   const { kubeRequestsPerSecond: perSecond, kubeRequestsBurst: burst } = configuration;
   const dryRun = flags.has('dry-run');
-  const progress = (line: string): void => io.err(scrub(`archwright clean: ${line}\n`));
   progress(`${access.description}, namespace ${namespace}${dryRun ? ', dry run' : ''}`);
   try {
     const options = {
@@ -74,8 +79,15 @@ async function run(invocation: Invocation): Promise<number> {
   }
 }
 
+/** @throws KubeError, UsageError */
+async function installationIn(invocation: Invocation, own: CliContext, kubernetes: Kubernetes) {
+  const { configuration } = await settingsIn(invocation, own, kubernetes);
+  const { namespace = await findNamespace(kubernetes, configuration, invocation.stop) } = configuration;
+  return { configuration, namespace };
+}
+
 /** With the settings of the release, which name what the controller has created. A pod of archwright has them in a file. */
-async function inCluster(
+async function settingsIn(
   invocation: Invocation,
   own: CliContext,
   { client, podNamespace }: Kubernetes,

@@ -91,6 +91,12 @@ t.test('what could not be read or removed is listed at the end', async (t) => {
   t.match(out, /Could not be removed:\ngates: .*no right to list pods\n/);
 });
 
+t.test('a cluster that does not answer', async (t) => {
+  const { store, clean } = await cluster(t);
+  store.fault('GET /api/v1/configmaps', { status: 400, message: 'down' });
+  t.match(await clean(['--dry-run']), { code: 3, err: /^archwright clean: .*down\n$/ });
+});
+
 t.test('told to stop', async (t) => {
   const { store, clean } = await cluster(t);
   store.put(leaseIn('shop'), { spec: { holderIdentity: '', leaseDurationSeconds: 1 } });
