@@ -5,8 +5,8 @@ import { code } from './markdown.ts';
 
 const introduction = `# Placement
 
-How a pod is placed, in order, with the rules that \`archwright explain\` shows. The annotation ${code(keys.decision)} and the webhook's log at \`debug\`
-name them too.
+How a pod is placed, in order, with the rules that \`archwright explain\` shows. The annotation ${code(keys.summary)} and the webhook's log at \`debug\`
+have the result.
 
 1. **Skipped?** ${named('skip-')}. \`skip-no-image\`: only \`imagePullPolicy: Never\`. The template of a DaemonSet is placed instead of its pods.
 2. **Own constraint?** ${named('own-')}, ${named('constraint-')}, ${named('empty-term')}. A pod that names one architecture in its nodeSelector, or one

@@ -165,10 +165,14 @@ test('what a person wrote cannot put control characters or endless text into a w
 });
 
 test('at level debug there is one line, without the object', async (t) => {
-  const { admitPod, lines } = await serve(t, { inspector, level: 'debug' });
+  const { admit, admitPod, lines } = await serve(t, { inspector, level: 'debug' });
   await admitPod(['app:1'], { serviceAccountName: 'do-not-print' });
   t.match(lines.at(-1), { level: 'debug', uid, kind: 'Pod', namespace: 'shop', outcome: 'placed' });
   t.notMatch(JSON.stringify(lines), 'do-not-print');
+  for (const names of [{ name: 'web-0' }, { generateName: 'web-5d8-' }]) {
+    await admit({ object: { ...podOf(['app:1']), metadata: names } });
+    t.match(lines.at(-1), names, 'it names the pod');
+  }
 });
 
 test('/validate allows everything', async (t) => {
