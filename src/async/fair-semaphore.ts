@@ -43,6 +43,10 @@ export class FairSemaphore {
     return this.#held.size === 0;
   }
 
+  get hasFree(): boolean {
+    return this.#free > 0;
+  }
+
   /** A place if the key may have one now. */
   tryEnter(key: string): Leave | undefined {
     return this.#hasRoom(key) ? this.#take(key) : undefined;

@@ -113,7 +113,8 @@ export class WorkQueue {
   }
 
   #next(): void {
-    while (this.#isStarted) {
+    // Thousands of nodes, each its own namespace, are not searched when every worker is busy.
+    while (this.#isStarted && this.#places.hasFree) {
       let leave: Leave | undefined;
       const key = this.#ready.take((namespace) => (leave = this.#places.tryEnter(namespace)) !== undefined);
       if (key === undefined || leave === undefined) break;
