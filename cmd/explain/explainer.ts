@@ -59,7 +59,6 @@ export interface Explanation {
         /** Notes that hold for the object's images in its namespace. */
         readonly broken: readonly BrokenImage[];
         readonly running?: RunningNow;
-        /** Pods of a workload. */
         readonly pods: readonly RunningNow[];
         /** For the template of a workload, which stays as it is: what its next pods get. */
         readonly nextPods?: Pick<PlacementDecision, 'outcome' | 'required' | 'widened'>;

@@ -62,7 +62,6 @@ export interface Replica {
   readonly pool: string | undefined;
   readonly isReady: boolean;
   readonly isRunning: boolean;
-  /** The ConfigMap that it reads its configuration from. */
   readonly configMap: string | undefined;
   readonly metrics: { readonly port: number; readonly isTls: boolean } | undefined;
   /** Why it is not ready, as the kubelet or the scheduler says. */

@@ -43,7 +43,6 @@ export class Samples {
     return this.#samples.filter((sample) => sample.name === name);
   }
 
-  /** The value of the sample that has these labels. */
   value(name: string, labels: Sample['labels'] = {}): number | undefined {
     return this.all(name).find((sample) => hasLabels(sample, labels))?.value;
   }

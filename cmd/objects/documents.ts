@@ -223,7 +223,6 @@ export function storedSecret(written: JsonObject): Secret {
   };
 }
 
-/** The members of an object that are texts. */
 export function texts(value: unknown): Record<string, string> {
   if (!isObject(value)) return {};
   return Object.fromEntries(

@@ -8,7 +8,6 @@ import { UsageError, type Subcommand } from './subcommand.ts';
 export interface ParsedFlags {
   readonly help: boolean;
   readonly positionals: readonly string[];
-  /** The subcommand's own flags. */
   readonly own: ReadonlyMap<string, readonly string[]>;
   readonly config?: string;
   /** Texts by TOML key, as the configuration takes them. */

@@ -74,7 +74,6 @@ function flagLines(title: string, help: string): string[] {
   return [`  ${title}`, ...wrap(help, indent)];
 }
 
-/** Breaks a text into lines, each indented. */
 function wrap(text: string, indent: number): string[] {
   const lines: string[] = [];
   let line = '';

@@ -26,7 +26,6 @@ export interface NewRequest {
   readonly request: string;
 }
 
-/** A request for the certificate of the agent of a node. */
 export function createRequest(node: string): NewRequest {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(oids.commonName, der(tags.utf8, Buffer.from(agentServerName)));

@@ -51,7 +51,6 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** Removes the next items, at most so many. */
   takeMost(count: number): readonly Item[] {
     const taken: Item[] = [];
     while (taken.length < count) {

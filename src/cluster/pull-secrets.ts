@@ -53,7 +53,6 @@ export function createPullSecrets(options: {
   const count = (outcome: string): Counter => metrics.counter(pullSecretReads, { outcome });
   const counts = { found: count('found'), missing: count('missing'), failed: count('failed') };
   const common = { keepMs, clock, counts };
-  /** Names of existing pull secrets, by namespace and name. */
   const existing = new BoundedMap<string, { readonly namespace: string; readonly name: string }>(maxEntries);
   const secretOf = objectCache({
     ...common,

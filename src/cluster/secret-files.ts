@@ -16,7 +16,6 @@ import type { Log } from '../telemetry/log.ts';
 
 /** The files of a Secret. */
 interface Kind {
-  /** Keys that the Secret must have. */
   readonly required: readonly string[];
   /** Keys that it may have; without one, the file is empty. */
   readonly optional: readonly string[];

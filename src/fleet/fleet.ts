@@ -44,7 +44,6 @@ import { rank } from './groups/rendezvous.ts';
 import { AgentHealth } from './lookup/agent-health.ts';
 import { Survey } from './groups/survey.ts';
 
-/** The nodes of one credential group. */
 export interface CredentialGroup {
   /** Short form of the fingerprint, for people. */
   readonly name: string;

@@ -29,7 +29,6 @@ const defaultLimits: HttpClientLimits = {
 export interface HttpRequest extends Pick<ExchangeRequest, 'url' | 'headers' | 'body'> {
   /** All of these may be repeated: a POST only requests a token. */
   readonly method: 'GET' | 'HEAD' | 'POST';
-  /** Limit for the body of a successful response. */
   readonly maxBytes: number;
   /** What a large body of a successful response waits for. */
   readonly large?: LargeBody | undefined;

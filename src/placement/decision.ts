@@ -105,7 +105,6 @@ export interface ImageVerdict {
   readonly facts: ImageFacts | undefined;
 }
 
-/** How an image fits the classes of nodes. */
 export interface Fit {
   /** Classes of its architectures that cannot pull or run it, with the reason. */
   readonly refusing: ReadonlyMap<NodesOfClass, string>;

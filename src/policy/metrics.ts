@@ -1,4 +1,3 @@
-/** Metrics of the configuration and of the custom resources. */
 import { counter, gauge, type MetricSpec } from '../telemetry/metrics.ts';
 import { clusterConfigKind, podConfigKind } from './resources/placement.ts';
 import { rolloutKind } from './resources/rollout.ts';

@@ -1,4 +1,3 @@
-/** Metrics of servers, and of the certificates of servers and clients. */
 import { counter, gauge, type MetricSpec } from '../telemetry/metrics.ts';
 
 /** `server`: shown to clients; `client`: shown to servers. */

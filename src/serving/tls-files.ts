@@ -136,7 +136,6 @@ export function certificatesIn(pem: string): readonly X509Certificate[] {
   return (pem.match(block) ?? [pem]).map((each) => new X509Certificate(each));
 }
 
-/** The earliest expiry of the certificates in a text. */
 function earliestExpiry(pem: string): number {
   const all = certificatesIn(pem);
   return Math.min(...all.map(({ validToDate }) => validToDate.getTime()));

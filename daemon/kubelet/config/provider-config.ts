@@ -6,7 +6,6 @@ import { parseGoDuration } from '../../go.ts';
 import { boolean, DecodeError, entries, fields, items, parseJsonTree, text, type Tree } from './tree.ts';
 import { parseYamlTree } from './tree-yaml.ts';
 
-/** One provider of a configuration of any version. */
 export interface ProviderConfig {
   readonly name: string;
   readonly matchImages: readonly string[];

@@ -48,7 +48,6 @@ export async function systemEnvironment(
   return [...found, ...Object.entries(extra).map(([name, value]) => `${name}=${value}`)];
 }
 
-/** The service of the node's kubelet. */
 export function kubeletService(hostRoot: string): Promise<ServiceEnvironment | undefined> {
   return readServiceEnvironment(hostRoot, kubeletServices);
 }

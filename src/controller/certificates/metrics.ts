@@ -1,4 +1,3 @@
-/** Metrics of the certificates. */
 import { counter, gauge, type MetricSpec } from '../../telemetry/metrics.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { issueReasons, leafNames, type IssueReason, type LeafName } from './leaves.ts';

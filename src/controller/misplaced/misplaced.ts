@@ -219,7 +219,6 @@ export class MisplacedReconciler {
   }
 }
 
-/** At most so many, in turn from each namespace. */
 function inTurnOf<T>(items: readonly T[], namespaceOf: (item: T) => string, count: number): readonly T[] {
   const queue = new FairQueue<T>();
   for (const item of items) queue.add(namespaceOf(item), item);

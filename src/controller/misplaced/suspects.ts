@@ -45,7 +45,6 @@ export class Suspects {
   }
 }
 
-/** Whether a pod is not ready and has an owner. */
 export function isSuspect({ ready, deleting, phase, owner, annotations }: RunningPod): boolean {
   if (ready || deleting || phase === 'Succeeded' || phase === 'Failed') return false;
   if (annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;

@@ -1,4 +1,3 @@
-/** Metrics of the webhook configuration. */
 import { gauge, type MetricSpec } from '../../telemetry/metrics.ts';
 import type { Leading } from '../leadership/leading.ts';
 

@@ -15,7 +15,6 @@ import type { SourceProblem } from '../../credentials/credential.ts';
 import type { NodeReport } from '../../nodes/node-report.ts';
 import type { AgentAddress, Discovery } from '../discovery/discovery.ts';
 
-/** The agents of one group. */
 export interface Members {
   readonly fingerprint: string;
   readonly agents: readonly AgentAddress[];

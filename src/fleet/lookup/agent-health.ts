@@ -53,7 +53,6 @@ export class AgentHealth {
   /** Whether it failed and has not answered since. */
   readonly isFailing = (url: string): boolean => (this.#byUrl.get(url)?.failures ?? 0) > 0;
 
-  /** Forgets agents that are not in this set. */
   retain(urls: ReadonlySet<string>): void {
     for (const url of this.#byUrl.keys()) if (!urls.has(url)) this.#byUrl.delete(url);
   }

@@ -36,7 +36,6 @@ export interface Reach {
 
 const mayBeRegistries: ReadonlySet<AddressKind> = new Set<AddressKind>(['public', 'private', 'loopback']);
 
-/** The reach of a request to an endpoint. */
 export function endpointReach(endpoint: { readonly base: string; readonly origin: string }): Reach {
   const configured = endpoint.origin !== 'default';
   const loopback = configured || namesLoopback(endpoint.base);

@@ -11,7 +11,6 @@
 export interface Linked<Entry> {
   readonly key: string;
   readonly bytes: number;
-  /** Whether the entry is in the list. */
   listed: boolean;
   newer: Entry | undefined;
   older: Entry | undefined;

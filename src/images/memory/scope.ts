@@ -73,7 +73,6 @@ export function scopeOfFacts(
   return scope === sharedScope ? undefined : scope;
 }
 
-/** The request with only the credentials of this scope. */
 export function requestWithin(scope: Scope, request: ImageRequest): ImageRequest {
   const { serviceAccount, pullCredentials } = request;
   const ids = new Set(scope.split(','));

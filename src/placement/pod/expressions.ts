@@ -17,7 +17,6 @@ export function hostnameNotIn(hostnames: readonly string[]): Expressions {
   return hostnames.length === 0 ? [] : [{ key: keys.hostnameLabel, operator: 'NotIn', values: hostnames }];
 }
 
-/** One expression for each label, by key. */
 export function labelExpressions(labels: Readonly<Record<string, string>>): Expressions {
   const sorted = Object.entries(labels).sort(([a], [b]) => byName(a, b));
   return sorted.map(([key, value]) => ({ key, operator: 'In', values: [value] }));

@@ -62,7 +62,6 @@ export function namedArchitectures({ matchExpressions }: NodeSelectorTerm): Read
   return named;
 }
 
-/** Whether the architecture expressions of a term match a node of this architecture. */
 export function permits(term: NodeSelectorTerm, architecture: string): boolean {
   if (isEmptyTerm(term)) return false;
   for (const { key, operator, values } of term.matchExpressions ?? []) {
@@ -75,7 +74,6 @@ export function permits(term: NodeSelectorTerm, architecture: string): boolean {
   return true;
 }
 
-/** Whether one of the terms permits an architecture. */
 export function permittedBy(terms: Terms | undefined, architecture: string): boolean {
   return terms === undefined || terms.some((term) => permits(term, architecture));
 }
@@ -115,7 +113,6 @@ export function sameList<Item>(
   return a === b || (a.length === b.length && a.every((item, index) => same(item, b[index] as Item)));
 }
 
-/** The wanted items that are not present. */
 export function itemsBeyond<Item>(
   present: readonly Item[],
   wanted: readonly Item[],

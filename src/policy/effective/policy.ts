@@ -45,7 +45,6 @@ export interface AllowedArchitectures {
 export const newPodsValues = ['Choose', 'Target', 'Other'] as const;
 export type NewPods = (typeof newPodsValues)[number];
 
-/** The rollout of a pod. */
 export interface RolloutPolicy {
   readonly name: string;
   /** That the pods are moved to. */

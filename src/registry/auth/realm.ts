@@ -17,7 +17,6 @@ type RealmVerdict =
   /** `reason` is for people and holds at most the host. */
   | { readonly ok: false; readonly reason: string };
 
-/** The registry that sent the challenge. */
 interface ChallengingRegistry {
   /** `host[:port]` as in the request. */
   readonly host: string;

@@ -126,7 +126,6 @@ export class CircuitBreaker {
   }
 }
 
-/** The key of one repository of a host. */
 export function partOf(key: string, repository: string): string {
   return `${key} ${repository}`;
 }
