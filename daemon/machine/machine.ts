@@ -4,6 +4,7 @@
  */
 import { endianness } from 'node:os';
 import { join } from 'node:path';
+import { ifError } from '../../src/async/if-error.ts';
 import { FileError, readBounded, statPath } from '../../src/files/read.ts';
 import { levelOfFlags } from '../../src/nodes/amd64-level.ts';
 import type { NodeReport } from '../../src/nodes/node-report.ts';
@@ -122,11 +123,6 @@ function pageSizeIn(auxv: Buffer | undefined): number | undefined {
 const atPageSize = 6;
 const narrowArchitectures: ReadonlySet<string> = new Set(['arm', 'ia32', 'mips', 'mipsel']);
 
-async function readIfPossible(path: string, maxBytes: number): Promise<Buffer | undefined> {
-  try {
-    return await readBounded(path, { maxBytes });
-  } catch (error) {
-    if (error instanceof FileError) return undefined;
-    throw error;
-  }
+function readIfPossible(path: string, maxBytes: number): Promise<Buffer | undefined> {
+  return readBounded(path, { maxBytes }).catch(ifError(FileError, () => undefined));
 }

@@ -3,6 +3,7 @@
  * credential group that was never asked is waited for within the pod's time budget; its lookup goes on after that. Nodes without
  * access may have it with the pod's pull secrets, so these are read before any node is left out; if they cannot be, no node is.
  */
+import { ifError } from '../async/if-error.ts';
 import { CredentialError, type CredentialSource, type MatchedCredential } from '../credentials/credential.ts';
 import type { CredentialGroup, Fleet, PullableGroups } from '../fleet/fleet.ts';
 import type { ImageRequest } from '../images/facts/facts.ts';
@@ -84,12 +85,7 @@ export function createPullableNodes(options: {
     { reference }: ImageRequest,
     source: CredentialSource | undefined,
   ): Promise<readonly MatchedCredential[] | undefined> {
-    try {
-      return await source?.lookup(reference.repository);
-    } catch (error) {
-      if (error instanceof CredentialError) return undefined;
-      throw error;
-    }
+    return await source?.lookup(reference.repository).catch(ifError(CredentialError, () => undefined));
   }
 
   /** The results when all groups have been asked, or the time is up. */

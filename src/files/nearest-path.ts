@@ -1,5 +1,6 @@
 /** Suggests an existing path for a missing one, for messages about typing mistakes. */
 import { join } from 'node:path';
+import { ifError } from '../async/if-error.ts';
 import { suggestionFor } from '../names/suggestion.ts';
 import { FileError, listDirectory, statPath } from './read.ts';
 
@@ -39,22 +40,13 @@ async function firstExisting(
 }
 
 async function exists(path: string, root: string | undefined): Promise<boolean> {
-  try {
-    return (await statPath(path, root)) !== undefined;
-  } catch (error) {
-    if (error instanceof FileError) return false;
-    throw error;
-  }
+  return (await statPath(path, root).catch(ifError(FileError, () => undefined))) !== undefined;
 }
 
 /** Names with quotes or control characters are none that a person meant. */
 const plainName = /^[\w.*:@+-]{1,255}$/;
 
 async function namesIn(path: string, root: string | undefined): Promise<readonly string[]> {
-  try {
-    return (await listDirectory(path, { maxEntries, root })).filter((name) => plainName.test(name));
-  } catch (error) {
-    if (error instanceof FileError) return [];
-    throw error;
-  }
+  const names = await listDirectory(path, { maxEntries, root }).catch(ifError(FileError, () => []));
+  return names.filter((name) => plainName.test(name));
 }

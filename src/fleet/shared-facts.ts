@@ -4,6 +4,7 @@
  */
 import { once, setMaxListeners } from 'node:events';
 import { PassThrough } from 'node:stream';
+import { ifError } from '../async/if-error.ts';
 import { BoundedMap } from '../async/bounded-map.ts';
 import { concurrently } from '../async/concurrently.ts';
 import type { ImageFacts } from '../images/facts/facts.ts';
@@ -66,12 +67,8 @@ export async function* sharedFacts(options: SharedFactsOptions): AsyncIterable<I
     const reference = facts && validReference(facts.image);
     if (!reference) return 'invalid';
     if (ownerOf(reference.repository)?.url !== agent.url) return 'not-owner';
-    try {
-      return await acceptFacts(facts, reference, freshness, clock.now());
-    } catch (error) {
-      if (error instanceof RejectedFacts) return error.reason;
-      throw error;
-    }
+    const accepting = acceptFacts(facts, reference, freshness, clock.now());
+    return await accepting.catch(ifError(RejectedFacts, ({ reason }) => reason));
   }
 
   async function read(agent: AgentAddress): Promise<void> {

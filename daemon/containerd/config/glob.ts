@@ -1,6 +1,7 @@
 /** Go's `filepath.Glob` inside a host root, with limits, for `imports` of config.toml. */
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ifError } from '../../../src/async/if-error.ts';
 import { FileError, listDirectory, resolveInRoot } from '../../../src/files/read.ts';
 import { InvalidConfig } from './toml.ts';
 
@@ -69,20 +70,13 @@ function literal(text: string): string {
   return text.replaceAll(/./gsu, (letter) => `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
-async function namesIn(dir: string, root: string | undefined): Promise<readonly string[]> {
-  try {
-    return await listDirectory(dir, { maxEntries, root });
-  } catch (error) {
-    if (error instanceof FileError) return [];
-    throw error;
-  }
+function namesIn(dir: string, root: string | undefined): Promise<readonly string[]> {
+  return listDirectory(dir, { maxEntries, root }).catch(ifError(FileError, () => []));
 }
 
 async function exists(path: string, root: string | undefined): Promise<boolean> {
-  try {
-    await lstat(root === undefined ? path : await resolveInRoot(root, path));
-    return true;
-  } catch {
-    return false;
-  }
+  const resolved = root === undefined ? path : resolveInRoot(root, path);
+  return await Promise.resolve(resolved)
+    .then(lstat)
+    .then(Boolean, () => false);
 }

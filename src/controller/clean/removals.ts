@@ -1,7 +1,7 @@
 /** What `archwright clean` removes, one function for each step. Each throws KubeError if its objects cannot be read. */
 import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
-import { ignoring, isCode } from '../../kube/api/errors.ts';
+import { ifCode, ignoring } from '../../kube/api/errors.ts';
 import type { KubeObject, Node, Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { changedStateOperations } from '../../placement/patch/state.ts';
@@ -47,12 +47,7 @@ export async function removeWebhooks(run: CleanRun): Promise<void> {
 
 /** The right to delete it by name may come without the right to read it. */
 async function mayExist(run: CleanRun, path: string): Promise<boolean> {
-  try {
-    return (await run.read(path)) !== undefined;
-  } catch (error) {
-    if (isCode(error, 'forbidden')) return true;
-    throw error;
-  }
+  return (await run.read(path).catch(ifCode('forbidden', () => true))) !== undefined;
 }
 
 /** Deletes the whole object if it has no other webhooks by then. */

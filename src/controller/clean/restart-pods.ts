@@ -5,7 +5,7 @@
  */
 import { evictPod } from '../../kube/api/change.ts';
 import type { Query } from '../../kube/api/transport.ts';
-import { isCode } from '../../kube/api/errors.ts';
+import { ignoring, isCode } from '../../kube/api/errors.ts';
 import type { KubeObject, OwnerReference, Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { recordedIn } from '../../placement/record/read.ts';
@@ -132,13 +132,10 @@ async function isComplete(run: CleanRun, group: Group): Promise<boolean> {
 async function countsOf(run: CleanRun, { namespace, owner }: Group) {
   const path = ownerPath(namespace, owner);
   if (path === undefined) return undefined;
-  try {
-    const { spec, status } = (await run.read<Owner>(path)) ?? {};
+  const counts = ({ spec, status }: Owner = {}) => {
     return { ready: status?.readyReplicas ?? 0, wanted: spec?.replicas ?? 0 };
-  } catch (error) {
-    if (isCode(error, 'forbidden')) return undefined;
-    throw error;
-  }
+  };
+  return await ignoring('forbidden', run.read<Owner>(path).then(counts));
 }
 
 async function readyPodsOf(run: CleanRun, { namespace, owner }: Group): Promise<number> {

@@ -1,4 +1,5 @@
 /** Events about tags that lost an architecture: one for each workload and image in a `driftInterval`, however many pods it has. */
+import { ifError } from '../../async/if-error.ts';
 import { FairQueue } from '../../async/fair-queue.ts';
 import { describeDrift, type DriftedTag } from '../../images/sources/drifted-tags.ts';
 import { KubeError } from '../../kube/api/errors.ts';
@@ -48,12 +49,8 @@ async function subjectOf(leading: Leading, pod: RunningPod): Promise<ObjectRefer
   // Static pods belong to their node.
   if (owner === undefined || owner.kind === 'Node')
     return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
-  try {
-    return (await workloadOf(namespace, owner, leading))?.top;
-  } catch (error) {
-    if (!(error instanceof KubeError)) throw error;
-    return referenceOf(namespace, owner);
-  }
+  const instead = ifError(KubeError, () => ({ top: referenceOf(namespace, owner) }));
+  return (await workloadOf(namespace, owner, leading).catch(instead))?.top;
 }
 
 function messageOf(drifted: DriftedTag, pulled: readonly string[]): string {

@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path';
 import { parse } from 'toml';
 import { readDirectory } from '../../files/directory.ts';
 import { didYouMeanPath } from '../../files/nearest-path.ts';
-import { decodeUtf8, FileError } from '../../files/read.ts';
+import { decodeUtf8, FileError, undefinedIfMissing } from '../../files/read.ts';
 import { secret } from '../../telemetry/secret.ts';
 import type { SourcePart } from '../../files/source-part.ts';
 import type { Credential, SourceProblem, HeldCredential } from '../credential.ts';
@@ -152,16 +152,8 @@ function missingKey(name: string): string {
   return `there is no such file; check that its Secret exists and has the key ${name}${port}`;
 }
 
-async function readFiles({
-  dir,
-  root,
-}: RegistryTomlSourceOptions): Promise<ReadonlyMap<string, Buffer | FileError> | undefined> {
-  try {
-    return await readDirectory(dir, { wanted: () => true, maxEntries, maxBytes, root });
-  } catch (error) {
-    if (error instanceof FileError && error.code === 'missing') return undefined;
-    throw error;
-  }
+function readFiles({ dir, root }: RegistryTomlSourceOptions) {
+  return readDirectory(dir, { wanted: () => true, maxEntries, maxBytes, root }).catch(undefinedIfMissing);
 }
 
 /** @param files their number */

@@ -1,4 +1,5 @@
 /** What of an agent's facts the receiver decides itself, because the agent's node may be compromised. */
+import { ifError } from '../../async/if-error.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { freshUntil, type FreshnessSettings } from '../../images/memory/freshness.ts';
 import { needsProof, NoProof, proveFacts } from '../../images/facts/proof.ts';
@@ -25,12 +26,10 @@ export async function acceptFacts(
   const bounded = withinFreshness(facts, reference, settings, now);
   const { documents: _, ...claimed } = bounded;
   if (reference.digest === undefined || !needsProof(reference, claimed)) return claimed;
-  try {
-    return await proveFacts(reference.digest, bounded);
-  } catch (error) {
-    if (error instanceof NoProof) throw new RejectedFacts(`the facts are not proven: ${error.message}`);
-    throw error;
-  }
+  const refuse = ({ message }: NoProof): never => {
+    throw new RejectedFacts(`the facts are not proven: ${message}`);
+  };
+  return await proveFacts(reference.digest, bounded).catch(ifError(NoProof, refuse));
 }
 
 /**

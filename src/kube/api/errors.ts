@@ -100,12 +100,15 @@ export async function ignoring<T>(
   codes: KubeErrorCode | readonly KubeErrorCode[],
   request: Promise<T>,
 ): Promise<T | undefined> {
-  try {
-    return await request;
-  } catch (error) {
-    if (isCode(error, ...[codes].flat())) return undefined;
+  return await request.catch(ifCode(codes, () => undefined));
+}
+
+/** For `catch`: what `instead` makes of an error with one of these codes. Every other error is thrown again. */
+export function ifCode<R>(codes: KubeErrorCode | readonly KubeErrorCode[], instead: (error: KubeError) => R) {
+  return (error: unknown): R => {
+    if (isCode(error, ...[codes].flat())) return instead(error);
     throw error;
-  }
+  };
 }
 
 /** The whole body as text. @throws KubeError */
