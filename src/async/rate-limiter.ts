@@ -1,4 +1,5 @@
 /** A token bucket: a rate of requests, and a burst. */
+import { BoundedMap } from './bounded-map.ts';
 import type { Clock } from './clock.ts';
 import { unlessAborted } from './wait.ts';
 
@@ -14,19 +15,17 @@ export interface RateLimiter {
   pause(ms: number): void;
 }
 
+export interface RateLimit {
+  readonly perSecond: number;
+  readonly burst: number;
+  readonly clock: Clock;
+}
+
 /**
  * Makes a full bucket.
  * @throws RangeError for a rate that is not positive or a burst below 1: no caller could ever go on
  */
-export function createRateLimiter({
-  perSecond,
-  burst,
-  clock,
-}: {
-  readonly perSecond: number;
-  readonly burst: number;
-  readonly clock: Clock;
-}): RateLimiter {
+export function createRateLimiter({ perSecond, burst, clock }: RateLimit): RateLimiter {
   if (!(perSecond > 0) || !(burst >= 1)) {
     throw new RangeError(
       `a limiter of ${perSecond} per second with a burst of ${burst} lets no request pass`,
@@ -68,4 +67,21 @@ export function createRateLimiter({
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + ms);
     },
   };
+}
+
+/** A bucket for each key, such as a namespace. The least recently used ones are forgotten. */
+export class RateLimiters {
+  readonly #limit: RateLimit;
+  readonly #limiters: BoundedMap<string, RateLimiter>;
+
+  constructor(limit: RateLimit, maxKeys: number) {
+    this.#limit = limit;
+    this.#limiters = new BoundedMap(maxKeys);
+  }
+
+  of(key: string): RateLimiter {
+    const limiter = this.#limiters.get(key) ?? createRateLimiter(this.#limit);
+    this.#limiters.set(key, limiter);
+    return limiter;
+  }
 }

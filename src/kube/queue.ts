@@ -15,7 +15,7 @@ import { KubeError } from './api/errors.ts';
 import { messageOf } from '../names/printable.ts';
 
 /** `requeueAfterMs`: work on the key again after this time, even if nothing happens until then. */
-export type WorkResult = { readonly requeueAfterMs?: number } | undefined;
+export type WorkResult = { readonly requeueAfterMs?: number } | undefined | void;
 
 export interface WorkQueueOptions {
   /** An error is logged, and the key comes back after the back-off. A success resets the back-off. */

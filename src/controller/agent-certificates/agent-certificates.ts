@@ -5,7 +5,7 @@
  * All state is in the requests, which the API server removes after an hour (pkg/controller/certificates/cleaner).
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
-import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts';
+import { RateLimiters } from '../../async/rate-limiter.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
@@ -65,16 +65,17 @@ export class AgentCertificates {
   /** By name. A request changes when it is approved, before its certificate is there. */
   readonly #seen = new BoundedMap<string, 'admitted' | 'signed'>(maxSeen);
   /** By node. */
-  readonly #limiters = new BoundedMap<string, RateLimiter>(maxNodes);
+  readonly #limiters: RateLimiters;
   readonly #results: Readonly<Record<AgentCertificateResult, Counter>>;
 
   constructor(leading: Leading, namespace: string, requests: Pick<Reflector<OpenRequest>, 'get'>) {
-    const { client, signal, metrics } = leading;
+    const { client, signal, metrics, clock } = leading;
     const counter = (result: string): Counter => metrics.counter(agentCertificatesTotal, { result });
     this.#leading = leading;
     this.#namespace = namespace;
     this.#requests = requests;
     this.#secrets = new Secrets(client, namespace, signal);
+    this.#limiters = new RateLimiters({ ...answers, clock }, maxNodes);
     this.#results = { issued: counter('issued'), refused: counter('refused') };
   }
 
@@ -105,9 +106,7 @@ export class AgentCertificates {
   /** @returns 0, or how long the node has had its answers for now, milliseconds */
   #admit(name: string, node: string): number {
     if (this.#seen.peek(name)) return 0;
-    const limiter = this.#limiters.get(node) ?? createRateLimiter({ ...answers, clock: this.#leading.clock });
-    this.#limiters.set(node, limiter);
-    const waitMs = limiter.tryTake();
+    const waitMs = this.#limiters.of(node).tryTake();
     if (waitMs === 0) this.#seen.set(name, 'admitted');
     return waitMs;
   }

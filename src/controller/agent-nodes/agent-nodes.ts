@@ -28,10 +28,7 @@ export const agentNodes: Feature = async (leading) => {
     leading,
     inRounds: true,
     resyncMs,
-    reconcile: async () => {
-      await work.reconcile();
-      return undefined;
-    },
+    reconcile: () => work.reconcile(),
   });
   caches.nodes.onEach(({ previous, object }) => {
     if (nodeMatters(previous, object)) reconciler.add('nodes');

@@ -22,10 +22,7 @@ export const amd64Levels: Feature = async (leading) => {
     leading,
     inRounds: true,
     resyncMs,
-    reconcile: async () => {
-      await labelLevels(leading);
-      return undefined;
-    },
+    reconcile: () => labelLevels(leading),
   });
   await caches.nodes.ready(signal).catch(() => undefined);
   await reconciler.run(['nodes']);

@@ -93,43 +93,34 @@ export function removeGates(run: CleanRun, gate: string): Promise<number> {
   );
 }
 
+/** @param patchOf `undefined`: nothing of ours is on the node */
+function patchNodes(
+  run: CleanRun,
+  { step, what, labelSelector }: { readonly step: string; readonly what: string; labelSelector?: string },
+  patchOf: (node: Node) => Patch | undefined,
+): Promise<number> {
+  const objects = run.list<Node>(paths.nodes(), labelSelector === undefined ? {} : { labelSelector });
+  const pathOf = ({ name }: { readonly name: string }): string => paths.nodes(name);
+  return run.patchEach({ step, objects, pathOf, what: ({ name }) => `${what} of node ${name}` }, patchOf);
+}
+
 /** @param patchOf removes the taints from a node; `undefined`: it has none of them */
 export function removeTaints(run: CleanRun, patchOf: (node: Node) => Patch | undefined): Promise<number> {
-  return run.patchEach(
-    {
-      step: 'taints',
-      objects: run.list<Node>(paths.nodes()),
-      pathOf: ({ name }) => paths.nodes(name),
-      what: ({ name }) => `taint of node ${name}`,
-    },
-    patchOf,
-  );
+  return patchNodes(run, { step: 'taints', what: 'taint' }, patchOf);
 }
 
 /** Agents of a DaemonSet that selects the label end. A value of a person's own stays. */
 export function removeAgentLabels(run: CleanRun): Promise<number> {
-  return run.patchEach(
-    {
-      step: 'agent nodes',
-      objects: run.list<Node>(paths.nodes(), { labelSelector: `${keys.agentNode}=${agentLabelValue}` }),
-      pathOf: ({ name }) => paths.nodes(name),
-      what: ({ name }) => `label of node ${name}`,
-    },
-    ({ metadata }) =>
-      metadata?.labels?.[keys.agentNode] === agentLabelValue ? agentLabelPatch(false) : undefined,
+  const labelSelector = `${keys.agentNode}=${agentLabelValue}`;
+  return patchNodes(run, { step: 'agent nodes', what: 'label', labelSelector }, ({ metadata }) =>
+    metadata?.labels?.[keys.agentNode] === agentLabelValue ? agentLabelPatch(false) : undefined,
   );
 }
 
 export function removeLevelLabels(run: CleanRun): Promise<number> {
-  return run.patchEach(
-    {
-      step: 'CPU levels',
-      objects: run.list<Node>(paths.nodes(), { labelSelector: keys.amd64Level }),
-      pathOf: ({ name }) => paths.nodes(name),
-      what: ({ name }) => `CPU level of node ${name}`,
-    },
-    ({ metadata }) =>
-      labeledLevels(metadata?.labels ?? {}).own === undefined ? undefined : levelLabelPatch(undefined),
+  const selection = { step: 'CPU levels', what: 'CPU level', labelSelector: keys.amd64Level };
+  return patchNodes(run, selection, ({ metadata }) =>
+    labeledLevels(metadata?.labels ?? {}).own === undefined ? undefined : levelLabelPatch(undefined),
   );
 }
 

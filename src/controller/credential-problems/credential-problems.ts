@@ -9,13 +9,12 @@ import { listed } from '../../names/printable.ts';
 import type { Gauge } from '../../telemetry/metrics.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
+import { Repeats } from '../scope/repeats.ts';
 import { isDaemon, referenceOf } from '../scope/workload.ts';
 import { credentialProblemsNow } from './metrics.ts';
 
 /** Agents are asked about once a minute. */
 const resyncMs = 15_000;
-/** The API server forgets events after an hour. */
-const repeatMs = 30 * 60_000;
 /** Beyond that the first ones say enough. */
 const maxReported = 20;
 /** The API server limits the whole message to 1024 bytes. */
@@ -33,10 +32,7 @@ export const credentialProblems: Feature = async (leading) => {
     leading,
     inRounds: true,
     resyncMs,
-    reconcile: async () => {
-      problems.reconcile();
-      return undefined;
-    },
+    reconcile: async () => problems.reconcile(),
   });
   await leading.caches.runningPods.ready(leading.signal).catch(() => undefined);
   await reconciler.run(['problems']);
@@ -45,31 +41,24 @@ export const credentialProblems: Feature = async (leading) => {
 export class CredentialProblems {
   readonly #leading: Leading;
   readonly #count: Gauge;
-  /** When each was reported, by DaemonSet and text. */
-  #reportedAt = new Map<string, number>();
+  readonly #repeats: Repeats;
 
   constructor(leading: Leading) {
     this.#leading = leading;
     this.#count = leading.metrics.gauge(credentialProblemsNow);
+    this.#repeats = new Repeats(leading.clock);
   }
 
   reconcile(): void {
-    const { clock, configuration, events, fleet } = this.#leading;
-    const now = clock.monotonic();
-    const current = new Map<string, number>();
-    for (const [id, { daemonSet, problem, nodes }] of this.#reports(fleet?.credentialProblems())) {
-      if (current.size === maxReported) break;
-      const last = this.#reportedAt.get(id);
-      const isDue = last === undefined || now - last >= repeatMs;
-      current.set(id, isDue ? now : last);
-      if (!isDue) continue;
+    const { configuration, events, fleet } = this.#leading;
+    const reports = [...this.#reports(fleet?.credentialProblems())].slice(0, maxReported);
+    for (const { daemonSet, problem, nodes } of this.#repeats.due(reports)) {
       const names = listed(nodes.toSorted(), (node) => node, maxNodesBytes);
       const message = `${names}: credentials are not used: ${describeProblem(problem)}`;
       const about = referenceOf(configuration().namespace ?? '', daemonSet);
       events.record(about, { type: 'Warning', reason: 'CredentialProblem', message });
     }
-    this.#reportedAt = current;
-    this.#count.set(current.size);
+    this.#count.set(reports.length);
   }
 
   #reports(byNode: ReadonlyMap<string, readonly SourceProblem[]> = new Map()): ReadonlyMap<string, Report> {

@@ -7,7 +7,7 @@ import type { ObjectReference } from '../../kube/events/event.ts';
 import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { referenceOf, workloadOf } from '../scope/workload.ts';
+import { podReference, referenceOf, workloadOf } from '../scope/workload.ts';
 import type { RunningTag } from './tags.ts';
 
 /** Owners that are read for one tag; taken in turn from each namespace. Metric and report name the tag anyway. */
@@ -45,10 +45,9 @@ function somePods({ uses }: RunningTag): readonly RunningPod[] {
 
 /** The workload of a pod, or the pod itself; `undefined`: it is going. */
 async function subjectOf(leading: Leading, pod: RunningPod): Promise<ObjectReference | undefined> {
-  const { namespace, name, uid, owner } = pod;
+  const { namespace, owner } = pod;
   // Static pods belong to their node.
-  if (owner === undefined || owner.kind === 'Node')
-    return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+  if (owner === undefined || owner.kind === 'Node') return podReference(pod);
   const instead = ifError(KubeError, () => ({ top: referenceOf(namespace, owner) }));
   return (await workloadOf(namespace, owner, leading).catch(instead))?.top;
 }

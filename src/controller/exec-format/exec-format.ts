@@ -6,7 +6,7 @@
  */
 import { backOffMs } from '../../async/back-off.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
-import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts';
+import { createRateLimiter, RateLimiters, type RateLimiter } from '../../async/rate-limiter.ts';
 import { isCode, KubeError } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { isArchitecture } from '../../names/architecture.ts';
@@ -80,7 +80,7 @@ class ExecFormatMonitor {
   readonly #notes: BrokenNotes;
   readonly #events: PodEvents;
   readonly #limiter: RateLimiter;
-  readonly #limiters = new BoundedMap<string, RateLimiter>(maxNamespaces);
+  readonly #limiters: RateLimiters;
   readonly #skippedPods: ReturnType<typeof createSkippedPods>;
   readonly #checkedAt = new BoundedMap<string, number>(maxRemembered);
   /** How often a pod without a known node was checked, by key. */
@@ -93,6 +93,7 @@ class ExecFormatMonitor {
     this.#notes = new BrokenNotes({ client, namespace, name: configuration().brokenImagesName });
     this.#events = new PodEvents(leading);
     this.#limiter = createRateLimiter({ ...checks, clock });
+    this.#limiters = new RateLimiters({ ...checksOfNamespace, clock }, maxNamespaces);
     this.#skippedPods = createSkippedPods(leading);
   }
 
@@ -153,10 +154,7 @@ class ExecFormatMonitor {
 
   /** Takes a check of the namespace and of the cluster. @returns milliseconds until there may be one, or 0 */
   #waitMs(namespace: string): number {
-    const { clock } = this.#leading;
-    const limiter = this.#limiters.get(namespace) ?? createRateLimiter({ ...checksOfNamespace, clock });
-    this.#limiters.set(namespace, limiter);
-    return limiter.tryTake() || this.#limiter.tryTake();
+    return this.#limiters.of(namespace).tryTake() || this.#limiter.tryTake();
   }
 
   /** @returns `undefined`: the log cannot be read, because the pod is gone or its node cannot be reached */

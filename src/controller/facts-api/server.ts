@@ -4,10 +4,9 @@
  * from any pod, so each request is checked (`callers.ts`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { BoundedMap } from '../../async/bounded-map.ts';
 import { FairSemaphore, Overloaded } from '../../async/fair-semaphore.ts';
 import type { Clock } from '../../async/clock.ts';
-import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts';
+import { RateLimiters } from '../../async/rate-limiter.ts';
 import type { FactsOfPod } from '../../cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
@@ -74,12 +73,13 @@ class FactsServer {
   readonly #options: FactsServerOptions;
   readonly #callers: Callers;
   readonly #lookups = new FairSemaphore(lookups);
-  readonly #rates = new BoundedMap<string, RateLimiter>(maxRates);
+  readonly #rates: RateLimiters;
   readonly #bodies = new BodyBudget(maxBodies);
 
   constructor(options: FactsServerOptions) {
     this.#options = options;
     this.#callers = new Callers(options);
+    this.#rates = new RateLimiters({ ...rate, clock: options.clock }, maxRates);
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -120,7 +120,7 @@ class FactsServer {
     const { namespace, images, pullSecrets: names, serviceAccount, deadlineMs: budgetMs } = asked;
     const leave = await this.#lookups.enter(namespace, signal);
     try {
-      await this.#rateOf(namespace).take(signal);
+      await this.#rates.of(namespace).take(signal);
       const found = await this.#options.factsOfPod({
         uses: images.map((image) => ({ ...image, usedBy: [], volumeOnly: false })),
         namespace,
@@ -132,12 +132,6 @@ class FactsServer {
     } finally {
       leave();
     }
-  }
-
-  #rateOf(namespace: string): RateLimiter {
-    const limiter = this.#rates.get(namespace) ?? createRateLimiter({ ...rate, clock: this.#options.clock });
-    this.#rates.set(namespace, limiter);
-    return limiter;
   }
 
   #failureOf(error: unknown, signal: AbortSignal): Answer {

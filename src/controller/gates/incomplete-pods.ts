@@ -1,6 +1,5 @@
 /** Reads waiting pods that the cache has no room for, each time they are decided. */
-import { BoundedMap } from '../../async/bounded-map.ts';
-import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts';
+import { createRateLimiter, RateLimiters, type RateLimiter } from '../../async/rate-limiter.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { KubeObject, Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
@@ -13,13 +12,14 @@ const readsOfNamespace = { perSecond: 0.5, burst: 5 };
 const maxNamespaces = 5000;
 
 export class IncompletePods {
-  readonly #leading: Pick<Leading, 'client' | 'clock'>;
+  readonly #client: Leading['client'];
   readonly #limiter: RateLimiter;
-  readonly #limiters = new BoundedMap<string, RateLimiter>(maxNamespaces);
+  readonly #limiters: RateLimiters;
 
   constructor(leading: Pick<Leading, 'client' | 'clock'>) {
-    this.#leading = leading;
+    this.#client = leading.client;
     this.#limiter = createRateLimiter({ ...reads, clock: leading.clock });
+    this.#limiters = new RateLimiters({ ...readsOfNamespace, clock: leading.clock }, maxNamespaces);
   }
 
   /**
@@ -29,17 +29,12 @@ export class IncompletePods {
    */
   async read({ metadata = {} }: Pod, signal: AbortSignal): Promise<Pod | number | undefined> {
     const { name = '', namespace = '', uid } = metadata;
-    const waitMs = this.#limiterOf(namespace).tryTake() || this.#limiter.tryTake();
+    const waitMs = this.#limiters.of(namespace).tryTake() || this.#limiter.tryTake();
     if (waitMs > 0) return Math.ceil(waitMs);
-    const { client } = this.#leading;
-    const now = await ignoring('not-found', client.get<KubeObject>(paths.pods(namespace, name), { signal }));
+    const now = await ignoring(
+      'not-found',
+      this.#client.get<KubeObject>(paths.pods(namespace, name), { signal }),
+    );
     return now?.metadata?.uid === uid ? now && trimWaitingPod(now, (value) => value)?.pod : undefined;
-  }
-
-  #limiterOf(namespace: string): RateLimiter {
-    const known = this.#limiters.get(namespace);
-    const limiter = known ?? createRateLimiter({ ...readsOfNamespace, clock: this.#leading.clock });
-    if (known === undefined) this.#limiters.set(namespace, limiter);
-    return limiter;
   }
 }

@@ -3,7 +3,7 @@ import { BoundedMap } from '../../async/bounded-map.ts';
 import type { ObjectReference } from '../../kube/events/event.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { referenceOf } from '../scope/workload.ts';
+import { podReference, referenceOf } from '../scope/workload.ts';
 import type { MisplacedOutcome } from './metrics.ts';
 import type { ImageWithoutArchitecture, MisplacedPod } from './misplaced-pod.ts';
 
@@ -35,7 +35,7 @@ export class MisplacedEvents {
     this.#reported.set(key, true);
     const message = messageOf(report, misplaced, why);
     const reason = reasons[report] ?? 'MisplacedPod';
-    const about = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+    const about = podReference(pod);
     for (const each of owner ? [about, owner] : [about])
       this.#leading.events.record(each, { type: 'Warning', reason, message });
     this.#leading.log.info({ namespace, pod: name, reason, message }, 'a pod is misplaced');

@@ -7,7 +7,8 @@ import type { EventText, ObjectReference } from '../../kube/events/event.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import { messageOf } from '../../names/printable.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { referenceOf, workloadOf } from './workload.ts';
+import { repeatMs } from './repeats.ts';
+import { podReference, referenceOf, workloadOf } from './workload.ts';
 
 export interface EventPod {
   readonly namespace: string;
@@ -16,8 +17,6 @@ export interface EventPod {
   readonly owner: OwnerReference | undefined;
 }
 
-/** The API server forgets events after an hour. */
-const repeatMs = 30 * 60_000;
 const maxRemembered = 5000;
 
 export class PodEvents {
@@ -37,7 +36,7 @@ export class PodEvents {
    */
   record({ namespace, name, uid, owner }: EventPod, event: EventText, subject: string): void {
     const { events } = this.#leading;
-    events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, event);
+    events.record(podReference({ namespace, name, uid }), event);
     if (owner === undefined || !this.#isNew(owner, event, subject)) return;
     const ofWorkload = { ...event, message: `Pod ${name}: ${event.message}` };
     void this.#workloadOf(namespace, owner).then((workload) => events.record(workload, ofWorkload));

@@ -7,7 +7,8 @@ import { skipReasonOf } from '../../placement/rules/skip.ts';
 import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { isObject, readWebhooksFile, type Webhook } from '../webhook-configuration/webhooks-file.ts';
+import { readWebhooksFile, type Webhook } from '../webhook-configuration/webhooks-file.ts';
+import { isRecord } from '../../names/architecture.ts';
 import { messageOf } from '../../names/printable.ts';
 
 /** Whether the webhook is called when a pod like this is created. */
@@ -98,7 +99,7 @@ function isForNewPods({ rules }: Webhook): boolean {
   if (!Array.isArray(rules)) return false;
   return rules.some(
     (rule: unknown) =>
-      isObject(rule) &&
+      isRecord(rule) &&
       has(rule['operations'], 'CREATE', '*') &&
       has(rule['apiGroups'], '', '*') &&
       has(rule['resources'], 'pods', '*', '*/*'),

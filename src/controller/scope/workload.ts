@@ -63,6 +63,10 @@ export function referenceOf(namespace: string, owner: OwnerReference): Workload[
   return { apiVersion, kind, namespace, name, uid };
 }
 
+export function podReference({ namespace, name, uid }: Pick<ObjectReference, 'namespace' | 'name' | 'uid'>) {
+  return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+}
+
 /**
  * Reads the owner of a pod. An owner of another kind, or one that may not be read, is the workload itself.
  * @returns `undefined`: the owner is gone, and its pods will go too

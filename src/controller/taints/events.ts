@@ -4,7 +4,8 @@ import type { Taint } from '../../kube/api/objects.ts';
 import { printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { daemonSetApiVersion, referenceOf } from '../scope/workload.ts';
+import { Repeats } from '../scope/repeats.ts';
+import { daemonSetApiVersion, podReference, referenceOf } from '../scope/workload.ts';
 import type { BlockingDaemonSet } from './blockers.ts';
 
 export type Blocker =
@@ -21,32 +22,25 @@ export type Blocker =
 
 export type RefusedPod = Extract<Blocker, { reason: 'pods' }>;
 
-/** The API server forgets events after an hour. */
-const repeatMs = 30 * 60_000;
 /** Beyond that the first ones say enough. */
 const maxReported = 50;
 
 export class TaintEvents {
   readonly #leading: Leading;
-  #reported = new Map<string, number>();
+  readonly #repeats: Repeats;
 
   constructor(leading: Leading) {
     this.#leading = leading;
+    this.#repeats = new Repeats(leading.clock);
   }
 
   record(blockers: readonly Blocker[]): void {
-    const now = this.#leading.clock.monotonic();
-    const current = new Map<string, number>();
-    for (const blocker of blockers.slice(0, maxReported)) {
+    const troubles = blockers.slice(0, maxReported).map((blocker) => {
       const about = objectOf(blocker);
       const { key, value = '' } = blocker.taint;
-      const id = `${blocker.reason} ${about.uid ?? ''} ${key} ${value}`;
-      const last = this.#reported.get(id);
-      const isDue = last === undefined || now - last >= repeatMs;
-      current.set(id, isDue ? now : last);
-      if (isDue) this.#report(blocker, about);
-    }
-    this.#reported = current;
+      return [`${blocker.reason} ${about.uid ?? ''} ${key} ${value}`, { blocker, about }] as const;
+    });
+    for (const { blocker, about } of this.#repeats.due(troubles)) this.#report(blocker, about);
   }
 
   #report(blocker: Blocker, about: ObjectReference): void {
@@ -64,8 +58,7 @@ export class TaintEvents {
 function objectOf(blocker: Blocker): ObjectReference {
   if (blocker.reason === 'daemonsets')
     return referenceOf(blocker.daemonSet.namespace, blocker.daemonSet.owner);
-  const { namespace, name, uid } = blocker.pod;
-  return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+  return podReference(blocker.pod);
 }
 
 function messageOf(blocker: Blocker): string {

@@ -53,10 +53,7 @@ export const taints: Feature = async (leading) => {
     inRounds: true,
     workers: 2,
     resyncMs: intervalMs,
-    reconcile: async (key) => {
-      await (key === 'nodes' ? work.reconcileNodes() : work.reconcilePods());
-      return undefined;
-    },
+    reconcile: (key) => (key === 'nodes' ? work.reconcileNodes() : work.reconcilePods()),
   });
   caches.nodes.onEach(({ previous, object }) => {
     if (nodeMatters(previous, object)) reconciler.add('nodes');

@@ -3,6 +3,7 @@
  * server's defaults are added here, so that the two can be compared.
  */
 import { parse } from 'yaml';
+import { isRecord } from '../../names/architecture.ts';
 import { decodeUtf8, readBounded } from '../../files/read.ts';
 
 /** One webhook: the fields that matter here, and all others as they are. */
@@ -53,7 +54,7 @@ export function parseWebhooks(text: string, path: string): readonly Webhook[] {
   } catch (error) {
     return refuse(`is not YAML: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : ''}`);
   }
-  const list = isObject(document) ? document['webhooks'] : undefined;
+  const list = isRecord(document) ? document['webhooks'] : undefined;
   if (!Array.isArray(list)) return refuse('has no list "webhooks"');
   if (list.length > maxWebhooks) return refuse(`has more than ${maxWebhooks} webhooks`);
   const webhooks = list.map((each: unknown, index) =>
@@ -64,7 +65,7 @@ export function parseWebhooks(text: string, path: string): readonly Webhook[] {
 }
 
 function completed(given: unknown, refuse: (why: string) => never): Webhook {
-  if (!isObject(given)) return refuse('is no object');
+  if (!isRecord(given)) return refuse('is no object');
   const { name, rules } = given;
   if (typeof name !== 'string' || name === '') return refuse('has no name');
   return {
@@ -77,7 +78,7 @@ function completed(given: unknown, refuse: (why: string) => never): Webhook {
     timeoutSeconds: 10,
     ...given,
     ...(Array.isArray(rules) && {
-      rules: rules.map((rule: unknown) => (isObject(rule) ? { scope: '*', ...rule } : rule)),
+      rules: rules.map((rule: unknown) => (isRecord(rule) ? { scope: '*', ...rule } : rule)),
     }),
     name,
     clientConfig: clientConfig(given['clientConfig'], refuse),
@@ -85,7 +86,7 @@ function completed(given: unknown, refuse: (why: string) => never): Webhook {
 }
 
 function clientConfig(given: unknown, refuse: (why: string) => never): ClientConfig {
-  const { url, service } = isObject(given) ? given : {};
+  const { url, service } = isRecord(given) ? given : {};
   if ((url === undefined) === (service === undefined)) {
     return refuse('needs either clientConfig.url or clientConfig.service');
   }
@@ -95,7 +96,7 @@ function clientConfig(given: unknown, refuse: (why: string) => never): ClientCon
     }
     return { url };
   }
-  const { namespace, name, path, port } = isObject(service) ? service : {};
+  const { namespace, name, path, port } = isRecord(service) ? service : {};
   if (typeof namespace !== 'string' || typeof name !== 'string') {
     return refuse('needs namespace and name in clientConfig.service');
   }
@@ -115,8 +116,4 @@ export function webhookNamesOf(webhooks: readonly Webhook[]): readonly string[] 
     return url === undefined ? [] : [new URL(url).hostname.replace(/^\[|\]$/g, '')];
   });
   return [...new Set(names)];
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
