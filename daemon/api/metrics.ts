@@ -1,6 +1,13 @@
 /** Metrics of the agent's API. The registry client and the facts memory have their own. */
 import { factsErrorCodes, type ImageFacts } from '../../src/images/facts/facts.ts';
-import { counter, gauge, histogram, type Metrics, type MetricSpec } from '../../src/telemetry/metrics.ts';
+import {
+  counter,
+  counts,
+  gauge,
+  histogram,
+  type Metrics,
+  type MetricSpec,
+} from '../../src/telemetry/metrics.ts';
 
 const requestOutcomes = ['answered', 'wrong', 'refused', 'overloaded', 'abandoned', 'failed'] as const;
 export type RequestOutcome = (typeof requestOutcomes)[number];
@@ -11,7 +18,7 @@ const requests = counter('archwright_agent_requests_total', 'Requests to the age
   outcome: requestOutcomes,
 });
 
-const resultNames = ['ok', 'stale', ...factsErrorCodes];
+const resultNames = ['ok', 'stale', ...factsErrorCodes] as const;
 
 const images = counter('archwright_agent_images_total', 'Requested images.', { result: resultNames });
 
@@ -45,7 +52,7 @@ export function bindAgentMetrics(
   metrics: Metrics,
   levels: () => { readonly images: number; readonly open: number },
 ): AgentMeters {
-  const results = new Map(resultNames.map((result) => [result, metrics.counter(images, { result })]));
+  const counted = counts(metrics, images, 'result', resultNames);
   const durations = metrics.histogram(requestSeconds);
   const open = metrics.gauge(openRequests);
   const known = metrics.gauge(knownImages);
@@ -57,7 +64,7 @@ export function bindAgentMetrics(
   metrics.counter(requests, { method: 'POST', path: '/v1/facts', outcome: 'answered' });
   return {
     request: (method, path, outcome) => metrics.counter(requests, { method, path, outcome }).inc(),
-    image: (facts) => results.get(facts.error?.code ?? (facts.stale ? 'stale' : 'ok'))?.inc(),
+    image: (facts) => counted(facts.error?.code ?? (facts.stale ? 'stale' : 'ok')),
     took: (durationMs) => durations.observe(durationMs / 1000),
   };
 }

@@ -12,7 +12,7 @@
  */
 import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
-import type { SourceProblem } from '../../src/credentials/credential.ts';
+import type { Problem, SourceProblem } from '../../src/credentials/credential.ts';
 import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { bindSourceMetrics, type SourceMeter } from '../../src/credentials/sources/metrics.ts';
@@ -41,7 +41,7 @@ import {
   findHostDirectory,
   type HostFilesReader,
 } from './hosts/host-directory.ts';
-import { filesOfCandidate, readNodeConfig, type NodeConfig, type NodeProblem } from './node.ts';
+import { filesOfCandidate, readNodeConfig, type NodeConfig } from './node.ts';
 
 export interface ContainerdEndpointsOptions extends Omit<WatchOptions, 'root'> {
   /** Directory that stands for `/`. */
@@ -213,7 +213,7 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
   }
 
   /** The current configuration, or the last good one if containerd would not start with the current one. */
-  async #readNode(): Promise<{ node: NodeConfig; problem?: NodeProblem }> {
+  async #readNode(): Promise<{ node: NodeConfig; problem?: Problem }> {
     const { version, hostRoot } = this.#options;
     try {
       return { node: await readNodeConfig(this.#candidates, version, hostRoot, this.#findVersion) };

@@ -3,6 +3,7 @@
  * config.toml only when it starts. Using a change at once is right after its restart, and nearly always before.)
  */
 import { join } from 'node:path';
+import type { Problem } from '../../src/credentials/credential.ts';
 import { statPath, undefinedIfMissing } from '../../src/files/read.ts';
 import { imagesTable, isCriDisabled, loadConfig } from './config/config.ts';
 import { programsFor, type VersionFinder } from './config/find-version.ts';
@@ -18,11 +19,6 @@ import {
 import { rulesFor, type ContainerdRules } from './config/rules.ts';
 import { configFileError, fieldsOf, InvalidConfig } from './config/toml.ts';
 
-export interface NodeProblem {
-  readonly origin: string;
-  readonly message: string;
-}
-
 export interface NodeConfig {
   readonly configFile: string | undefined;
   readonly files: readonly string[];
@@ -34,7 +30,7 @@ export interface NodeConfig {
   readonly localPull: boolean;
   /** False if its CRI plugin is disabled: the kubelet does not use it. */
   readonly servesKubelet: boolean;
-  readonly problems: readonly NodeProblem[];
+  readonly problems: readonly Problem[];
 }
 
 /**
@@ -52,7 +48,7 @@ export async function readNodeConfig(
   const configFile = await firstThatExists(candidates, hostRoot);
   const found = version === undefined ? await findVersion(programsFor(configFile ?? '')) : { version };
   const rules = rulesFor(found.version);
-  const problems: NodeProblem[] = found.problem ? [found.problem] : [];
+  const problems: Problem[] = found.problem ? [found.problem] : [];
   // It may have been deleted in the meantime.
   const config =
     configFile === undefined
@@ -97,7 +93,7 @@ async function firstThatExists(paths: readonly string[], hostRoot: string): Prom
 const criDisabled =
   'it disables the CRI plugin, so the kubelet does not use this containerd; set containerdConfigPathCandidates to the configuration of the kubelet’s containerd';
 
-function invalidCredentials(origin: string, { configs }: Registry): NodeProblem[] {
+function invalidCredentials(origin: string, { configs }: Registry): Problem[] {
   return [...configs].flatMap(([host, { auth }]) => {
     try {
       if (auth) parseAuth(auth, host);

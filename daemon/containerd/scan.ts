@@ -9,9 +9,9 @@ import { readTls } from './endpoint.ts';
 import type { HostFilesReader } from './hosts/host-directory.ts';
 import type { Header, HostConfig } from './hosts/hosts-file.ts';
 import { ConfigFileError } from './config/toml.ts';
-import type { NodeConfig, NodeProblem } from './node.ts';
+import type { NodeConfig } from './node.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
-import type { SourceProblem } from '../../src/credentials/credential.ts';
+import type { Problem, SourceProblem } from '../../src/credentials/credential.ts';
 
 export interface HostDirectoryFound {
   readonly dir: string;
@@ -23,7 +23,7 @@ const maxDirectories = 1000;
 
 /** @returns `content`: everything that affects endpoints, in clear text with secrets: only for hashing */
 export async function scanHosts(node: NodeConfig, readHosts: HostFilesReader, hostRoot: string) {
-  const problems: NodeProblem[] = [];
+  const problems: Problem[] = [];
   const dirs: string[] = [];
   const usable: HostDirectoryFound[] = [];
   const found: unknown[] = [];
@@ -51,7 +51,7 @@ export async function scanHosts(node: NodeConfig, readHosts: HostFilesReader, ho
 }
 
 /** The transfer service does not split `config_path`, so it ignores listed directories that have settings. */
-async function ignoredRoots(node: NodeConfig, hostRoot: string): Promise<NodeProblem[]> {
+async function ignoredRoots(node: NodeConfig, hostRoot: string): Promise<Problem[]> {
   const [path, ...others] = node.roots;
   if (node.localPull || others.length > 0 || path === undefined || !path.includes(':')) return [];
   const ignored: string[] = [];
@@ -63,7 +63,7 @@ async function ignoredRoots(node: NodeConfig, hostRoot: string): Promise<NodePro
   return [{ origin: node.configFile ?? 'containerd', message }];
 }
 
-async function namesIn(dir: string, root: string, problems: NodeProblem[]): Promise<readonly string[]> {
+async function namesIn(dir: string, root: string, problems: Problem[]): Promise<readonly string[]> {
   try {
     const names = await listDirectory(dir, { maxEntries: maxDirectories, root });
     return names.filter((name) => !name.startsWith('.'));

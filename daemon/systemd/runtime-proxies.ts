@@ -2,13 +2,14 @@
  * The proxy variables of the node's container runtime: of the running process if it may be read, else of its systemd service. An agent
  * asks registries by the same way as the runtime pulls, unless it has proxy variables of its own.
  */
+import type { Problem } from '../../src/credentials/credential.ts';
 import { textFingerprint } from '../../src/credentials/identity.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import type { WatchOptions } from '../../src/files/watch.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import { describeProxies, proxyVariables, type Environment } from '../../src/http/proxy/proxy.ts';
 import { environmentObject, processVariables } from '../kubelet/run/environment.ts';
-import { readServiceEnvironment, type ServiceProblem } from './service-environment.ts';
+import { readServiceEnvironment } from './service-environment.ts';
 
 export interface RuntimeProxiesOptions extends Omit<WatchOptions, 'root'> {
   readonly hostRoot: string;
@@ -37,7 +38,7 @@ const defaultPollMs = 60_000;
 interface Found {
   readonly origin: string;
   readonly variables: Readonly<Record<string, string>>;
-  readonly problems: readonly ServiceProblem[];
+  readonly problems: readonly Problem[];
   readonly fingerprint: string;
 }
 

@@ -3,18 +3,14 @@
  * drop-ins, then `EnvironmentFile=` (systemd.exec(5)). systemd applies a change when the service starts again.
  */
 import { join } from 'node:path';
+import type { Problem } from '../../src/credentials/credential.ts';
 import { decodeUtf8, FileError, listDirectory, readBounded } from '../../src/files/read.ts';
 import { parseEnvironmentFile, parseUnit, variableOf, wordsOf, type Assignment } from './unit-file.ts';
-
-export interface ServiceProblem {
-  readonly origin: string;
-  readonly message: string;
-}
 
 export interface ServiceEnvironment {
   readonly service: string;
   readonly variables: ReadonlyMap<string, string>;
-  readonly problems: readonly ServiceProblem[];
+  readonly problems: readonly Problem[];
 }
 
 /** The strongest first (systemd.unit(5), system unit search path). */
@@ -59,7 +55,7 @@ export async function readServiceEnvironment(
 }
 
 class Reader {
-  readonly problems: ServiceProblem[] = [];
+  readonly problems: Problem[] = [];
   readonly #root: string;
 
   constructor(root: string) {

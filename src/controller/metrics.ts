@@ -1,10 +1,6 @@
-/** Metrics of the controller. A feature with metrics of its own has its part here. */
-import { factsRequests } from './facts-api/metrics.ts';
+/** Metrics of the controller. A feature with several has its own file. */
 import { counter, gauge, type MetricSpec } from '../telemetry/metrics.ts';
-import { agentCertificatesTotal } from './agent-certificates/metrics.ts';
-import { agentNodeMetrics } from './agent-nodes/metrics.ts';
 import { cachedObjects, largeObjects } from './caches/caches.ts';
-import { credentialProblemsNow } from './credential-problems/metrics.ts';
 import { driftMetrics } from './drift/metrics.ts';
 import { gateMetrics } from './gates/metrics.ts';
 import { certificateMetrics } from './certificates/metrics.ts';
@@ -36,13 +32,44 @@ export const imagesWithLevel = gauge(
 
 export const brokenImages = gauge('archwright_broken_images', 'Records of broken images.');
 
+const agentCertificateResults = ['issued', 'refused'] as const;
+export type AgentCertificateResult = (typeof agentCertificateResults)[number];
+
+export const agentCertificatesTotal = counter(
+  'archwright_agent_certificate_requests_total',
+  'Certificate requests of agents. A refused one is a defect or an attack.',
+  { result: agentCertificateResults },
+);
+
+export const labeledNodes = gauge('archwright_agent_nodes', 'Nodes labeled for agentNodes; 0 if it is all.');
+
+export const uncoveredPools = gauge(
+  'archwright_agent_pools_uncovered',
+  'Node pools without a healthy node for an agent.',
+);
+
+export const credentialProblemsNow = gauge(
+  'archwright_credential_problems',
+  'Credentials that nodes do not use now; at most 20. Events of the agents’ DaemonSet name them.',
+);
+
+const factsRequestOutcomes = ['answered', 'refused', 'invalid', 'overloaded', 'failed'] as const;
+export type FactsRequestOutcome = (typeof factsRequestOutcomes)[number];
+
+export const factsRequests = counter(
+  'archwright_controller_facts_requests_total',
+  'Requests of `explain` and `report`. `refused`: the caller is unknown or has no right.',
+  { outcome: factsRequestOutcomes },
+);
+
 export const controllerMetrics: readonly MetricSpec[] = [
   ...gateMetrics,
   ...certificateMetrics,
   agentCertificatesTotal,
   ...webhookConfigurationMetrics,
   ...taintMetrics,
-  ...agentNodeMetrics,
+  labeledNodes,
+  uncoveredPools,
   ...misplacedMetrics,
   ...rolloutMetrics,
   credentialProblemsNow,

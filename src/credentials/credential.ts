@@ -53,8 +53,12 @@ export interface MatchedCredential {
 }
 
 /** Why a source, or a part of it, is not used. Shown by `inspect --verbose` and logged once. */
-export interface SourceProblem {
+export interface SourceProblem extends Problem {
   readonly source: CredentialSourceName;
+}
+
+export interface Problem {
+  /** File, Secret or plugin. */
   readonly origin: string;
   readonly message: string;
 }

@@ -2,6 +2,7 @@
  * The class of a node: by what its agent reports, otherwise by its labels and `status.nodeInfo`. Its own kubelet knows the runtime in
  * use better than the agent, which finds the version of a program and its configuration.
  */
+import type { Node } from '../kube/api/objects.ts';
 import { isArchitecture } from '../names/architecture.ts';
 import { keys } from '../names/keys.ts';
 import { labeledLevels, levelOfLabels, type LabeledLevels } from './amd64-level.ts';
@@ -16,20 +17,9 @@ export interface ClassifiedNode {
   readonly levels: LabeledLevels;
 }
 
-type Labels = Readonly<Record<string, string>>;
-
-interface NodeInfo {
-  readonly architecture?: string;
-  readonly operatingSystem?: string;
-  readonly containerRuntimeVersion?: string;
-  readonly kernelVersion?: string;
-}
-
 /** The fields of a Node that its class depends on. */
-export interface NodeObject {
-  readonly metadata?: { readonly name?: string; readonly labels?: Labels };
-  readonly status?: { readonly nodeInfo?: NodeInfo };
-}
+export type NodeObject = Pick<Node, 'metadata' | 'status'>;
+type NodeInfo = NonNullable<NonNullable<NodeObject['status']>['nodeInfo']>;
 
 /** The node's own report comes before the label, which people can overwrite. Until a node has reported, the report is an empty text. */
 export function architectureOf({ metadata, status }: NodeObject): string | undefined {
@@ -96,7 +86,10 @@ function pageSizeIn({ kernelVersion = '' }: NodeInfo): Pick<NodeClass, 'pageSize
 }
 
 /** Windows: the kernel version is `10.0.20348.2113`. */
-function windowsVersionIn({ kernelVersion = '' }: NodeInfo, labels: Labels): Pick<NodeClass, 'osVersion'> {
+function windowsVersionIn(
+  { kernelVersion = '' }: NodeInfo,
+  labels: Readonly<Record<string, string>>,
+): Pick<NodeClass, 'osVersion'> {
   const version = /^\d{1,3}\.\d{1,3}\.\d{1,5}/u.exec(kernelVersion || (labels[windowsBuildLabel] ?? ''))?.[0];
   return version === undefined ? {} : { osVersion: version };
 }

@@ -3,6 +3,7 @@
  * time limit. The version cannot be read from the file: Go stores it among a hundred thousand other strings without terminators.
  */
 import { basename, dirname } from 'node:path';
+import type { Problem } from '../../../src/credentials/credential.ts';
 import { statPath } from '../../../src/files/read.ts';
 import { checkBinary } from '../../kubelet/run/binary.ts';
 import { baseEnvironment, environmentObject } from '../../kubelet/run/environment.ts';
@@ -44,7 +45,7 @@ export function programsFor(config: string): readonly string[] {
 export interface FoundVersion {
   readonly version?: string;
   /** Why the version of an existing program is unknown. */
-  readonly problem?: { readonly origin: string; readonly message: string };
+  readonly problem?: Problem;
 }
 
 export type VersionFinder = (programs: readonly string[]) => Promise<FoundVersion>;

@@ -3,6 +3,7 @@
  * `core/remotes/docker/config/{hosts,config_unix}.go`).
  */
 import { join } from 'node:path';
+import type { Problem } from '../../../src/credentials/credential.ts';
 import { BoundedMap } from '../../../src/async/bounded-map.ts';
 import {
   FileError,
@@ -109,7 +110,7 @@ export type HostFilesReader = (
 ) => Promise<{
   readonly hosts: readonly HostConfig[];
   /** The error in hosts.toml and its consequence. */
-  readonly problem?: { readonly origin: string; readonly message: string };
+  readonly problem?: Problem;
 }>;
 
 /**

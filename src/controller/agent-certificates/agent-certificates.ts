@@ -19,7 +19,7 @@ import { Secrets } from '../certificates/secrets.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { judge } from './judge.ts';
-import { agentCertificatesTotal, type AgentCertificateResult } from './metrics.ts';
+import { agentCertificatesTotal, type AgentCertificateResult } from '../metrics.ts';
 import { readRequest, trimRequest, type OpenRequest, type Requested } from './request.ts';
 
 /** Renewed after two thirds. A stolen key is of use for this long, and only as the agent of its own node. */

@@ -11,7 +11,7 @@ import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
 import { Repeats } from '../scope/repeats.ts';
 import { isDaemon, referenceOf } from '../scope/workload.ts';
-import { credentialProblemsNow } from './metrics.ts';
+import { credentialProblemsNow } from '../metrics.ts';
 
 /** Agents are asked about once a minute. */
 const resyncMs = 15_000;

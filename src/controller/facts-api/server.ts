@@ -19,7 +19,7 @@ import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { Callers, Refused } from './callers.ts';
 import { ephemeralPair } from './ephemeral-pair.ts';
-import { factsRequests, type FactsRequestOutcome } from './metrics.ts';
+import { factsRequests, type FactsRequestOutcome } from '../metrics.ts';
 import {
   factsPath,
   InvalidRequest,

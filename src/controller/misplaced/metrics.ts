@@ -1,4 +1,4 @@
-import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
+import { counter, counts, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
 const misplacedPods = gauge(
   'archwright_misplaced_pods',
@@ -31,11 +31,8 @@ export const misplacedMetrics: readonly MetricSpec[] = [misplacedPods, misplaced
 export type MisplacedCounts = ReturnType<typeof misplacedCounts>;
 
 export function misplacedCounts(metrics: Metrics) {
-  const handled = new Map(
-    outcomes.map((outcome) => [outcome, metrics.counter(misplacedPodsHandled, { outcome })]),
-  );
   return {
     pods: metrics.gauge(misplacedPods),
-    handled: (outcome: MisplacedOutcome): void => handled.get(outcome)?.inc(),
+    handled: counts(metrics, misplacedPodsHandled, 'outcome', outcomes),
   };
 }

@@ -1,6 +1,6 @@
 /** What memory counts. The words here are the ones of `docs/reference/metrics.md`. */
-import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
-import { factsErrorCodes, type FactsErrorCode } from '../facts/facts.ts';
+import { counter, counts, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
+import { factsErrorCodes } from '../facts/facts.ts';
 
 /** What a look into memory gave. */
 const recallResults = ['fresh', 'due', 'stale', 'failure', 'override', 'miss'] as const;
@@ -29,16 +29,12 @@ export type FactsMetrics = ReturnType<typeof createFactsMetrics>;
 /** The counters, bound once. */
 export function createFactsMetrics(metrics: Metrics) {
   const specs = factsMetricSpecs;
-  const recalls = new Map(
-    recallResults.map((result) => [result, metrics.counter(specs.recalls, { result })]),
-  );
-  const failures = new Map(factsErrorCodes.map((code) => [code, metrics.counter(specs.failures, { code })]));
   const inFlight = metrics.gauge(specs.inFlight);
   const entries = metrics.gauge(specs.entries);
   const bytes = metrics.gauge(specs.bytes);
   return {
-    recall: (result: RecallResult) => recalls.get(result)?.inc(),
-    failure: (code: FactsErrorCode) => failures.get(code)?.inc(),
+    recall: counts(metrics, specs.recalls, 'result', recallResults),
+    failure: counts(metrics, specs.failures, 'code', factsErrorCodes),
     asked: metrics.counter(specs.inspections, { cause: 'asked' }),
     revalidated: metrics.counter(specs.inspections, { cause: 'revalidation' }),
     joined: metrics.counter(specs.inspections, { cause: 'joined' }),

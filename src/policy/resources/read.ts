@@ -4,13 +4,13 @@
  */
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { isRecord } from '../../names/architecture.ts';
-import { checkArchitecture } from '../value-kinds/architectures.ts';
 import { readSelector } from '../effective/label-selector.ts';
 import {
   constraintsValues,
   onNoCommonArchitectureValues,
   onUnknownImageValues,
 } from '../effective/policy.ts';
+import { field, isArchitecture, isIntegerWithin, isUnset, section, type Fields } from './fields.ts';
 import {
   clusterConfigName,
   logVerbosities,
@@ -23,8 +23,6 @@ import {
 export const maxPlatforms = 16;
 export const maxPriority = 255;
 const maxWeight = 100;
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Reads a `ClusterPodPlacementConfig`. Never throws. */
 export function readClusterConfig(object: KubeObject): Reading<ClusterPlacement> {
@@ -81,26 +79,6 @@ export function readPodConfig(object: KubeObject): Reading<PodPlacement> {
   return problems.length > 0 ? { problems } : { placement, problems: [] };
 }
 
-/** Reads a field. `undefined`: it is absent, or wrong, which is a problem. */
-function field<T>(
-  parent: Fields,
-  path: string,
-  is: (value: unknown) => value is T,
-  message: string,
-  problems: string[],
-): T | undefined {
-  const value = parent[path.slice(path.lastIndexOf('.') + 1)];
-  if (isUnset(value)) return undefined;
-  if (is(value)) return value;
-  problems.push(`${path} must be ${message}`);
-  return undefined;
-}
-
-/** An absent section equals an empty one. */
-function section(parent: Fields, path: string, problems: string[]): Fields {
-  return field(parent, path, isRecord, 'an object', problems) ?? {};
-}
-
 function oneOf<T extends string>(
   spec: Fields,
   path: string,
@@ -115,14 +93,6 @@ function architecture(spec: Fields, key: string, problems: string[]): string | u
   const value = spec[key];
   if (isUnset(value)) return undefined;
   return isArchitecture(value, `spec.${key}`, problems) ? value : undefined;
-}
-
-/** Adds a problem if it is none. */
-function isArchitecture(value: unknown, path: string, problems: string[]): value is string {
-  const problem =
-    typeof value === 'string' && value !== '' ? checkArchitecture(value) : 'must be an architecture';
-  if (problem !== undefined) problems.push(`${path}: ${problem}`);
-  return problem === undefined;
 }
 
 function architectures(spec: Fields, problems: string[]): { readonly architectures?: readonly string[] } {
@@ -172,13 +142,4 @@ function scoring(plugins: Fields, problems: string[]): Readonly<Record<string, n
     else weights.set(name, weight);
   }
   return isOn ? Object.fromEntries(weights) : undefined;
-}
-
-function isIntegerWithin(value: unknown, least: number, most: number): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
-}
-
-/** The API server removes `null` if a schema forbids it. Older objects can still have one. */
-function isUnset(value: unknown): value is undefined | null {
-  return value === undefined || value === null;
 }

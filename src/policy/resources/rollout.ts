@@ -6,7 +6,7 @@ import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
 import { namespacedPath } from '../../kube/api/paths.ts';
 import { isRecord } from '../../names/architecture.ts';
 import { parseDuration } from '../../names/duration.ts';
-import { checkArchitecture } from '../value-kinds/architectures.ts';
+import { isArchitecture, isIntegerWithin, isUnset, section, type Fields } from './fields.ts';
 import { readSelector, selects, type Selector } from '../effective/label-selector.ts';
 import { newPodsValues, type NewPods } from '../effective/policy.ts';
 import { resourceVersion } from './placement.ts';
@@ -73,22 +73,20 @@ const defaults = {
   tolerance: '10%',
 };
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Never throws. An object with an invalid value is ignored as a whole. */
 export function readRollout(object: KubeObject): RolloutReading {
   const problems: string[] = [];
   const { name = '', namespace = '', creationTimestamp = '' } = object.metadata ?? {};
   const fields: Fields = { ...object };
-  const spec = sectionOf(fields, 'spec', problems);
+  const spec = section(fields, 'spec', problems);
   const reader = new Reader(spec, problems);
-  const unhealthy = new Reader(sectionOf(spec, 'unhealthy', problems), problems, 'unhealthy.');
-  const selector = spec['selector'];
+  const unhealthy = new Reader(section(spec, 'unhealthy', problems), problems, 'unhealthy.');
+  const { selector, architecture } = spec;
   const rollout: Rollout = {
     namespace,
     name,
     createdAt: Date.parse(creationTimestamp) || 0,
-    architecture: architectureOf(spec['architecture'], problems),
+    architecture: isArchitecture(architecture, 'spec.architecture', problems) ? architecture : '',
     selector: isUnset(selector) ? [] : readSelector(selector, 'spec.selector', problems),
     names: namesOf(spec['names'], problems),
     newPods: newPodsOf(fields),
@@ -210,24 +208,9 @@ class Reader {
   }
 }
 
-function sectionOf(parent: Fields, key: string, problems: string[]): Fields {
-  const value = parent[key];
-  if (isUnset(value)) return {};
-  if (isRecord(value)) return value;
-  problems.push(`${key} must be an object`);
-  return {};
-}
-
 function newPodsOf({ status }: Fields): NewPods | undefined {
   const value = isRecord(status) ? status['newPods'] : undefined;
   return newPodsValues.find((each) => each === value);
-}
-
-function architectureOf(value: unknown, problems: string[]): string {
-  const problem =
-    typeof value === 'string' && value !== '' ? checkArchitecture(value) : 'must be an architecture';
-  if (problem !== undefined) problems.push(`spec.architecture: ${problem}`);
-  return typeof value === 'string' ? value : '';
 }
 
 function namesOf(value: unknown, problems: string[]): ReadonlySet<string> | undefined {
@@ -258,12 +241,4 @@ function percentOf(value: unknown, path: string, problems: string[], least = 0):
     `${path} must be a percentage from ${least}% to 100%${least > 0 ? ', or a number of pods' : ''}`,
   );
   return 0;
-}
-
-function isIntegerWithin(value: unknown, least: number, most: number): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
-}
-
-function isUnset(value: unknown): value is undefined | null {
-  return value === undefined || value === null;
 }
