@@ -2,7 +2,7 @@
 import { concurrently } from '../../src/async/concurrently.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { isCode } from '../../src/kube/api/errors.ts';
-import type { KubeObject } from '../../src/kube/api/objects.ts';
+import type { ConfigMap, KubeObject } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { configurationHash } from '../../src/policy/configuration/configuration.ts';
@@ -112,9 +112,6 @@ async function scrapeAll(
 }
 
 async function readConfiguration({ client, namespace, signal }: InstallationReader, name: string) {
-  interface ConfigMap extends KubeObject {
-    readonly data?: Readonly<Record<string, string>>;
-  }
   const { data } = await client.get<ConfigMap>(paths.configMaps(namespace, name), { signal });
   const text = data?.[configurationKey] ?? '';
   return { name, text, hash: configurationHash(text) };

@@ -1,20 +1,13 @@
 /** The running parts of archwright: pods, Deployments and DaemonSets in its namespace, by their labels. */
 import type { KubeClient } from '../../src/kube/api/client.ts';
-import type { KubeObject } from '../../src/kube/api/objects.ts';
+import type { KubeObject, PodWithStatus } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
 
 export const parts = ['webhook', 'controller', 'agent'] as const;
 export type Part = (typeof parts)[number];
 
-interface ContainerState {
-  readonly ready?: boolean;
-  readonly restartCount?: number;
-  readonly state?: { readonly waiting?: { readonly reason?: string; readonly message?: string } };
-  readonly lastState?: { readonly terminated?: { readonly reason?: string; readonly exitCode?: number } };
-}
-
-interface PartPod extends KubeObject {
+interface PartPod extends KubeObject, Pick<PodWithStatus, 'status'> {
   readonly spec?: {
     readonly nodeName?: string;
     readonly containers?: readonly {
@@ -25,17 +18,6 @@ interface PartPod extends KubeObject {
       readonly readinessProbe?: { readonly httpGet?: { readonly scheme?: string } };
     }[];
     readonly volumes?: readonly { readonly name?: string; readonly configMap?: { readonly name?: string } }[];
-  };
-  readonly status?: {
-    readonly phase?: string;
-    readonly podIP?: string;
-    readonly containerStatuses?: readonly ContainerState[];
-    readonly conditions?: readonly {
-      readonly type?: string;
-      readonly status?: string;
-      readonly reason?: string;
-      readonly message?: string;
-    }[];
   };
 }
 

@@ -8,7 +8,7 @@ import {
 } from '../installation/installation.ts';
 import { configurationHashOf, isAbout, leads } from '../installation/problems.ts';
 import { poolOf } from '../installation/replicas.ts';
-import type { KubeObject, Pod } from '../../src/kube/api/objects.ts';
+import type { ConfigMap, KubeObject, Pod } from '../../src/kube/api/objects.ts';
 import { objectsOf, type Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
@@ -133,9 +133,6 @@ function certificatesOf({ name, samples }: ReadReplica): Status['certificates'] 
 }
 
 async function readBroken({ client, namespace, signal }: InstallationReader, name: string) {
-  interface ConfigMap extends KubeObject {
-    readonly data?: Readonly<Record<string, string>>;
-  }
   const query = { fieldSelector: `metadata.name=${name}` };
   const page = await client.get<Page<ConfigMap>>(paths.configMaps(namespace), { signal, query });
   return parseBroken(page.items?.[0]?.data);

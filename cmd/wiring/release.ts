@@ -1,7 +1,7 @@
 /** archwright in the cluster of a person: where it is, and its configuration, from the ConfigMap of the chart. */
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { ignoring, isCode, type KubeError } from '../../src/kube/api/errors.ts';
-import type { KubeObject } from '../../src/kube/api/objects.ts';
+import type { ConfigMap } from '../../src/kube/api/objects.ts';
 import type { Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { UsageError } from '../program/subcommand.ts';
@@ -12,10 +12,6 @@ export interface Release {
   readonly name: string;
   /** `archwright.toml` */
   readonly configuration: string;
-}
-
-interface ConfigMap extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
 }
 
 /** Of the chart: `archwright.labels` in _names.tpl. Pools of agents have ConfigMaps with a component. */

@@ -1,7 +1,7 @@
 /** A ConfigMap with notes, in archwright's own namespace: followed by a watch on its name, or read once. */
 import type { Clock } from '../async/clock.ts';
 import type { KubeClient } from '../kube/api/client.ts';
-import type { KubeObject } from '../kube/api/objects.ts';
+import type { ConfigMap } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { startReflector } from '../kube/watch/reflector.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -16,10 +16,6 @@ export interface ConfigMapWatchOptions {
 }
 
 type Data = Readonly<Record<string, unknown>>;
-
-interface ConfigMap extends KubeObject {
-  readonly data?: Data;
-}
 
 /** @param onChange called with the data of the ConfigMap whenever it changes; `undefined`: it does not exist */
 export function watchConfigMap(

@@ -4,7 +4,7 @@
  */
 import type { KubeClient } from '../kube/api/client.ts';
 import { ignoring, isCode } from '../kube/api/errors.ts';
-import type { KubeObject } from '../kube/api/objects.ts';
+import type { ConfigMap } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { ownLabels } from './own-objects.ts';
 
@@ -17,10 +17,6 @@ export interface ConfigMapOptions {
 export type NotesData = Readonly<Record<string, string>>;
 /** `null` removes a key. */
 export type NotesChange = Readonly<Record<string, string | null>>;
-
-interface ConfigMap extends KubeObject {
-  readonly data?: NotesData;
-}
 
 /** Few writers can be under way at the same time, and each conflict means that one of them is done. */
 const tries = 5;

@@ -12,9 +12,8 @@ import type { Gauge } from '../../telemetry/metrics.ts';
 import type { CachedNode } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
-import { agentLabelPatch } from './label.ts';
 import { labeledNodes, uncoveredPools } from '../metrics.ts';
-import { isLabeled, nodeMatters, planAgentNodes } from './plan.ts';
+import { agentLabelPatch, isLabeled, nodeMatters, planAgentNodes } from './plan.ts';
 
 /** Nodes change by events; the configuration, and how long a node is not ready, by the clock. */
 const resyncMs = 15_000;

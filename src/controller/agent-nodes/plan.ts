@@ -1,7 +1,11 @@
 /** Which nodes get the label of the agents, and which lose it. Pure. */
 import type { Configuration } from '../../policy/configuration/configuration.ts';
+import type { Patch } from '../../kube/api/client.ts';
+import { keys } from '../../names/keys.ts';
 import type { CachedNode } from '../caches/cached.ts';
-import { agentLabelValue } from './label.ts';
+
+/** Of the node label that the DaemonSet of the agents selects. */
+export const agentLabelValue = 'true';
 
 export interface AgentNodesPlan {
   readonly add: readonly CachedNode[];
@@ -79,4 +83,10 @@ export function nodeMatters(before: CachedNode | undefined, now: CachedNode | un
   if (before === undefined || now === undefined) return true;
   const fields = ['ready', 'unschedulable', 'deleting', 'taints', 'pool', 'agentLabel', 'os'] as const;
   return fields.some((field) => before[field] !== now[field]);
+}
+
+/** A merge patch of this label alone: other labels stay, even if another client changes them at the same time. */
+export function agentLabelPatch(wanted: boolean): Patch {
+  const labels = { [keys.agentNode]: wanted ? agentLabelValue : null };
+  return { type: 'merge', body: { metadata: { labels } } };
 }

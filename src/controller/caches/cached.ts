@@ -3,13 +3,15 @@ import { architectureOf, classify } from '../../nodes/classify.ts';
 import { pooledNode } from '../../cluster/node-hostnames.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
 import type {
-  Taint,
+  ContainerStatus,
   KubeObject,
   Node,
   ObjectMeta,
   OwnerReference,
-  Pod,
   PodSpec,
+  PodWithStatus,
+  Taint,
+  WithConditions,
 } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
 import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
@@ -48,15 +50,6 @@ export function keptAnnotations(annotations: ObjectMeta['annotations']): ObjectM
 export function timeOf(text: string | undefined): number {
   const time = text === undefined ? Number.NaN : Date.parse(text);
   return Number.isNaN(time) ? 0 : time;
-}
-
-/** Of the status of a pod or a node. */
-export interface WithConditions {
-  readonly conditions?: readonly {
-    readonly type: string;
-    readonly status: string;
-    readonly lastTransitionTime?: string;
-  }[];
 }
 
 export function isReady(status: WithConditions | undefined): boolean {
@@ -121,31 +114,6 @@ export function trimConfig(object: KubeObject & { readonly spec?: unknown; reado
 
 /** Kept of a termination message: an exec format error is in its first line. */
 const maxMessageBytes = 256;
-
-interface ContainerState {
-  readonly waiting?: { readonly reason?: string; readonly message?: string };
-  readonly running?: object;
-  readonly terminated?: { readonly reason?: string; readonly exitCode?: number; readonly message?: string };
-}
-
-interface ContainerStatus {
-  readonly name: string;
-  readonly image?: string;
-  readonly imageID?: string;
-  readonly ready?: boolean;
-  readonly restartCount?: number;
-  readonly state?: ContainerState;
-  readonly lastState?: ContainerState;
-}
-
-interface PodWithStatus extends Pod {
-  readonly status?: WithConditions & {
-    readonly phase?: string;
-    readonly initContainerStatuses?: readonly ContainerStatus[];
-    readonly containerStatuses?: readonly ContainerStatus[];
-    readonly ephemeralContainerStatuses?: readonly ContainerStatus[];
-  };
-}
 
 /** @returns `undefined` for a pod without a node */
 export function trimRunningPod(object: KubeObject, share: Share) {

@@ -9,14 +9,11 @@ import { agentSigner } from '../../fleet/agents/identity.ts';
 import { keys } from '../../names/keys.ts';
 import { clusterConfigsPath } from '../../policy/resources/placement.ts';
 import { labeledLevels } from '../../nodes/amd64-level.ts';
-import { agentLabelPatch, agentLabelValue } from '../agent-nodes/label.ts';
+import { agentLabelPatch, agentLabelValue } from '../agent-nodes/plan.ts';
 import { levelLabelPatch } from '../amd64-levels/amd64-levels.ts';
 import { isOwn, openReports, ownSecrets, type OwnObject } from '../own-objects.ts';
+import type { WebhookConfiguration } from '../webhook-configuration/ca-bundle.ts';
 import { reasonOf, type Change, type CleanRun } from './run.ts';
-
-interface WebhookConfiguration extends KubeObject {
-  readonly webhooks?: readonly { readonly name: string }[];
-}
 
 /** Names of webhooks are domain names; all of ours are below this one. */
 const ourDomain = '.arch.example';

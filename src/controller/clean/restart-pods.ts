@@ -6,12 +6,12 @@
 import { evictPod } from '../../kube/api/change.ts';
 import type { Query } from '../../kube/api/transport.ts';
 import { ignoring, isCode } from '../../kube/api/errors.ts';
-import type { KubeObject, OwnerReference, Pod } from '../../kube/api/objects.ts';
+import type { KubeObject, OwnerReference, Pod, PodWithStatus } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { recordedIn } from '../../placement/record/read.ts';
 import { policyFor } from '../../policy/effective/effective.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import { isReady, type WithConditions } from '../caches/cached.ts';
+import { isReady } from '../caches/cached.ts';
 import { controllerOf, ownerPath } from '../scope/workload.ts';
 import type { Change, CleanRun } from './run.ts';
 
@@ -46,10 +46,6 @@ interface Group {
   notBefore: number;
   lastSuccess: number;
   trouble: string;
-}
-
-interface PodWithStatus extends Pod {
-  readonly status?: WithConditions & { readonly phase?: string };
 }
 
 /** Fields of ReplicaSet, StatefulSet and ReplicationController. */

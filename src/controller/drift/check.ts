@@ -11,7 +11,7 @@ import type { DriftedTag } from '../../images/sources/drifted-tags.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { pulledReferences } from '../misplaced/misplaced-pod.ts';
-import { requestOfPod } from '../scope/pod-request.ts';
+import { requestOfPod } from '../scope/pulled-images.ts';
 import { changeOf, type PlatformChange } from './changes.ts';
 import { runningDigests, type RunningTag, type TagUse } from './tags.ts';
 

@@ -14,11 +14,11 @@ import { KubeError } from '../../kube/api/errors.ts';
 import { publicFacts } from '../../placement/rules/unknown.ts';
 import { BodyError, readBody } from '../../serving/body.ts';
 import { BodyBudget } from '../../serving/body-budget.ts';
-import { startServer, type RunningServer } from '../../serving/server.ts';
+import { startServer, type RunningServer, type ServerPair } from '../../serving/server.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
+import { issueAuthority, issueLeaf } from '../certificates/issue.ts';
 import { Callers, Refused } from './callers.ts';
-import { ephemeralPair } from './ephemeral-pair.ts';
 import { factsRequests, type FactsRequestOutcome } from '../metrics.ts';
 import {
   factsPath,
@@ -67,6 +67,25 @@ export async function startFactsServer(options: FactsServerOptions): Promise<Run
     limits: { maxConnections, stalledMs: requestLimitMs },
     handler: (request, response) => void server.handle(request, response),
   });
+}
+
+/** Longer than any process runs. */
+const validMs = 10 * 365 * 86_400_000;
+
+/**
+ * A certificate that only this process has, for a server whose clients do not verify it: the API server's proxy verifies no certificate
+ * of pods and Services (kubernetes pkg/controlplane/apiserver, `proxyTLSClientConfig`). TLS keeps tokens from those who only listen.
+ */
+async function ephemeralPair(clock: Pick<Clock, 'now'>): Promise<ServerPair> {
+  const validity = { from: clock.now() - 86_400_000, to: clock.now() + validMs };
+  const authority = await issueAuthority(validity);
+  const name = 'archwright-controller';
+  const { certificate, key } = await issueLeaf(
+    authority,
+    { commonName: name, names: [name], usage: 'server' },
+    validity,
+  );
+  return { cert: certificate.pem, key };
 }
 
 class FactsServer {

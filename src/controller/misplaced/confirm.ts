@@ -7,8 +7,7 @@ import { opinions } from '../../fleet/fleet.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { verdictsOf } from '../../placement/rules/required.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { requestOfPod } from '../scope/pod-request.ts';
-import { factsOf, useOf } from '../scope/pulled-images.ts';
+import { factsOf, requestOfPod, useOf } from '../scope/pulled-images.ts';
 import {
   isCertain,
   pulledReferences,

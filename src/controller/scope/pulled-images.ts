@@ -1,6 +1,8 @@
-/** What the containers of a running pod pulled, and image facts for it. */
+/** What the containers of a running pod pulled, and lookups of images as it would pull them. */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import { serviceAccountOf } from '../../credentials/credential.ts';
+import type { ImageRequest } from '../../images/facts/facts.ts';
+import { parseReference } from '../../images/references/reference.ts';
 import type { ImageUse } from '../../placement/pod/images.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
@@ -16,6 +18,31 @@ export function factsOf(
   const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
   const names = { names: pullSecrets };
   return factsOfPod({ uses, namespace, pullSecrets: names, serviceAccount, budgetMs: factsBudgetMs });
+}
+
+/**
+ * A lookup of one image.
+ * @throws InvalidReference
+ * @throws CredentialError for a malformed pull secret
+ * @throws the reason of `signal` if it aborts first
+ */
+export async function requestOfPod(
+  { pullSecrets }: Pick<Leading, 'pullSecrets'>,
+  { namespace, pullSecrets: names, serviceAccountName }: RunningPod,
+  image: string,
+  signal: AbortSignal,
+): Promise<ImageRequest> {
+  const reference = parseReference(image);
+  const source = await pullSecrets.source(namespace, { names }, signal);
+  const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
+  return {
+    image,
+    reference,
+    pullPolicy: 'IfNotPresent',
+    pullCredentials: await source.lookup(reference.repository),
+    namespace,
+    ...(serviceAccount && { serviceAccount }),
+  };
 }
 
 /** A reference by digest, for a lookup of facts. */

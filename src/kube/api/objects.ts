@@ -96,9 +96,50 @@ export interface Pod extends KubeObject {
   readonly spec: PodSpec;
 }
 
+/** Of the status of a pod or a node. */
+export interface WithConditions {
+  readonly conditions?: readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly reason?: string;
+    readonly message?: string;
+    readonly lastTransitionTime?: string;
+  }[];
+}
+
+interface ContainerState {
+  readonly waiting?: { readonly reason?: string; readonly message?: string };
+  readonly running?: object;
+  readonly terminated?: { readonly reason?: string; readonly exitCode?: number; readonly message?: string };
+}
+
+export interface ContainerStatus {
+  readonly name: string;
+  readonly image?: string;
+  readonly imageID?: string;
+  readonly ready?: boolean;
+  readonly restartCount?: number;
+  readonly state?: ContainerState;
+  readonly lastState?: ContainerState;
+}
+
+export interface PodWithStatus extends Pod {
+  readonly status?: WithConditions & {
+    readonly phase?: string;
+    readonly podIP?: string;
+    readonly initContainerStatuses?: readonly ContainerStatus[];
+    readonly containerStatuses?: readonly ContainerStatus[];
+    readonly ephemeralContainerStatuses?: readonly ContainerStatus[];
+  };
+}
+
 export interface PodTemplate {
   readonly metadata?: ObjectMeta;
   readonly spec: PodSpec;
+}
+
+export interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
 }
 
 export interface Secret extends KubeObject {
