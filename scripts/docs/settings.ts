@@ -39,7 +39,7 @@ tables are \`name=value,name=value\`, or inline TOML such as \`{ key = "arch", e
 A running program reads a changed file again, and keeps the last good one if it is broken; a starting one ends with exit code 2. \`archwright config check
 FILE\` names all errors with line and key (exit code 1), \`archwright config print\` shows every value and its source.
 
-Below are the type and the default of each; \\* takes effect at the next start only. Lists and tables are empty by default. Secrets, ConfigMaps and the
+Below are the type and the default of each; \\* takes effect at the next start only. \`[…]\` is a list, \`{…}\` a table, both empty by default. Secrets, ConfigMaps and the
 Lease are in archwright's own namespace.
 `;
 
@@ -66,11 +66,20 @@ function entry(key: string, setting: Setting<unknown>): string {
   const preset = written(setting, setting.default);
   const { name } = setting.kind;
   const facts = [
-    ...(preset !== undefined && evident.has(name) ? [] : [name.replaceAll('`, `', '|')]),
+    ...(preset !== undefined && evident.has(name) ? [] : [shortName(name)]),
     ...(preset === undefined || isEmpty(preset) ? [] : [code(formatToml(preset))]),
     ...(setting.shortFlag === undefined ? [] : [code(`--${setting.shortFlag}`)]),
   ];
   return `- ${code(key)}${setting.restart ? String.raw`\*` : ''} (${facts.join('; ')}): ${setting.help}`;
+}
+
+/** `[x]` for a list of x, `{x}` for a table. */
+function shortName(name: string): string {
+  return name
+    .replaceAll('`, `', '|')
+    .replace(/\bnumber, (?=\d)/, '')
+    .replace(/^list of (.+)$/, '[$1]')
+    .replace(/^table of (.+)$/, '{$1}');
 }
 
 function isEmpty(preset: unknown): boolean {
