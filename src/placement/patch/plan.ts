@@ -21,7 +21,7 @@ import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';
 import { itemsBeyond, sameExpression, sameList, type Expressions } from '../pod/terms.ts';
 import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
 import { summaryOf } from '../record/summary.ts';
-import { isUpperBound, recordThatFits } from '../record/write.ts';
+import { isUpperBound, recordThatFits, type WrittenRecord } from '../record/write.ts';
 import { additionsOf, addsNothing, extendTerms, nothingAdded, type TermsChange } from './additions.ts';
 import { narrowTerms, type NarrowedTerms, type NodesOf } from './narrow-terms.ts';
 
@@ -30,16 +30,12 @@ export interface ListChange<Item> {
   readonly items: readonly Item[];
 }
 
-export interface Plan {
+export interface Plan extends WrittenRecord {
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly terms: TermsChange;
   readonly preferred: ListChange<PreferredSchedulingTerm>;
   readonly tolerations: ListChange<Toleration>;
   readonly gate: boolean;
-  /** Text of the annotation; `undefined`: no annotation. */
-  readonly record: string | undefined;
-  /** Text of the annotation beside it. */
-  readonly summary: string | undefined;
 }
 
 export interface GatedPlanOptions {
@@ -49,12 +45,15 @@ export interface GatedPlanOptions {
   readonly withRecord?: boolean;
 }
 
+const unwritten: WrittenRecord = { record: undefined, summary: undefined };
+
 export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecision, fields: OwnFields): Plan {
   const { gate } = decision;
   const wanted = additionsOf(decision, fields);
   const needsRecord = gate || !addsNothing(wanted) || isUpperBound(decision, wanted);
   const summary = needsRecord && decision.template === undefined ? summaryOf(decision) : undefined;
-  const record = needsRecord ? recordThatFits(pod, decision, wanted, summary) : undefined;
+  const written = needsRecord ? recordThatFits(pod, decision, wanted, summary) : unwritten;
+  const { record } = written;
   // Additions of a gated pod that no record names would count as the pod's own constraint once its images are known.
   const added = gate && record === undefined ? nothingAdded : wanted;
   return {
@@ -63,8 +62,7 @@ export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecisio
     preferred: changeOf(fields.preferred, added.preferred, samePreferred),
     tolerations: changeOf(fields.tolerations, added.tolerations, sameToleration),
     gate,
-    record: added === wanted ? record : recordThatFits(pod, decision, added, summary),
-    summary,
+    ...(added === wanted ? written : recordThatFits(pod, decision, added, summary)),
   };
 }
 
@@ -96,8 +94,9 @@ export function gatedPlan(
     preferred: changeOf(fields.preferred, wanted.preferred, samePreferred),
     tolerations: { kind: 'append', items: tolerations },
     gate: false,
-    record: withRecord && !addsNothing(added) ? recordThatFits(pod, decided, added, summary) : undefined,
-    summary,
+    ...(withRecord && !addsNothing(added)
+      ? recordThatFits(pod, decided, added, summary)
+      : { record: undefined, summary }),
   };
 }
 

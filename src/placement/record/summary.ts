@@ -7,7 +7,7 @@ import type { Outcome, PlacementDecision } from '../decision.ts';
 import { describeUnknown } from '../rules/unknown.ts';
 
 /** Of an image that is unknown, the name and the reason. Events have the whole text. */
-export const maxSummaryBytes = 256;
+const maxSummaryBytes = 256;
 
 export function summaryOf(decision: PlacementDecision): string {
   const { outcome, required, widened, preferred } = decision;

@@ -3,7 +3,8 @@
  * call replaces the additions. `read.ts` reads it.
  *
  * The API server refuses an object with annotations of more than 256 KiB together (apimachinery `ValidateAnnotationsSize`).
- * If a pod has too little room, the record first omits the images, which only people read; then it is omitted, with the summary.
+ * If a pod has too little room, the record first omits the images, which only people read; then the summary beside it is omitted, then
+ * the record.
  */
 import type { NodeSelectorRequirement, Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
@@ -11,7 +12,6 @@ import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { Added, ImageVerdict, PlacementDecision, Widened } from '../decision.ts';
 import { publicCode } from '../rules/unknown.ts';
 import { imagesKeyOf } from './hash.ts';
-import { maxSummaryBytes } from './summary.ts';
 import { maxReadLength, version, withSeal, type RecordedExpression } from './read.ts';
 
 const maxAnnotationsBytes = 256 * 1024;
@@ -27,32 +27,35 @@ interface RecordOptions {
   readonly provisional?: boolean;
 }
 
-/**
- * @param summary of the decision, beside the record
- * @returns `undefined` if the pod's annotations have no room for both
- */
+/** Text of the annotations; `undefined`: no annotation. */
+export interface WrittenRecord {
+  readonly record: string | undefined;
+  readonly summary: string | undefined;
+}
+
+/** @param summary of the decision. A record without room leaves none for it either */
 export function recordThatFits(
   { metadata }: Pick<Pod | PodTemplate, 'metadata'>,
   decision: PlacementDecision,
   added: Added,
   summary: string | undefined,
-): string | undefined {
+): WrittenRecord {
   const annotations = metadata?.annotations ?? {};
   const { seal } = decision;
   const sealed = (text: string): string => (seal ? withSeal(text, seal) : text);
   const provisional = isUpperBound(decision, added);
   const whole = sealed(recordText(decision, added, { provisional }));
-  if (fits(annotations, whole, summary)) return whole;
+  if (fits(annotations, whole, summary)) return { record: whole, summary };
   const short = sealed(recordText(decision, added, { provisional, withImages: false }));
-  return fits(annotations, short, summary) ? short : undefined;
+  if (fits(annotations, short, summary)) return { record: short, summary };
+  return { record: fits(annotations, short, undefined) ? short : undefined, summary: undefined };
 }
 
 const longestRecord = ' '.repeat(maxReadLength);
-const longestSummary = ' '.repeat(maxSummaryBytes);
 
 /** Whether any record that `read.ts` accepts fits. */
 export function hasRoomForRecord({ metadata }: Pick<Pod | PodTemplate, 'metadata'>): boolean {
-  return fits(metadata?.annotations ?? {}, longestRecord, longestSummary);
+  return fits(metadata?.annotations ?? {}, longestRecord, undefined);
 }
 
 function fits(

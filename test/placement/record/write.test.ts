@@ -66,6 +66,13 @@ test('without room for all of it, the record omits the images', async (t) => {
   }
 });
 
+test('without room for both, there is a record and no summary', async (t) => {
+  const { pod } = placed(podWithRoom(keys.decision.length + whole.length));
+  t.match(record(pod), /^\{"v":1,"outcome":"placed".*"made":true\}\}$/u);
+  t.equal(pod.metadata?.annotations?.[keys.summary], undefined);
+  t.strictSame(place(inputOf(pod, known)).patch, [], 'a second call changes nothing');
+});
+
 test('without any room the pod is placed without a record', async (t) => {
   for (const room of [0, 40, 100]) {
     const { pod } = placed(podWithRoom(room));
@@ -91,7 +98,7 @@ test('a gated pod without room for a record gets no additions', async (t) => {
 test('a record without room is removed, with its additions', async (t) => {
   const { pod } = placed(podOf(['app', 'unknown']));
   t.strictSame(pod.spec.affinity, affinity);
-  const full = podWithRoom(wholeBytes - 100).metadata?.annotations;
+  const full = podWithRoom(keys.decision.length + whole.length - 100).metadata?.annotations;
   const grown = { ...pod, metadata: { annotations: { ...pod.metadata?.annotations, ...full } } };
   const again = placed(grown).pod;
   t.equal(record(again), undefined);
