@@ -8,7 +8,7 @@ import { openCliContext, openReleaseContext, type CliContext } from '../program/
 import { serviceAccountIn } from '../program/service-account.ts';
 import { UsageError, type Invocation } from '../program/subcommand.ts';
 import { openKubernetes, withOwnNamespace, type Kubernetes } from '../wiring/kubernetes.ts';
-import { findRelease, readRelease, type Release } from '../wiring/release.ts';
+import { findRelease, namedRelease, type Release } from '../wiring/release.ts';
 
 export interface ClusterContext {
   /** With the settings of the cluster's archwright, if no configuration file is given. */
@@ -57,7 +57,7 @@ export async function openClusterContext(
   try {
     const { client } = kubernetes;
     const release = named
-      ? await readRelease(client, named, invocation.stop)
+      ? await namedRelease(client, named, invocation.stop)
       : await findRelease(client, own.configuration.namespace, invocation.stop);
     if (!release) return { context: local, kubernetes, release, asks: asksWithout(invocation, own) };
     const context = await openReleaseContext(invocation, own, release);

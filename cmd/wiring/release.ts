@@ -19,8 +19,8 @@ const labelSelector = 'app.kubernetes.io/part-of=archwright,!app.kubernetes.io/c
 const configurationKey = 'archwright.toml';
 /** Of namespace and ConfigMap, as in the documentation. For people who may not list ConfigMaps. */
 const usualName = 'archwright';
-/** The list is short, and the API server answers in milliseconds. */
-const limitMs = 3000;
+/** The list is short: an API server answers in milliseconds, over a slow line or on a busy machine in seconds. */
+const limitMs = 10_000;
 
 /**
  * Finds the release.
@@ -44,7 +44,7 @@ export async function findRelease(
 }
 
 /** @throws KubeError; UsageError if it is none */
-export async function readRelease(
+export async function namedRelease(
   client: KubeClient,
   { namespace, name }: Pick<Release, 'namespace' | 'name'>,
   stop: AbortSignal,
