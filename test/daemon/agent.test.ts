@@ -7,7 +7,8 @@ import { agentMetrics } from '../../daemon/api/metrics.ts';
 import { architectureOf, startAgent } from '../../daemon/agent.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { silentLog, until } from '../fleet/support.ts';
+import { silentLog } from '../fleet/support.ts';
+import { until } from '../support/until.ts';
 import { ask, clientTls, holding, knowsAll, startTestAgent } from './support.ts';
 
 function probe(url: string): Promise<{ status: number; text: string }> {

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import t from 'tap';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { factsOf, failureOf, until } from './support.ts';
+import { factsOf, failureOf } from './support.ts';
+import { until } from '../support/until.ts';
 import { cut, denied, image, setup, silent, type Answer } from './fleet-setup.ts';
 
 t.test(

@@ -1,7 +1,8 @@
 /** Attack: a namespace first fills its queue at an agent with slow images, and then names an image of another tenant. */
 import t from 'tap';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
-import { readableLog, questionOf, factsOf, until } from './support.ts';
+import { readableLog, questionOf, factsOf } from './support.ts';
+import { until } from '../support/until.ts';
 import { setup, type Answer } from './fleet-setup.ts';
 
 t.test('an image of another tenant does not wait in the queue of the attacker', async (t) => {

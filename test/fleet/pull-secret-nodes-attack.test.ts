@@ -6,7 +6,8 @@ import { createKubeClient } from '../../src/kube/api/client.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { pullCredential } from '../images/support.ts';
 import { startKubeStore } from '../support/kube-store.ts';
-import { createPki, questionOf, silentLog, startScripted, until } from './support.ts';
+import { createPki, questionOf, silentLog, startScripted } from './support.ts';
+import { until } from '../support/until.ts';
 
 const never = new AbortController().signal;
 const image = 'registry.example/team/app:1';

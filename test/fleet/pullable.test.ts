@@ -2,7 +2,8 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import t from 'tap';
 import type { PullableGroups } from '../../src/fleet/fleet.ts';
 import { secret } from '../../src/telemetry/secret.ts';
-import { failureOf, factsOf, questionOf, until } from './support.ts';
+import { failureOf, factsOf, questionOf } from './support.ts';
+import { until } from '../support/until.ts';
 import { cut, denied, image, setup, silent, type Answer } from './fleet-setup.ts';
 
 const question = questionOf(image);

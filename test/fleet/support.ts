@@ -27,15 +27,6 @@ export function readableLog(): { log: Log; lines: () => string } {
 
 export const silentLog = createLog({ level: 'silent' });
 
-/** Waits until something is true; fails after five seconds. */
-export async function until(what: () => boolean | Promise<boolean>): Promise<void> {
-  const end = Date.now() + 5000;
-  while (!(await what())) {
-    if (Date.now() > end) throw new Error(`waited in vain for ${what.toString()}`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
 export interface Pki {
   readonly ca: TestCa;
   readonly serverDir: string;

@@ -14,6 +14,7 @@ import { parsePath, parseSelector, type Target } from './kube-store/paths.ts';
 import { Reads, type LogText } from './kube-store/reads.ts';
 import { Watches } from './kube-store/watches.ts';
 import { Writes, notFound, statusAnswer, type Answer } from './kube-store/writes.ts';
+import { until } from './until.ts';
 
 export type { Fault, Match, StoreRequest } from './kube-store/faults.ts';
 export type { StoredObject } from './kube-store/objects.ts';
@@ -34,7 +35,6 @@ export interface KubeStoreOptions {
   readonly gracefulPods?: boolean;
 }
 
-const untilMs = 10_000;
 /** Client and server share this event loop: a new connection, a request and its answer take some twenty turns. */
 const quietTurns = 80;
 
@@ -169,8 +169,8 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
         turns = 0;
       }
     },
-    /** Resolves when the condition holds; rejects after 10 s with the name of the condition. */
-    until: (condition: () => boolean, name = String(condition)): Promise<void> => until(condition, name),
+    /** Resolves when the condition holds; rejects with the name of the condition after a while. */
+    until,
     close: (): Promise<void> => listener.close(),
   };
 }
@@ -194,19 +194,6 @@ async function sendList({ items, ...list }: ListBody, response: ServerResponse):
     if (!response.write(comma + JSON.stringify(item))) await setImmediate();
   }
   response.end(']}');
-}
-
-/** Looks again after each turn of the event loop, because what is waited for may happen on the side of the client. */
-function until(condition: () => boolean, name: string): Promise<void> {
-  const end = performance.now() + untilMs;
-  return new Promise((resolve, reject) => {
-    const look = (): void => {
-      if (condition()) resolve();
-      else if (performance.now() > end) reject(new Error(`waited ${untilMs} ms for ${name}`));
-      else setTimeout(look, 2);
-    };
-    look();
-  });
 }
 
 function withRetryAfter(answer: Answer, seconds: number | undefined): Answer {

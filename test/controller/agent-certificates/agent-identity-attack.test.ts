@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto';
 import t from 'tap';
 import * as x509 from '@peculiar/x509';
 import { maxAgentRequests } from '../../../src/fleet/agents/identity.ts';
-import { until } from '../../fleet/support.ts';
+import { until } from '../../support/until.ts';
 import { requestsPath, startWorld, type Token } from './world.ts';
 
 const counter = 'archwright_agent_certificate_requests_total';

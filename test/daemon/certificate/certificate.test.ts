@@ -21,7 +21,8 @@ import {
   userOf,
   type Token,
 } from '../../controller/agent-certificates/world.ts';
-import { readableLog, until } from '../../fleet/support.ts';
+import { readableLog } from '../../fleet/support.ts';
+import { until } from '../../support/until.ts';
 
 const hour = 3_600_000;
 /** Without jitter: agents move to another CA within minutes. */

@@ -16,10 +16,10 @@ import {
   openSource,
   sh,
   tokenAttributes,
-  until,
   waitingFor,
   writePlugin,
 } from './support.ts';
+import { until } from '../../support/until.ts';
 
 const app = 'registry.example/app';
 const answer = (user: string, key = 'registry.example') => answering(creds(key, user));
@@ -147,7 +147,7 @@ t.test('missing or unsafe programs are left out with the reason until they are f
   t.match(problems(), [/^plugin p: left out: plugin binary executable .*\/bin\/p did not exist$/]);
   t.same(await found(app), []);
   writePlugin(join(bin, 'p'), answer('p'));
-  t.ok(await until(() => problems().length === 0));
+  await until(() => problems().length === 0);
   t.same(await found(app), [credential('p')]);
   t.not(source.fingerprint(), missing);
   chmodSync(join(bin, 'p'), 0o777);
@@ -168,7 +168,7 @@ t.test('the configuration is live; if it breaks, the last good one stays in forc
   t.same(await found(app), [credential('p')]);
   const becomes = async (text: string, problem: RegExp) => {
     writeFileSync(config, text);
-    t.ok(await until(() => problem.test(problems().join())), `${problem}`);
+    await until(() => problem.test(problems().join()), `${problem}`);
   };
 
   await becomes(

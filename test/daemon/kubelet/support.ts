@@ -2,7 +2,6 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
 import type { LiveCredentialSource } from '../../../src/credentials/sources/file-source.ts';
 import {
@@ -141,15 +140,6 @@ export async function openSource(
       );
     },
   };
-}
-
-/** Waits for a condition, for some seconds at most. */
-export async function until(condition: () => boolean): Promise<boolean> {
-  for (let tries = 0; tries < 1000; tries += 1) {
-    if (condition()) return true;
-    await pause(10);
-  }
-  return false;
 }
 
 /** Whether a process exists. A zombie does not count. */

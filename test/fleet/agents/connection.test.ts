@@ -5,15 +5,8 @@ import t, { type Test } from 'tap';
 import { AgentError, type AgentErrorCode } from '../../../src/fleet/agents/connection.ts';
 import { writeTls } from '../../serving/support.ts';
 import { createCa } from '../../support/certificates.ts';
-import {
-  clientNames,
-  connect,
-  createPki,
-  serverNames,
-  startScripted,
-  until,
-  type Script,
-} from '../support.ts';
+import { clientNames, connect, createPki, serverNames, startScripted, type Script } from '../support.ts';
+import { until } from '../../support/until.ts';
 
 const never = new AbortController().signal;
 const call = { signal: never, maxBytes: 10_000, body: { images: [], deadlineMs: 1 } };

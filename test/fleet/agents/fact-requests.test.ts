@@ -3,7 +3,8 @@ import t, { type Test } from 'tap';
 import { FactRequests, type FactsCall, type RequestState } from '../../../src/fleet/agents/fact-requests.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import type { ImageFacts, ImageRequest } from '../../../src/images/facts/facts.ts';
-import { connect, createPki, factsOf, questionOf, startScripted, until, type Script } from '../support.ts';
+import { connect, createPki, factsOf, questionOf, startScripted, type Script } from '../support.ts';
+import { until } from '../../support/until.ts';
 
 const never = new AbortController().signal;
 

@@ -2,15 +2,8 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 import t, { type Test } from 'tap';
 import { staticDiscovery, type AgentAddress } from '../../../src/fleet/discovery/discovery.ts';
 import { Groups, unknownGroup } from '../../../src/fleet/groups/groups.ts';
-import {
-  connect,
-  createPki,
-  silentLog,
-  startScripted,
-  until,
-  type Script,
-  type ScriptedAgent,
-} from '../support.ts';
+import { connect, createPki, silentLog, startScripted, type Script, type ScriptedAgent } from '../support.ts';
+import { until } from '../../support/until.ts';
 
 const never = new AbortController().signal;
 

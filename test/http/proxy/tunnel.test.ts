@@ -4,6 +4,7 @@ import { clientFor, credential, endpointOf, lookUp, startRegistry } from '../../
 import { multiArch } from '../../support/registry/content.ts';
 import { startTestProxy, type TestProxyOptions } from '../../support/registry/proxy.ts';
 import type { TestRegistryOptions } from '../../support/registry/server.ts';
+import { until } from '../../support/until.ts';
 
 async function setUp(
   t: Test,
@@ -122,8 +123,3 @@ t.test('giving up closes the tunnel that is being opened', async (t) => {
   await until(() => proxy.connections === 0);
   t.equal(proxy.connections, 0);
 });
-
-async function until(holds: () => boolean): Promise<void> {
-  const deadline = Date.now() + 2000;
-  while (!holds() && Date.now() < deadline) await new Promise(setImmediate);
-}

@@ -25,6 +25,7 @@ import {
   recordedLog,
   settled,
 } from '../support.ts';
+import { until } from '../../support/until.ts';
 
 const [a, b, c] = [
   facts('docker.io/library/a:1'),
@@ -59,14 +60,6 @@ async function load(path: string, maxBytes?: number): Promise<{ images: string[]
   const count = await file.load(({ image }) => images.push(image));
   t.equal(count, images.length);
   return { images, warnings: lines.map(({ msg }) => msg) };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = performance.now() + 10_000;
-  while (!condition()) {
-    if (performance.now() > deadline) throw new Error('it never came true');
-    await settled();
-  }
 }
 
 t.test('what was written is read again, least recently used first', async (t) => {

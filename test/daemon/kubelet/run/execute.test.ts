@@ -5,7 +5,8 @@ import type { ProviderConfig } from '../../../../daemon/kubelet/config/provider-
 import { createExecute, encodeRequest, decodeResponse } from '../../../../daemon/kubelet/run/execute.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
 import { FairSemaphores } from '../../../../src/async/fair-semaphore.ts';
-import { answering, execV1, marking, nodeDir, sh, until, waitingFor, writePlugin } from '../support.ts';
+import { answering, execV1, marking, nodeDir, sh, waitingFor, writePlugin } from '../support.ts';
+import { until } from '../../../support/until.ts';
 import { secret, reveal } from '../../../../src/telemetry/secret.ts';
 import { pluginOutput } from '../../../support/fuzz/node-files.ts';
 import { assertFuzz } from '../../../support/fuzz/target.ts';
@@ -35,7 +36,7 @@ t.test('runs are limited, and an abandoned run never starts', async (t) => {
   const waiting = [1, 2, 3].map((n) => execute({ image: `r.example/${n}` }, new AbortController().signal));
   const gone = new AbortController();
   const abandoned = execute({ image: 'r.example/4' }, gone.signal);
-  t.ok(await until(() => existsSync(log) && readFileSync(log, 'utf8').length === 2));
+  await until(() => existsSync(log) && readFileSync(log, 'utf8').length === 2);
   gone.abort();
   await t.rejects(abandoned, { code: 'stopped' });
   t.equal(readFileSync(log, 'utf8'), '..');
@@ -52,7 +53,7 @@ t.test('attack: runs for one namespace do not hold up those for others', async (
   const run = (namespace: string, n: number) =>
     execute({ image: `r.example/${namespace}/${n}` }, new AbortController().signal, namespace);
   const attack = Array.from({ length: 20 }, (_, n) => run(`attacker-${n % 3}`, n));
-  t.ok(await until(() => existsSync(log) && readFileSync(log, 'utf8').length === 3));
+  await until(() => existsSync(log) && readFileSync(log, 'utf8').length === 3);
   await run('shop', 1);
   writeFileSync(`${log}.go`, '');
   await Promise.all(attack);

@@ -8,7 +8,8 @@ import {
   type RunLimits,
   describeStderr,
 } from '../../../../daemon/kubelet/run/run.ts';
-import { isAlive, until, writePlugin } from '../support.ts';
+import { isAlive, writePlugin } from '../support.ts';
+import { until } from '../../../support/until.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
 
 const stat = (pid: number): string => readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -88,7 +89,7 @@ t.test('a program that hangs and ignores SIGTERM is killed with all that it star
   t.equal(started.length, 2);
   await t.rejects(running, { code: 'timeout', message: /did not end within 0.7 seconds/ });
   t.ok(performance.now() - began < 10_000);
-  t.ok(await until(() => started.every((pid) => !isAlive(pid, stat))), 'no process is left');
+  await until(() => started.every((pid) => !isAlive(pid, stat)), 'no process is left');
 });
 
 t.test('a child that keeps the pipe open is killed', async (t) => {
@@ -96,7 +97,7 @@ t.test('a child that keeps the pipe open is killed', async (t) => {
   const stdout = await run({ drainMs: 100 });
   t.equal(stdout.toString(), 'answer\n');
   const [child = 0] = await pids();
-  t.ok(await until(() => !isAlive(child, stat)), 'the child is killed');
+  await until(() => !isAlive(child, stat), 'the child is killed');
 });
 
 t.test('a child that left the process group is not waited for', async (t) => {
@@ -137,7 +138,7 @@ t.test('an abort kills a running program and starts no other', async (t) => {
   const [pid = 0] = await pids();
   stop.abort();
   await t.rejects(running, { code: 'stopped' });
-  t.ok(await until(() => !isAlive(pid, stat)));
+  await until(() => !isAlive(pid, stat));
   await t.rejects(run({}, { signal: stop.signal }), { code: 'stopped' });
 });
 
