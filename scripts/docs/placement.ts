@@ -60,11 +60,11 @@ disables this for templates and for pods that name their node.
 
 Many charts name \`kubernetes.io/arch: amd64\` although their images also have arm64. Under \`constraints = "widen"\`, also by a
 [custom resource](../reference/custom-resources.md), a new pod may run on all architectures that its images have. What it names in its nodeSelector, or by
-\`In\` in required terms, is replaced. It keeps every node that it could have before, without \`requireNodeLabels\` there, and preferences are weights even
-in mode \`hard\`. A warning, \`explain\` and the annotation (\`widened\`) report it. A pod keeps what it names (rule \`constraint-not-widened\`, with the
+\`In\` in required terms, is replaced. It keeps every node that it could have before, and preferences are weights even in mode
+\`hard\`. A warning, \`explain\` and the annotation (\`widened\`) report it. A pod keeps what it names (rule \`constraint-not-widened\`, with the
 reason), if
 
-- an image is unknown when the pod is created, or is never pulled. The pod is not gated: a gated pod can only be narrowed;
+- an image is unknown when the pod is created, or is never pulled;
 - its images have no other architecture within \`schedulableArchitectures\` and \`architectures\`, or it is not certain that all of its nodes
   [can run them](#variants-and-cpu-levels);
 - it is pinned by its label or annotation in mode \`hard\`, by its label \`kubernetes.io/arch\` under \`matchNodeLabels\`, or to a node;
@@ -102,9 +102,9 @@ pull with the pod's own pull secrets stays.
   stay.
 - No node is excluded if no remaining group can pull all images and has an architecture of the pod, if the pod names its node, while the pod is gated, or
   if more than 250 nodes would be listed (rule \`pullable-nodes-left-out\`). Templates are not changed.
-- A success is valid for an hour, a refusal for ten minutes, an unreachable registry for two; changed credentials count within a minute.
+- A success counts for an hour, a refusal for ten minutes, an unreachable registry for two.
 
-\`archwright explain --agents …\` shows which group (the first 12 characters of \`credentialFingerprint\`) can pull each image, and the excluded nodes.
+\`archwright explain --agents …\` shows which group can pull each image, and the excluded nodes.
 
 ## Images without a program
 

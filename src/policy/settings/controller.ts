@@ -72,7 +72,7 @@ export const controllerSettings = {
   }),
   taintArchitectures: placement.live(listOf(text('architecture or *', architectureOrAll)), {
     default: [],
-    help: 'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, once the pods on them tolerate it. `*`: every architecture.',
+    help: 'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, once their pods tolerate it. `*`: all.',
   }),
   taintKey: shared.live(labelKey, {
     default: 'arch.example/architecture',
@@ -92,7 +92,7 @@ export const controllerSettings = {
   }),
   rollouts: controller.live(flag, {
     default: true,
-    help: 'Follows `ArchitectureRollout`s. Needs the rights to evict pods and to read PersistentVolumes and their claims. A change takes effect with the next leader.',
+    help: 'Follows `ArchitectureRollout`s. Needs the rights to evict pods and to read PersistentVolumes and their claims. Takes effect with the next leader.',
   }),
   movedPodsName: controllerAndClean.atStart(objectName, {
     default: 'archwright-moved-pods',
@@ -124,7 +124,7 @@ export const controllerSettings = {
   }),
   runningImagesMetric: controller.atStart(flag, {
     default: true,
-    help: 'Counts the images of running pods by operating system, architecture and variant.',
+    help: 'Counts the images of running pods by platform.',
   }),
 };
 
@@ -137,7 +137,7 @@ export const certificateSettings = {
   }),
   certificateTime: controller.atStart(duration(minute, 3650 * day), {
     default: 90 * day,
-    help: 'Validity of an issued certificate, which is replaced after two thirds. Less than an hour is for tests only: the kubelet takes two minutes to update a Secret.',
+    help: 'Validity of an issued certificate, which is replaced after two thirds. Less than an hour is for tests only.',
   }),
   caTime: controller.atStart(duration(2 * minute, 3650 * day), {
     default: 365 * day,
@@ -169,7 +169,7 @@ export const certificateSettings = {
   }),
   webhookNames: controller.atStart(listOf(text('DNS name or IP address')), {
     default: [],
-    help: "DNS names and IP addresses in the webhook's certificate. Default: those in `webhooksFile`.",
+    help: "Names in the webhook's certificate. Default: those in `webhooksFile`.",
   }),
   webhookConfiguration: controllerAndClean.atStart(objectName, {
     help: 'MutatingWebhookConfiguration that the controller keeps equal to `webhooksFile`.',
@@ -178,7 +178,7 @@ export const certificateSettings = {
     help: 'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`.',
   }),
   webhookPathSecret: controllerCleanAndWebhook.atStart(objectName, {
-    help: "Secret with the unguessable part of the webhook's path, written by the controller, copied to `webhookPathDir` by the webhook. Default: none; the path is that of `webhooksFile`.",
+    help: "Secret with the unguessable part of the webhook's path, copied to `webhookPathDir`. Default: the path is that of `webhooksFile`.",
   }),
   webhookPathRotation: controller.live(duration(minute, 3650 * day), {
     default: 7 * day,

@@ -20,7 +20,7 @@ export const imageSettings = {
   }),
   revalidateInterval: services.live(duration(1000, maxTimerMs), {
     default: 15 * minute,
-    help: 'How often a cached tag in use is compared with its registry, by a request that registries do not count.',
+    help: 'How often a cached tag in use is compared with its registry, by a `HEAD`.',
   }),
   cacheSize: services.atStart(size(mebibyte, 16 * 1024 * mebibyte), {
     default: 64 * mebibyte,

@@ -12,7 +12,7 @@ const variableName = matching(
 
 export const kubeletSettings = {
   'kubeletConfig.config': node.atStart(text('path'), {
-    help: "Configuration file of the kubelet's credential provider plugins, below `hostRoot`: its flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`. With `kubeletConfig.configDir`: a file in it.",
+    help: "Configuration file of the credential provider plugins, below `hostRoot`: the kubelet's flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`. With `kubeletConfig.configDir`: a file in it.",
   }),
   'kubeletConfig.configDir': node.atStart(text('directory'), {
     help: 'The same as a directory (since Kubernetes 1.34): all of its `.json`, `.yaml` and `.yml` files are combined.',
@@ -22,7 +22,7 @@ export const kubeletSettings = {
   }),
   serviceAccountTokens: node.atStart(flag, {
     default: false,
-    help: 'Requests service account tokens for credential provider plugins with `tokenAttributes`; without it such plugins are ignored. It needs far-reaching rights: see docs/install/kubelet.md.',
+    help: 'Requests service account tokens for plugins with `tokenAttributes`, which are ignored otherwise. Needs far-reaching rights: docs/install/kubelet.md.',
   }),
   kubeletEnvironment: node.atStart(tableOf(variableName, text('value')), {
     default: {},

@@ -74,10 +74,10 @@ export const placementSettings = {
   }),
   excludedNamespaces: placement.live(listOf(namespaceGlob), {
     default: ['kube-*', 'openshift-*'],
-    help: "Namespaces to skip, in addition to archwright's own. `*` matches any characters.",
+    help: "Namespaces to skip, besides archwright's own. `*` matches any characters.",
   }),
   namespace: whereItRuns.live(text('namespace'), {
-    help: "Archwright's own namespace, which is skipped. Default: the namespace of the service account.",
+    help: "Archwright's own namespace, which is skipped. Default: the service account's.",
   }),
   'compat.labels': placement.live(flag, {
     default: false,

@@ -26,7 +26,7 @@ export const registrySettings = {
   }),
   allowLoopbackRegistries: lookups.live(flag, {
     default: true,
-    help: 'Inspects images of registries on the same machine, such as `localhost:5000/app`: in a cluster, any local service of the node, so the chart sets it to false.',
+    help: 'Inspects images of registries on the same machine, such as `localhost:5000/app`. False in the chart: it could be any service of the node.',
   }),
   hostRoot: node.atStart(text('directory'), {
     default: '/',

@@ -16,23 +16,23 @@ const minute = 60_000;
 export const servingSettings = {
   listen: servers.atStart(listenAddress, {
     default: '127.0.0.1:8443',
-    help: 'Address and port for requests. Port 0: any free port.',
+    help: 'Address and port for requests.',
   }),
   metricsListen: services.atStart(listenAddress, {
     default: '127.0.0.1:8080',
     help: 'Address and port for metrics and health checks.',
   }),
   metricsTlsDir: servers.atStart(text('directory'), {
-    help: 'Directory with `tls.crt` and `tls.key` for `metricsListen`. Changes are read. Default: no TLS.',
+    help: 'Directory with `tls.crt` and `tls.key` for `metricsListen`. Default: no TLS.',
   }),
   tlsDir: servers.atStart(text('directory'), {
-    help: 'Directory with `tls.crt` and `tls.key`, and `ca.crt` for the agent. Changes are read.',
+    help: 'Directory with `tls.crt` and `tls.key`, and `ca.crt` for the agent.',
   }),
   webhookPathDir: webhook.atStart(text('directory'), {
-    help: 'Directory with the content of `webhookPathSecret`. Reviews at other paths are refused. Changes are read. Default: none; the path is `/mutate`.',
+    help: 'Directory with the content of `webhookPathSecret`. Reviews at other paths are refused. Default: the path is `/mutate`.',
   }),
   webhookClientCa: webhook.atStart(text('path'), {
-    help: "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`), without which reviews are refused. Changes are read. Default: none.",
+    help: "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`), without which reviews are refused.",
   }),
   inlineBudget: webhook.live(duration(0, 10_000), {
     default: 150,
@@ -56,7 +56,7 @@ export const servingSettings = {
     shortFlag: 'context',
   }),
   factsListen: controller.atStart(listenAddress, {
-    help: 'Address and port for requests of `explain` and `report` through the API server. Default: none are answered.',
+    help: 'The same for requests of `explain` and `report` through the API server. Default: none.',
   }),
   drainTime: servers.live(duration(0, 10 * minute), {
     default: 20_000,
@@ -64,10 +64,10 @@ export const servingSettings = {
   }),
   warmUpTime: webhook.atStart(duration(0, 10 * minute), {
     default: 10_000,
-    help: 'How long a starting webhook waits for the image facts of its agents before it is ready.',
+    help: 'How long a starting webhook waits for image facts of agents.',
   }),
   nodeName: agent.atStart(text('node name'), {
-    help: 'Name of the node that the agent runs on. Default: the host name.',
+    help: 'Name of the agent’s node. Default: the host name.',
   }),
   agentConcurrency: agent.atStart(integer(1, 1000), {
     default: 128,
