@@ -1,5 +1,4 @@
 /** The feature over an API server with a store: what it writes, when, and what it leaves alone. */
-import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { customResources } from '../../../src/controller/resources/resources.ts';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
@@ -9,6 +8,7 @@ import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../src/policy/resources/overlay.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
 import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import { until } from '../../support/until.ts';
 
 const clusterPath = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
 const podPath = (name: string, namespace = 'shop'): string =>
@@ -42,16 +42,6 @@ async function begin(t: Test, options: TestLeadingOptions = {}) {
   return { ...test, ...(await run(t, test)) };
 }
 
-async function until(t: Test, about: string, isTrue: () => boolean | undefined): Promise<void> {
-  const deadline = performance.now() + 15_000;
-  let is = isTrue();
-  while (is !== true && performance.now() < deadline) {
-    await pause(2);
-    is = isTrue();
-  }
-  t.equal(is, true, about);
-}
-
 function condition(object: Stored | undefined, type: string): string | undefined {
   const found = object?.status?.conditions?.find((each) => each.type === type);
   return found && `${found.status} ${found.reason}`;
@@ -74,7 +64,7 @@ void t.test('the object of the cluster gets finalizer and status, and then nothi
   const { store, leading } = await begin(t);
   store.put(clusterPath, { ...clusterConfig({ preferredArchitecture: 'arm64' }) });
   const object = (): Stored | undefined => store.get(clusterPath) as Stored | undefined;
-  await until(t, 'a status', () => condition(object(), 'Available') === 'True InForce');
+  await until(() => condition(object(), 'Available') === 'True InForce', 'a status');
   t.same(object()?.metadata?.finalizers, ['arch.example/gates']);
   t.equal(condition(object(), 'Degraded'), 'False AsWritten');
   t.equal(condition(object(), 'Progressing'), 'False Settled');
@@ -90,16 +80,11 @@ void t.test('the object of the cluster gets finalizer and status, and then nothi
   t.ok(applied.metadata?.uid);
   const version = object()?.metadata?.resourceVersion;
   await until(
-    t,
-    'it is seen',
     () => leading.caches.clusterConfigs.get('', 'cluster')?.metadata?.resourceVersion === version,
+    'it is seen',
   );
   store.put('/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/x', podConfig({}, 'x'));
-  await until(
-    t,
-    'work after it',
-    () => condition(store.get(podPath('x')) as Stored, 'Available') !== undefined,
-  );
+  await until(() => condition(store.get(podPath('x')) as Stored, 'Available') !== undefined, 'work after it');
   t.equal(store.writes().length, 3, 'no write for what is as it should be');
 });
 
@@ -107,8 +92,12 @@ void t.test('finalizers of others stay', async (t) => {
   const { store } = await begin(t);
   const object = clusterConfig({});
   store.put(clusterPath, { ...object, metadata: { name: 'cluster', finalizers: ['x.example/y'] } });
-  await until(t, 'ours is added', () =>
-    (store.get(clusterPath)?.metadata as KubeObject['metadata'])?.finalizers?.includes('arch.example/gates'),
+  await until(
+    () =>
+      (store.get(clusterPath)?.metadata as KubeObject['metadata'])?.finalizers?.includes(
+        'arch.example/gates',
+      ),
+    'ours is added',
   );
   t.same((store.get(clusterPath) as KubeObject).metadata?.finalizers, ['x.example/y', 'arch.example/gates']);
 });
@@ -123,13 +112,13 @@ void t.test('objects of a namespace: in force, invalid, in conflict, as they cha
   put('older', { priority: 4 }, 1);
   put('younger', { priority: 4, fallbackArchitecture: 's390x' }, 2);
   put('broken', { priority: 400 }, 3);
-  await until(t, 'a conflict', () => condition(of('younger'), 'Conflict') === 'True SamePriority');
-  await until(t, 'the other', () => condition(of('older'), 'Conflict') === 'False None');
-  await until(t, 'invalid', () => condition(of('broken'), 'Available') === 'False Invalid');
+  await until(() => condition(of('younger'), 'Conflict') === 'True SamePriority', 'a conflict');
+  await until(() => condition(of('older'), 'Conflict') === 'False None', 'the other');
+  await until(() => condition(of('broken'), 'Available') === 'False Invalid', 'invalid');
   t.equal(condition(of('younger'), 'Degraded'), 'True ArchitecturesLeftOut');
   t.equal(of('younger')?.metadata?.finalizers, undefined, 'no finalizer: nothing waits for them');
   store.remove(podPath('older'));
-  await until(t, 'the conflict is over', () => condition(of('younger'), 'Conflict') === 'False None');
+  await until(() => condition(of('younger'), 'Conflict') === 'False None', 'the conflict is over');
 });
 
 void t.test('being deleted: waits for gates, counts them, then lets go', async (t) => {
@@ -139,26 +128,26 @@ void t.test('being deleted: waits for gates, counts them, then lets go', async (
   store.put(podOf('other'), gated('x'));
   store.put(clusterPath, clusterConfig({}));
   const object = (): Stored | undefined => store.get(clusterPath) as Stored | undefined;
-  await until(t, 'the finalizer', () => object()?.metadata?.finalizers?.length === 1);
+  await until(() => object()?.metadata?.finalizers?.length === 1, 'the finalizer');
   await leading.client.delete(clusterPath, { signal: leading.signal });
-  await until(t, 'the gates are counted', () => object()?.status?.gatedPods === 2);
+  await until(() => object()?.status?.gatedPods === 2, 'the gates are counted');
   t.equal(condition(object(), 'Progressing'), 'True WaitingForGates');
 
   store.remove(podOf('a'));
-  await until(t, 'it is looked at again', () => {
+  await until(() => {
     fire();
     return object()?.status?.gatedPods === 1;
-  });
+  }, 'it is looked at again');
   store.remove(podOf('b'));
-  await until(t, 'no sooner than webhooks have heard of it', () => {
+  await until(() => {
     if (waiting().includes(3000)) return true;
     fire();
     return false;
-  });
+  }, 'no sooner than webhooks have heard of it');
   t.ok(object(), 'it is still there');
   now += 3000;
   fire();
-  await until(t, 'it may go', () => object() === undefined);
+  await until(() => object() === undefined, 'it may go');
   t.ok(steps.includes('resources/before-release'));
 });
 
@@ -178,13 +167,13 @@ void t.test('while it is deleted, pods that are not listed or not watched count 
     };
     const leading = { ...test.leading, caches: { ...caches, waitingPods } };
     const { waiting, fire } = await run(t, { ...test, leading });
-    await until(t, 'it is looked at again', () => waiting().includes(1000));
+    await until(() => waiting().includes(1000), 'it is looked at again');
     t.ok(test.store.get(clusterPath));
     isSeen = true;
-    await until(t, 'it may go', () => {
+    await until(() => {
       fire();
       return test.store.get(clusterPath) === undefined;
-    });
+    }, 'it may go');
   }
 });
 
@@ -192,11 +181,11 @@ void t.test('being deleted: a gated pod that is being deleted too is not waited 
   const test = await startLeading(t, { now: () => afterDeletion });
   const going = { deletionTimestamp: '2026-11-21T09:00:00Z', finalizers: ['x.example/held'] };
   test.store.put(podOf('going'), gated(undefined, going));
-  await until(t, 'the pod is known', () => test.leading.caches.waitingPods.size === 1);
+  await until(() => test.leading.caches.waitingPods.size === 1, 'the pod is known');
   test.store.put(clusterPath, deleted('x.example/y', ourFinalizer, 'x.example/z'));
   await run(t, test);
   const finalizers = () => (test.store.get(clusterPath) as Stored | undefined)?.metadata?.finalizers;
-  await until(t, 'ours is removed', () => finalizers()?.length === 2);
+  await until(() => finalizers()?.length === 2, 'ours is removed');
   t.same(finalizers(), ['x.example/y', 'x.example/z'], "others' stay");
   t.ok(test.store.get(podOf('going')), 'nobody touched the pod');
 });
@@ -205,12 +194,8 @@ void t.test('being deleted without our finalizer: unchanged', async (t) => {
   const { store, leading } = await begin(t);
   store.put(clusterPath, deleted('x.example/y'));
   store.put(podPath('x'), podConfig({}, 'x'));
-  await until(
-    t,
-    'work is done',
-    () => condition(store.get(podPath('x')) as Stored, 'Available') !== undefined,
-  );
-  await until(t, 'it is seen', () => leading.caches.clusterConfigs.size === 1);
+  await until(() => condition(store.get(podPath('x')) as Stored, 'Available') !== undefined, 'work is done');
+  await until(() => leading.caches.clusterConfigs.size === 1, 'it is seen');
   t.same(
     store.writes().filter(({ path }) => path.startsWith(clusterPath)),
     [],
@@ -233,10 +218,10 @@ void t.test('a leader that dies before the release: the next one goes on', async
   t.ok(first.store.get(clusterPath));
   const second = await startLeading(t, { over: first.store, now: () => afterDeletion });
   const { fire } = await run(t, second);
-  await until(t, 'it may go', () => {
+  await until(() => {
     fire();
     return first.store.get(clusterPath) === undefined;
-  });
+  }, 'it may go');
 });
 
 void t.test('a conflict or a server that fails is tried again; what is gone is no failure', async (t) => {
@@ -250,15 +235,15 @@ void t.test('a conflict or a server that fails is tried again; what is gone is n
   store.put(podPath('gone'), podConfig({}, 'gone'));
   store.put(podPath('z'), podConfig({}, 'z'));
   store.put(clusterPath, clusterConfig({}));
-  await until(t, 'all is written', () => {
+  await until(() => {
     fire();
     const object = store.get(clusterPath) as Stored;
     return condition(object, 'Available') !== undefined && object.metadata?.finalizers?.length === 1;
-  });
-  await until(t, 'the other too', () => {
+  }, 'all is written');
+  await until(() => {
     fire();
     return condition(store.get(podPath('z')) as Stored, 'Available') !== undefined;
-  });
+  }, 'the other too');
   t.notOk(lines.some((line) => line.includes('"level":"error"')));
 });
 
@@ -274,11 +259,11 @@ void t.test('the log of the leader follows the object', async (t) => {
     fire();
     return log.level === level;
   };
-  await until(t, "the configuration's level", isLevel('warn'));
+  await until(isLevel('warn'), "the configuration's level");
   test.store.put(clusterPath, clusterConfig({ logVerbosity: 'Trace' }));
-  await until(t, "the object's", isLevel('trace'));
+  await until(isLevel('trace'), "the object's");
   test.store.put(clusterPath, clusterConfig({}));
-  await until(t, "the configuration's again", isLevel('warn'));
+  await until(isLevel('warn'), "the configuration's again");
 });
 
 void t.test('a changed configuration is judged again', async (t) => {
@@ -290,12 +275,12 @@ void t.test('a changed configuration is judged again', async (t) => {
   });
   test.store.put(podPath('web'), podConfig({ fallbackArchitecture: 's390x' }));
   const degraded = () => condition(test.store.get(podPath('web')) as Stored, 'Degraded');
-  await until(t, 'as it is written', () => degraded() === 'False AsWritten');
+  await until(() => degraded() === 'False AsWritten', 'as it is written');
   configuration = { ...configuration, schedulableArchitectures: ['amd64'] };
-  await until(t, 'left out', () => {
+  await until(() => {
     fire();
     return degraded() === 'True ArchitecturesLeftOut';
-  });
+  }, 'left out');
 });
 
 void t.test('deposed before anything is known: it ends', async (t) => {
