@@ -56,7 +56,7 @@ export function budgetList(budgets: readonly Budget[]): string {
 function inShort(budget: Budget, said: string): string {
   const { what, value, limit, unit, digits } = budget;
   const missed = verdict(budget) === 'met' ? '' : ', missed';
-  return `${what.slice(said.length)}: ${value.toFixed(digits)} ${unit} (≤ ${limit.toFixed(digits)})${missed}`;
+  return `${what.slice(said.length)}: ${value.toFixed(digits)}${unit === '×' ? '' : ' '}${unit} (≤${limit.toFixed(digits)})${missed}`;
 }
 
 /** A section as it is printed. */
