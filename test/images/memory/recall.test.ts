@@ -267,6 +267,7 @@ t.test('every look is counted by what it gave', async (t) => {
   await Promise.all(both);
   memory.recall(question('b'));
   t.same(await counts(), [
+    'entries 1',
     'recalls_total{result="fresh"} 2',
     'recalls_total{result="due"} 1',
     'recalls_total{result="stale"} 1',
@@ -274,7 +275,6 @@ t.test('every look is counted by what it gave', async (t) => {
     'recalls_total{result="miss"} 1',
     'failures_total{code="not-found"} 1',
     'failures_total{code="timeout"} 1',
-    'entries 1',
     'inspections_total{cause="asked"} 2',
     'inspections_total{cause="revalidation"} 1',
     'inspections_total{cause="joined"} 1',
