@@ -38,7 +38,7 @@ t.test('registry TOML files, one by one', async (t) => {
   await source.refresh();
   t.match((await source.describe())[1], {
     state: 'left-out',
-    what: 'user must be a text; its last good content stays in force',
+    what: 'user must be a text, as in user = "NAME"; its last good content stays in force',
   });
 });
 

@@ -94,8 +94,10 @@ export class RegistryTomlError extends Error {
 /** @throws RegistryTomlError */
 export function parseRegistryToml(text: string): Credential {
   const { user, secret: password } = parseToml(text);
-  if (typeof user !== 'string' || user === '') throw new RegistryTomlError('user must be a text');
-  if (typeof password !== 'string' || password === '') throw new RegistryTomlError('secret must be a text');
+  if (typeof user !== 'string' || user === '')
+    throw new RegistryTomlError('user must be a text, as in user = "NAME"');
+  if (typeof password !== 'string' || password === '')
+    throw new RegistryTomlError('secret must be a text, as in secret = "PASSWORD"');
   return { username: user, password: secret(password) };
 }
 

@@ -35,12 +35,12 @@ t.test('user and secret', async (t) => {
 });
 
 const bad: [string, string, string][] = [
-  ['nothing', '', 'user must be a text'],
-  ['no secret', 'user = "u"', 'secret must be a text'],
-  ['an empty user', 'user = ""\nsecret = "s"', 'user must be a text'],
-  ['an empty secret', 'user = "u"\nsecret = ""', 'secret must be a text'],
-  ['a number', 'user = "u"\nsecret = 12345678', 'secret must be a text'],
-  ['in a table', '[auth]\nuser = "u"\nsecret = "s"', 'user must be a text'],
+  ['nothing', '', 'user must be a text, as in user = "NAME"'],
+  ['no secret', 'user = "u"', 'secret must be a text, as in secret = "PASSWORD"'],
+  ['an empty user', 'user = ""\nsecret = "s"', 'user must be a text, as in user = "NAME"'],
+  ['an empty secret', 'user = "u"\nsecret = ""', 'secret must be a text, as in secret = "PASSWORD"'],
+  ['a number', 'user = "u"\nsecret = 12345678', 'secret must be a text, as in secret = "PASSWORD"'],
+  ['in a table', '[auth]\nuser = "u"\nsecret = "s"', 'user must be a text, as in user = "NAME"'],
   ['no end of text', 'user = "u"\nsecret = "hunter22', 'is not valid TOML (line 2)'],
   ['a key twice', 'user = "u"\nsecret = "s"\nsecret = "hunter22"', 'is not valid TOML (line 3)'],
   ['no TOML', '{"user":"u"}', 'is not valid TOML (line 1)'],
