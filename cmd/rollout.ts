@@ -62,7 +62,8 @@ async function run(invocation: Invocation): Promise<number> {
       const patch = { type: 'merge', body: { spec: change(client.serverNow()) } } as const;
       await client.patch(rolloutsPath(namespace, name), patch, { signal });
     }
-    return await show(invocation, client, namespace, name);
+    const code = await show(invocation, client, namespace, name);
+    return action === 'abort' ? exitCodes.success : code;
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof KubeError)) throw error;

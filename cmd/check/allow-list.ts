@@ -7,7 +7,7 @@
  *   reason = "moves in March"
  *   expires = "2027-03-31"                  # the last day, in UTC
  */
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord, unknownArchitecture } from '../../src/names/architecture.ts';
 import type { Reference } from '../../src/images/references/reference.ts';
 import { imagePattern, OverridePatternError } from '../../src/images/sources/overrides.ts';
 import { locate } from '../../src/policy/configuration/toml-positions.ts';
@@ -52,6 +52,8 @@ function entryOf(entry: unknown, file: string, line: number): AllowEntry {
   if (typeof image !== 'string') throw wrong('image must be a text');
   const isList = Array.isArray(architectures) && architectures.every((each) => typeof each === 'string');
   if (architectures !== undefined && !isList) throw wrong('architectures must be a list of texts');
+  const [mistake] = (architectures ?? []).flatMap((name) => unknownArchitecture(name) ?? []);
+  if (mistake !== undefined) throw wrong(mistake);
   if (reason !== undefined && (typeof reason !== 'string' || reason.length > maxReasonLength))
     throw wrong(`reason must be a text of at most ${maxReasonLength} characters`);
   const day = dayOf(expires);

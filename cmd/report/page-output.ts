@@ -118,6 +118,6 @@ async function priceList(path: string | undefined): Promise<PriceList> {
 
 function unwritable(path: string): (error: unknown) => never {
   return (error) => {
-    throw new UsageError(`--html: ${fileError(path, error).message.replace('read', 'written')}`);
+    throw new UsageError(`--html: ${path}: ${fileError(path, error).reason.replace('read', 'written')}`);
   };
 }

@@ -105,10 +105,13 @@ export function csvLines(lines: readonly (readonly unknown[])[]): string {
   return lines.map((line) => `${line.map(csvCell).join(',')}\r\n`).join('');
 }
 
-/** RFC 4180. Names and messages are untrusted: what a spreadsheet would take for a formula becomes a text. */
+/**
+ * RFC 4180. Names and messages are untrusted: what a spreadsheet would take for a formula becomes a text. In many languages a spreadsheet
+ * separates cells at semicolons.
+ */
 function csvCell(value: unknown): string {
   if (typeof value !== 'string') return value === undefined ? '' : JSON.stringify(value);
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const text = value.replaceAll(/^(?=[=+\-@\t\r])|(?<=[;\r\n] *)(?=[=+\-@])/g, "'");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

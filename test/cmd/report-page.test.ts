@@ -261,7 +261,7 @@ t.test('archwright report --html', async (t) => {
 
   const lookups = open.requests.length;
   for (const [args, message] of [
-    [['--html', `${folder}/none/report.html`], /none: there is no such file/],
+    [['--html', `${folder}/read/report.html`], new RegExp(`--html: ${folder}/read: there is no such`)],
     [['--html', file, '-o', 'json'], /--html and --output exclude each other/],
     [['--html', file, '--drift'], /--html and --drift exclude each other/],
   ] as const) {

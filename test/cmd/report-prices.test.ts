@@ -57,6 +57,10 @@ t.test('a file of prices', async (t) => {
     [node('spot = inf'), /spot must be a price for an hour/],
     [node('sport = 1'), /unknown key "sport"; known: instance-type, /],
     [node('vcpu = 2'), /belong together: architecture is no text/],
+    [
+      node('architecture = "arm46"', 'vcpu = 2', 'memory = "1Gi"'),
+      /unknown architecture arm46; did you mean/,
+    ],
     [node('architecture = "arm64"', 'vcpu = 2'), /belong together: memory must be a quantity/],
     [node('architecture = "arm64"', 'vcpu = 0', 'memory = "1Gi"'), /belong together: vcpu must be a number/],
     [`${node()}\n${node()}`, /^p: a has two prices/],

@@ -46,6 +46,10 @@ t.test('a cell of CSV is one cell, and no formula', async (t) => {
     ['@SUM(A1)', "'@SUM(A1)"],
     ['\t=1', "'\t=1"],
     ['a=b', 'a=b'],
+    ['x;=HYPERLINK(1);-1', "x;'=HYPERLINK(1);'-1"],
+    ['a; =1', "a; '=1"],
+    ['two\n=1', `"two\n'=1"`],
+    ['a; b-1', 'a; b-1'],
   ];
   for (const [text, cell] of cases) {
     const report = reportOf(judged('app', text));

@@ -104,6 +104,13 @@ t.test('a rollout that was rolled back is a failure; watching ends with it', asy
   t.match(out, /retry    in (?:1h|59m\d+s)/);
 });
 
+t.test('an abort that the controller has followed at once is no failure', async (t) => {
+  const { store, rollout } = await setup(t);
+  store.put(path('web'), { spec: { architecture: 'arm64' }, status: { ...status, phase: 'Aborted' } });
+  t.equal((await rollout('abort', 'web', '--watch')).code, 0);
+  t.equal((await rollout('status', 'web')).code, 1);
+});
+
 t.test('wrong usage, and a cluster without the rollout', async (t) => {
   const { store, rollout } = await setup(t);
   t.match(await rollout(), { code: 2, err: /name one of status, pause, resume, abort/ });

@@ -13,7 +13,7 @@
  *   vcpu = 2
  *   memory = "8Gi"
  */
-import { isRecord } from '../../../src/names/architecture.ts';
+import { isRecord, unknownArchitecture } from '../../../src/names/architecture.ts';
 import { parseQuantity } from '../../../src/names/quantity.ts';
 import { locate } from '../../../src/policy/configuration/toml-positions.ts';
 import { tomlOf } from '../../program/toml-file.ts';
@@ -120,6 +120,8 @@ function sizeOf(
   if (architecture === undefined && vcpu === undefined && memory === undefined) return undefined;
   if (!isName(architecture))
     throw wrong('architecture, vcpu and memory belong together: architecture is no text');
+  const mistake = unknownArchitecture(architecture);
+  if (mistake !== undefined) throw wrong(mistake);
   if (!isPositive(vcpu)) throw wrong('architecture, vcpu and memory belong together: vcpu must be a number');
   const bytes = typeof memory === 'string' ? parseQuantity(memory) : undefined;
   if (bytes === undefined || !(bytes > 0))
