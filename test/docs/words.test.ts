@@ -12,7 +12,7 @@ function total(pages: readonly Page[]): number {
 }
 
 t.test('README.md and docs/ have a bounded number of words, and so does each page', async (t) => {
-  t.ok(total(allPages) <= 26_400, `${total(allPages)} words`);
-  t.ok(total(writtenPages) <= 19_700, `${total(writtenPages)} words are not generated`);
+  t.ok(total(allPages) <= 26_100, `${total(allPages)} words`);
+  t.ok(total(writtenPages) <= 19_400, `${total(writtenPages)} words are not generated`);
   for (const page of allPages.filter(isDocumentation)) t.ok(wordsOf(page) <= 2_400, `${page.path}: ${wordsOf(page)} words`);
 });
