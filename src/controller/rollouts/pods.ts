@@ -1,5 +1,5 @@
 /** The pods of a rollout by workload, from the leader's caches, and which of them are on its architecture. */
-import type { OwnerReference } from '../../kube/api/objects.ts';
+import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
 import { recordedRollout } from '../../placement/record/read.ts';
 import type { RolledOut } from '../../placement/decision.ts';
 import {
@@ -126,12 +126,27 @@ export function workloadsOf(
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
+/** Anyone with the role `edit` may create any number, and the leader looks at each of them and all pods every few seconds. */
+export const maxRollouts = 100;
+
+/** The older rollouts of the namespace, at most `maxRollouts`. */
+export function olderRollouts(
+  rollout: Pick<Rollout, 'namespace' | 'name' | 'createdAt'>,
+  { rollouts }: Pick<Caches, 'rollouts'>,
+): readonly KubeObject[] {
+  const found: KubeObject[] = [];
+  for (const object of rollouts.values()) {
+    const { namespace, name = '', creationTimestamp } = object.metadata ?? {};
+    if (namespace !== rollout.namespace) continue;
+    const isOlder = byAge({ name, createdAt: timeOf(creationTimestamp) }, rollout) < 0;
+    if (isOlder && found.push(object) === maxRollouts) break;
+  }
+  return found;
+}
+
 /** Whether an older rollout of the namespace is for a pod: each pod is in one. */
 export function olderThan(rollout: Rollout, { rollouts }: Pick<Caches, 'rollouts'>) {
-  const older = [...rollouts.values()]
-    .filter(({ metadata }) => metadata?.namespace === rollout.namespace)
-    .flatMap((object) => readRollout(object).rollout ?? [])
-    .filter((each) => each.name !== rollout.name && byAge(each, rollout) < 0);
+  const older = olderRollouts(rollout, { rollouts }).flatMap((object) => readRollout(object).rollout ?? []);
   return (owner: OwnerReference, labels: Seen['labels']): boolean =>
     older.some((each) => each.newPods !== undefined && isInRollout(each, owner, labels));
 }

@@ -17,7 +17,7 @@ import { verdictOf, type Verdict } from './health.ts';
 import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
 import { orderPods, podsToOrder } from './order.ts';
 import { move, podsToRebalance, podsToReturn } from './moves.ts';
-import type { RolledPod } from './pods.ts';
+import { maxRollouts, olderRollouts, type RolledPod } from './pods.ts';
 import { progressOf, type Phase, type Progress } from './progress.ts';
 import { isReached, lookAt, statusOf, type Seen } from './seen.ts';
 import { invalidStatus, readProgress, rolloutStatus } from './status.ts';
@@ -104,6 +104,11 @@ export class RolloutReconciler {
     if (rollout === undefined) {
       await this.#write(object, invalidStatus(problems, object, serverNow()));
       return undefined;
+    }
+    if (olderRollouts(rollout, caches).length === maxRollouts) {
+      const problem = `the namespace has ${maxRollouts} older rollouts`;
+      await this.#write(object, invalidStatus([problem], object, serverNow()));
+      return { requeueAfterMs: restMs };
     }
     // Whole seconds, as the status has them.
     const now = Math.floor(serverNow() / 1000) * 1000;

@@ -107,8 +107,10 @@ export function readRollout(object: KubeObject): RolloutReading {
   return problems.length > 0 ? { problems } : { rollout, problems: [] };
 }
 
+type Age = Pick<RolloutScope, 'createdAt' | 'name'>;
+
 /** The order among rollouts that select the same pod: the oldest is first. */
-export function byAge(a: RolloutScope, b: RolloutScope): number {
+export function byAge(a: Age, b: Age): number {
   return a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1);
 }
 

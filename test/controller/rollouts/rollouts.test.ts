@@ -328,3 +328,28 @@ t.test('an object that is not valid, and one that is gone', async (t) => {
   await world.reconcile();
   t.same(world.evicted(), [], 'pods stay as they are');
 });
+
+t.test(
+  'a namespace with thousands of rollouts does not keep the leader busy: the oldest are followed',
+  async (t) => {
+    const world = await startWorld(t);
+    pods(world, 4, 0);
+    const { spec, metadata } = world.store.get(rolloutPath) ?? {};
+    world.store.put(rolloutPath, {
+      metadata: { ...metadata, creationTimestamp: '2026-01-02T00:00:00Z' },
+      spec,
+    });
+    const older = Array.from({ length: 100 }, (_, index) => rolloutPath.replace(/web$/, `old-${index}`));
+    for (const path of older)
+      world.store.put(path, {
+        metadata: { creationTimestamp: '2026-01-01T00:00:00Z' },
+        spec: { architecture: 'arm64', names: ['other'] },
+      });
+    await world.store.until(() => world.leading.caches.rollouts.size === 101, 'the cache of rollouts');
+    const { newPods, message } = await world.reconcile();
+    t.strictSame([newPods, message], [undefined, 'it is left out: the namespace has 100 older rollouts']);
+    world.store.remove(older[0] ?? '');
+    await world.store.until(() => world.leading.caches.rollouts.size === 100, 'the cache of rollouts');
+    t.match(await world.reconcile(), { newPods: 'Choose', pods: 4 });
+  },
+);
