@@ -68,7 +68,7 @@ reason), if
 - its images have no other architecture within \`schedulableArchitectures\` and \`architectures\`, or it is not certain that all of its nodes
   [can run them](#variants-and-cpu-levels);
 - it is pinned by its label or annotation in mode \`hard\`, by its label \`kubernetes.io/arch\` under \`matchNodeLabels\`, or to a node;
-- its required terms name different architectures, it has a \`runtimeClassName\`, or it is in an [\`ArchitectureRollout\`](rollout.md);
+- its required terms name different architectures, it has a \`runtimeClassName\`, or it names the architecture of its [\`ArchitectureRollout\`](rollout.md);
 - another webhook names an architecture again, or the annotation has no room.
 
 \`NotIn\` stays in force. DaemonSets and templates are never widened. To except pods, set \`constraints: keep\` in a \`PodPlacementConfig\`.
