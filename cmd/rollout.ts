@@ -85,7 +85,8 @@ async function show(
   for (;;) {
     const all = await read(client, namespace, name, signal);
     const [one] = all;
-    const text = name !== undefined && one ? describeRollout(one, client.serverNow()) : describeRollouts(all);
+    const text =
+      name !== undefined && one ? describeRollout(one, client.serverNow()) : describeRollouts(all, namespace);
     const shown = isJson ? `${JSON.stringify(name === undefined ? all : one, undefined, 2)}\n` : text;
     const isLive = flags.has('watch') && io.isTerminal === true;
     io.out(scrub(isLive ? `${clearScreen}${shown}` : shown));

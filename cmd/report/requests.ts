@@ -1,6 +1,6 @@
 /**
- * What a pod asks of its node, as the scheduler counts it: containers and sidecars together, or the largest moment of the
- * init containers before them, and the overhead of its runtime class. Pod-level resources win.
+ * The requests of a pod, as the scheduler counts it: containers and sidecars together, or the
+ * largest init container with the sidecars before it, and the overhead of its runtime class. Pod-level resources win.
  * @see kubernetes component-helpers resource/helpers.go, `PodRequests`
  */
 import { parseQuantity } from '../../src/names/quantity.ts';

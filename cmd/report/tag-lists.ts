@@ -53,11 +53,11 @@ export async function openTagLists({
 export function readTagList(value: unknown): TagList {
   const { repository, listedAt, tags } = asObject(value) ?? {};
   if (typeof repository !== 'string' || validReference(repository)?.repository !== repository)
-    throw new InvalidDocument('the repository is none');
-  if (typeof listedAt !== 'number') throw new InvalidDocument('the time is no number');
+    throw new InvalidDocument('the repository is not valid');
+  if (typeof listedAt !== 'number') throw new InvalidDocument('the time is not a number');
   const known = tagsIn(tags);
   if (!Array.isArray(tags) || known.length !== tags.length || known.length > maxTags)
-    throw new InvalidDocument('the tags are none, or too many');
+    throw new InvalidDocument('the tags are not valid, or too many');
   return { repository, listedAt, tags: known };
 }
 

@@ -18,8 +18,8 @@ export function isSeen({ metadata, status }: StoredRollout): boolean {
   return status?.observedGeneration === undefined || status.observedGeneration === metadata?.generation;
 }
 
-export function describeRollouts(rollouts: readonly StoredRollout[]): string {
-  if (rollouts.length === 0) return 'no rollouts\n';
+export function describeRollouts(rollouts: readonly StoredRollout[], namespace: string): string {
+  if (rollouts.length === 0) return `no rollouts in namespace ${namespace}\n`;
   const head = ['NAME', 'ARCHITECTURE', 'PHASE', 'SHARE', 'MOVED', 'MESSAGE'];
   const rows = rollouts.map(({ metadata, spec, status = {} }) => [
     cell(metadata?.name ?? ''),

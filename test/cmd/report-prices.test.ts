@@ -56,7 +56,7 @@ t.test('a file of prices', async (t) => {
     [node('spot = -1'), /spot must be a price for an hour/],
     [node('spot = inf'), /spot must be a price for an hour/],
     [node('sport = 1'), /unknown key "sport"; known: instance-type, /],
-    [node('vcpu = 2'), /belong together: architecture is no text/],
+    [node('vcpu = 2'), /belong together: architecture must be a text/],
     [
       node('architecture = "arm46"', 'vcpu = 2', 'memory = "1Gi"'),
       /unknown architecture arm46; did you mean/,

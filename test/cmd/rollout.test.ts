@@ -62,7 +62,7 @@ t.test('all rollouts of the namespace', async (t) => {
   t.match(json, [{ metadata: { name: 'new' } }, { metadata: { name: 'web' } }]);
   store.remove(path('web'));
   store.remove(path('new'));
-  t.match(await rollout('status'), { out: 'no rollouts\n', code: 0 });
+  t.match(await rollout('status'), { out: 'no rollouts in namespace shop\n', code: 0 });
 });
 
 t.test('pause, abort and resume', async (t) => {

@@ -25,7 +25,7 @@ export interface PageInput {
   readonly namespaces: readonly string[];
   readonly made: Date;
   readonly version: string;
-  /** By image: the same image with a newer tag that has the architecture; `undefined`: nobody looked. */
+  /** By image: the same image with a newer tag that has the architecture; `undefined`: they were not looked up. */
   readonly newerTags?: ReadonlyMap<string, string> | undefined;
   /** Without prices there is no money in the page. */
   readonly money?: Money | undefined;

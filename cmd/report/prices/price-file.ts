@@ -9,7 +9,7 @@
  *   region = "eu-central-1"         # the label topology.kubernetes.io/region; default: every region
  *   on-demand = 0.0978              # for an hour
  *   spot = 0.0391
- *   architecture = "arm64"          # these three for a type of which the cluster has no node
+ *   architecture = "arm64"          # these three if the cluster has no node of the type
  *   vcpu = 2
  *   memory = "8Gi"
  */
@@ -119,7 +119,7 @@ function sizeOf(
 ): NodeSize | undefined {
   if (architecture === undefined && vcpu === undefined && memory === undefined) return undefined;
   if (!isName(architecture))
-    throw wrong('architecture, vcpu and memory belong together: architecture is no text');
+    throw wrong('architecture, vcpu and memory belong together: architecture must be a text');
   const mistake = unknownArchitecture(architecture);
   if (mistake !== undefined) throw wrong(mistake);
   if (!isPositive(vcpu)) throw wrong('architecture, vcpu and memory belong together: vcpu must be a number');

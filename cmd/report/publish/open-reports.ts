@@ -63,8 +63,8 @@ export class OpenReports {
     const wanted = own.slice(0, maxReports);
     if (own.length > wanted.length) say(`left out: Reports of ${own.length - wanted.length} namespaces`);
     const namespaces = new Set(wanted.map(([namespace]) => namespace));
-    const stale = [...present].flatMap(([namespace, whose]) =>
-      whose === 'own' && !namespaces.has(namespace) ? [namespace] : [],
+    const stale = [...present].flatMap(([namespace, maker]) =>
+      maker === 'own' && !namespaces.has(namespace) ? [namespace] : [],
     );
     const written = await this.#each(wanted, ([namespace, some]) =>
       this.#write(namespace, resultsOf(some, report.architecture)),

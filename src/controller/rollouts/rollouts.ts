@@ -1,6 +1,6 @@
 /**
- * Follows `ArchitectureRollout`s. One key for each: changes of the rollout and of pods in its namespace lead to a reconcile, at most one a
- * second. It counts pods (`pods.ts`), finds what cannot be moved (`seen.ts`, `blocked.ts`), compares the others (`health.ts`), takes
+ * Follows `ArchitectureRollout`s. One key for each: changes of the rollout and of pods in its namespace lead to a reconcile, at most
+ * one a second. It counts pods (`pods.ts`), finds what cannot be moved (`seen.ts`, `blocked.ts`), compares the others (`health.ts`), takes
  * the next step (`progress.ts`), writes the status (`status.ts`) and moves pods (`moves.ts`).
  *
  * The status is written before pods are moved. New pods are chosen at the gate by `shares.ts`.
