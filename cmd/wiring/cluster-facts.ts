@@ -10,8 +10,10 @@ import {
   factsAudience,
   factsPath,
   factsPortName,
+  maxImageLength,
   maxImages,
   maxPullSecrets,
+  maxSecretName,
 } from '../../src/controller/facts-api/request.ts';
 import type { ServiceAccountName } from '../../src/credentials/credential.ts';
 import { asObject } from '../../src/http/json.ts';
@@ -88,7 +90,8 @@ export class ClusterFacts {
   #invalid(image: string): ImageFacts | undefined {
     try {
       this.#parse(image);
-      return undefined;
+      if (image.length <= maxImageLength) return undefined;
+      throw new InvalidReference(`it is longer than ${maxImageLength} characters`);
     } catch (error) {
       if (!(error instanceof InvalidReference)) throw error;
       return failedFacts(image, { code: 'invalid-reference', message: error.message }, this.#clock.now());
@@ -103,7 +106,8 @@ export class ClusterFacts {
       token: reveal(token),
       namespace,
       images: uses.slice(0, maxImages).map(({ image, pullPolicy }) => ({ image, pullPolicy })),
-      pullSecrets: pullSecrets.names.slice(0, maxPullSecrets),
+      // The API server takes any names for pull secrets of a pod.
+      pullSecrets: pullSecrets.names.filter(({ length }) => length <= maxSecretName).slice(0, maxPullSecrets),
       serviceAccount: pullSecrets.serviceAccount ?? serviceAccount?.name ?? 'default',
       deadlineMs: budgetMs,
     };

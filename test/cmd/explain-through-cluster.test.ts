@@ -208,6 +208,23 @@ t.test('one object that does not exist does not stop the rest', async (t) => {
   t.equal(code, 3);
 });
 
+t.test('a pod that the controller would not answer for does not make a report incomplete', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host);
+  const containers = [{ name: 'c', image: `a${'.b'.repeat(600)}/c` }];
+  putPod(store, 'image', private_.host, { containers });
+  putPod(store, 'secret', private_.host, {
+    containers: [{ name: 'c', image: `${private_.host}/web:1` }],
+    imagePullSecrets: [{ name: 's'.repeat(300) }, { name: 'regcred' }],
+  });
+  const { code, out, err } = await ask('report', '-o', 'csv');
+  t.equal(code, 1, 'one image is unknown');
+  t.notMatch(err, /could not be looked up/);
+  t.match(out, /shop,Pod,web,.*,yes,\r\n/);
+  t.match(out, /shop,Pod,secret,.*,yes,\r\n/);
+  t.match(out, /shop,Pod,image,.*,unknown,.*invalid-reference: it is longer than 1024 characters/);
+});
+
 t.test('who may not ask is told which right is missing, and the exit code is 3', async (t) => {
   const { store, private_, ask } = await shop(t);
   putPod(store, 'web', private_.host);

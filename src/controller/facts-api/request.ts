@@ -24,7 +24,10 @@ export const maxImages = 256;
 export const maxPullSecrets = 20;
 /** A token of a service account has 1 to 2 KiB. */
 const maxTokenLength = 8192;
-const maxImageLength = 1024;
+/** Longer than any image that a registry can have: its host has 253 characters at most. */
+export const maxImageLength = 1024;
+/** As the API server allows for names of Secrets. */
+export const maxSecretName = 253;
 /** 256 images of 1,024 characters, twice for escapes. */
 export const maxBodyBytes = 512 * 1024;
 /** No registry answers faster than the minimum. The API server's proxy itself has no limit. */
@@ -71,7 +74,9 @@ export function parseImagesRequest(body: Uint8Array): ImagesRequest {
     token: secret(text(fields, 'token', maxTokenLength)),
     namespace,
     images: list(fields, 'images', maxImages).map(imageOf),
-    pullSecrets: list(fields, 'pullSecrets', maxPullSecrets).map((name) => text({ name }, 'name', 253)),
+    pullSecrets: list(fields, 'pullSecrets', maxPullSecrets).map((name) =>
+      text({ name }, 'name', maxSecretName),
+    ),
     serviceAccount,
     deadlineMs: Math.min(deadlines.mostMs, Math.max(deadlines.leastMs, deadlineMs)),
   };
