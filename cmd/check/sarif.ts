@@ -57,7 +57,7 @@ function resultOf(result: Result, directory: string) {
     ruleId: verdict,
     ruleIndex: ids.indexOf(verdict),
     level: levels[classes[verdict]],
-    message: { text: `${image} for ${architecture}: ${verdict}: ${why}` },
+    message: { text: plainText(`${image} for ${architecture}: ${verdict}: ${why}`) },
     locations: [
       {
         physicalLocation: {
@@ -71,6 +71,11 @@ function resultOf(result: Result, directory: string) {
     partialFingerprints: { 'image/v1': `${workload}/${usedBy} ${image} ${architecture}` },
     ...(verdict === 'allowed' && { suppressions: [{ kind: 'external', justification: why }] }),
   };
+}
+
+/** Without placeholders (SARIF 2.1.0, section 3.11.5) and embedded links (3.11.6): names are untrusted. */
+function plainText(text: string): string {
+  return text.replaceAll(/[[\]\\]/g, String.raw`\$&`).replaceAll(/[{}]/g, '$&$&');
 }
 
 function uriOf(file: string, directory: string): string {

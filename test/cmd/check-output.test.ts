@@ -227,6 +227,7 @@ interface Sarif {
       readonly ruleId: string;
       readonly ruleIndex: number;
       readonly level: string;
+      readonly message: { readonly text: string };
       readonly locations: readonly {
         readonly physicalLocation: { readonly artifactLocation: { readonly uri: string } };
       }[];
@@ -254,5 +255,18 @@ t.test('SARIF', (t) => {
     new Set(['k8s/a%20b.yaml', 'file:///elsewhere/c%23d.yaml', 'stdin', 'file:///work/up.yaml']),
   );
   t.same(sarifProblems(JSON.parse(asSarif({ ...checked, results: [] }, '/')), sarif), []);
+  t.end();
+});
+
+t.test('no name is a link in SARIF', (t) => {
+  const results = checked.results
+    .filter(({ verdict }) => verdict === 'invalid')
+    .map((each) => ({ ...each, image: '[x](https://evil.example)', why: String.raw`\[y](0) {0}` }));
+  const document = JSON.parse(asSarif({ ...checked, results }, '/')) as Sarif;
+  t.same(sarifProblems(document, sarif), []);
+  t.equal(
+    document.runs[0]?.results[0]?.message.text,
+    String.raw`\[x\](https://evil.example) for arm64: invalid: \\\[y\](0) {{0}}`,
+  );
   t.end();
 });
