@@ -4,10 +4,12 @@ import t, { type Test } from 'tap';
 import type { PageData } from '../../cmd/report/page/data.ts';
 import { overlaidPrice, type NodeOverlay } from '../../cmd/report/prices/node-overlays.ts';
 import { offerOfNode, offersOfFile } from '../../cmd/report/prices/node-prices.ts';
+import { createSavings } from '../../cmd/report/prices/savings.ts';
 import { noPriceList, parsePrices } from '../../cmd/report/prices/price-file.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
 import { image, multiArch } from '../support/registry/content.ts';
 import { startKubeStore } from '../support/kube-store.ts';
+import { judgedPod } from './judged-cluster.ts';
 import { run } from './run.ts';
 import { files, kubeconfig, registry } from './world.ts';
 
@@ -389,6 +391,31 @@ t.test('without prices there is no money', async (t) => {
   t.match(text, /82 % of the pods 81 % of the CPU requests 88 % of the memory requests/);
   t.notMatch(text, /\$|[Ss]aving|price/);
   t.notMatch(page.replace(/<script>.*<\/script>/s, ''), /currency|Saving/);
+});
+
+t.test('each price is read once, for any number of pods', async (t) => {
+  let reads = 0;
+  const offer = (index: number) => ({
+    architecture: 'arm64',
+    instanceType: `type-${index}`,
+    region: 'eu-1',
+    capacityType: 'on-demand' as const,
+    vcpu: 2,
+    memory: 8 * gib,
+    source: 'file' as const,
+    get price() {
+      reads += 1;
+      return 1 + index / 100;
+    },
+  });
+  const targets = Array.from({ length: 100 }, (_, index) => offer(index));
+  const now = { ...offer(0), architecture: 'amd64', price: 3 };
+  reads = 0;
+  const savings = createSavings({ architecture: 'arm64', hoursPerMonth: 1, offerOf: () => now, targets });
+  const pods = Array.from({ length: 200 }, () => judgedPod({ name: 'web', node: 'a1', memory: 4 * gib }));
+  t.same(savings.of(pods), { now: [300, 300], moved: [100, 199], saved: [101, 200], pods: 200 });
+  t.same(new Set(pods.map((pod) => savings.unpriced(pod))), new Set([undefined]));
+  t.ok(reads <= 100, `${reads} reads`);
 });
 
 t.test('wrong prices are an error before anything is read', async (t) => {

@@ -56,22 +56,32 @@ export function createSavings(market: Market): {
   readonly of: (pods: readonly JudgedPod[]) => Savings | undefined;
   readonly unpriced: (pod: JudgedPod) => Unpriced | undefined;
 } {
-  const targets = Map.groupBy(market.targets, placeOf);
+  const rateOf = ({ price, vcpu, memory }: Offer): Amount => ({
+    byCpu: (market.hoursPerMonth * price) / vcpu,
+    byMemory: (market.hoursPerMonth * price) / memory,
+  });
+  const targets = new Map<string, { readonly cheapest: Amount; readonly dearest: Amount }>();
+  for (const offer of market.targets) {
+    const [place, rate] = [placeOf(offer), rateOf(offer)];
+    const { cheapest, dearest } = targets.get(place) ?? { cheapest: rate, dearest: rate };
+    targets.set(place, {
+      cheapest: combined(cheapest, rate, Math.min),
+      dearest: combined(dearest, rate, Math.max),
+    });
+  }
   const costsOf = (pod: JudgedPod): Costs | Unpriced => {
     if (pod.workload.kind === 'DaemonSet') return 'daemon';
     if (pod.on === market.architecture) return 'there';
     if (pod.pod.node === undefined) return 'node';
     const offer = market.offerOf(pod.pod.node);
     if (offer === undefined) return 'now';
-    const candidates = targets.get(placeOf(offer));
-    if (candidates === undefined) return 'target';
+    const rates = targets.get(placeOf(offer));
+    if (rates === undefined) return 'target';
     const { requests } = pod.pod.made;
-    const monthly = (each: Offer): Amount => costOf(requests, each, market.hoursPerMonth);
-    const amounts = candidates.map(monthly);
     return {
-      now: monthly(offer),
-      cheapest: amounts.reduce((a, b) => combined(a, b, Math.min)),
-      dearest: amounts.reduce((a, b) => combined(a, b, Math.max)),
+      now: costOf(requests, rateOf(offer)),
+      cheapest: costOf(requests, rates.cheapest),
+      dearest: costOf(requests, rates.dearest),
     };
   };
   return {
@@ -91,11 +101,8 @@ function placeOf({ region, capacityType }: Offer): string {
   return JSON.stringify([region, capacityType]);
 }
 
-function costOf({ cpu, memory }: Requests, offer: Offer, hours: number): Amount {
-  return {
-    byCpu: (hours * offer.price * cpu) / offer.vcpu,
-    byMemory: (hours * offer.price * memory) / offer.memory,
-  };
+function costOf({ cpu, memory }: Requests, rate: Amount): Amount {
+  return { byCpu: cpu * rate.byCpu, byMemory: memory * rate.byMemory };
 }
 
 function savingsOf(all: readonly Costs[]): Savings {
