@@ -9,6 +9,8 @@ import { metricGroups } from '../../scripts/docs/metrics.ts';
 import { pages } from '../../scripts/docs/main.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 import { subcommand as clean } from '../../cmd/clean.ts';
+import { subcommand as report } from '../../cmd/report.ts';
+import { parsePrices } from '../../cmd/report/prices/price-file.ts';
 
 const chart = 'charts/archwright';
 const values = chartSections().flatMap((section) => section.values);
@@ -145,6 +147,16 @@ t.test('templates know the flags of clean, for its extraArgs', async (t) => {
   const template = readFileSync(`${chart}/templates/_wrong.tpl`, 'utf8');
   const [, known = ''] = /eq \$part "clean" \}\}\{\{ \$flags = (.*?) \}\}/.exec(template) ?? [];
   for (const name of Object.keys(clean.flags)) t.match(known, `"${name}" `, name);
+});
+
+t.test('the scheduled report has flags of the command, and a file of prices', async (t) => {
+  const template = readFileSync(`${chart}/templates/report.yaml`, 'utf8');
+  const flags = [...template.matchAll(/- --([a-z-]+)/g)].map(([, name = '']) => name);
+  for (const name of ['prices', 'newer-tags']) t.ok(flags.includes(name), name);
+  for (const name of flags) t.ok(Object.hasOwn(report.flags, name), name);
+  const { example, default: preset } = values.find(({ key }) => key === 'report.prices') ?? {};
+  t.equal(preset, '', 'none');
+  t.ok(parsePrices(typeof example === 'string' ? example : '', 'example').entries.length > 0);
 });
 
 t.test('alerts and dashboard ask for metrics that exist, with labels that they have', async (t) => {

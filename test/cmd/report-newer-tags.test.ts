@@ -1,6 +1,7 @@
 /** `archwright report --html --newer-tags`. */
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { openTagLists, readTagList } from '../../cmd/report/tag-lists.ts';
 import { newerTags } from '../../cmd/report/tag-order.ts';
@@ -122,6 +123,34 @@ t.test('archwright report --html --newer-tags', async (t) => {
   const limited = await report('--newer-tags', '--no-cache');
   t.match(limited, { code: 0, err: /^archwright: warning: newer tags: 127.*\n/ });
   t.match(await run(['report', '--newer-tags']), { code: 2, err: /--newer-tags needs --html/ });
+});
+
+t.test('a published report that may read no Secrets lists tags without credentials', async (t) => {
+  const open = await registry(t);
+  open.push('app', '1.0', image('linux/amd64'));
+  open.push('app', '1.1', multiArch(['linux/amd64', 'linux/arm64']));
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  store.put('/api/v1/namespaces/archwright/configmaps/archwright', { data: { 'archwright.toml': '' } });
+  store.put('/api/v1/namespaces/shop/pods/app', {
+    spec: {
+      imagePullSecrets: [{ name: 'regcred' }],
+      containers: [{ name: 'c', image: `${open.host}/app:1.0` }],
+    },
+  });
+  store.fault(/\/(?:secrets|serviceaccounts)\//, { status: 403 });
+  const { config } = files(t, { config: kubeconfig(store.access.server) });
+  const flags = ['--kubeconfig', config, '--local', '--release', 'archwright/archwright'];
+  const { code, err } = await run(['report', ...flags, '--publish', '--newer-tags', '--no-cache']);
+  t.equal(code, 0, err);
+  t.notMatch(err, /newer tags/);
+  const { binaryData } = store.get(
+    '/api/v1/namespaces/archwright/configmaps/archwright-report',
+  ) as unknown as {
+    readonly binaryData: Readonly<Record<string, string>>;
+  };
+  const page = gunzipSync(Buffer.from(binaryData['report.html.gz'] ?? '', 'base64')).toString('utf8');
+  t.match(page.replaceAll(open.host, 'R'), /Take R\/app:1\.1 in place of/);
 });
 
 t.test('a list of tags is cached between runs', async (t) => {

@@ -381,6 +381,16 @@ export const partSections: readonly Section[] = [
         }),
         schedule: text({ help: 'Schedule of the CronJob.', default: '17 4 * * *', example: '0 6 * * 1' }),
         architecture: shaped(architecture.schema, { help: 'Target architecture.', default: 'arm64', example: 's390x' }),
+        prices: text({
+          help: 'Prices of node types: the text of a `prices.toml`, such as from `--set-file`.',
+          default: '',
+          example: '[[node]]\ninstance-type = "m7g.large"\non-demand = 0.0978\n',
+        }),
+        newerTags: flag({
+          help: 'Looks for newer tags. The Job reads no pull secrets, so it finds those of public repositories only; it needs egress to registries.',
+          default: false,
+          example: true,
+        }),
         // 20,000 pods of 1,500 workloads take about 300 MiB.
         resources: object({
           help: 'Resources of the container.',
