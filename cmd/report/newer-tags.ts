@@ -84,11 +84,13 @@ class Search {
   }
 
   async #newerOf(image: string, user: JudgedPod, signal: AbortSignal): Promise<string | undefined> {
-    const { architecture, inspector } = this.#options;
+    const { architecture, inspector, onProblem } = this.#options;
     const request = await this.#requestOf(image, user, signal);
-    const { tag, digest } = request.reference;
+    const { tag, digest, repository } = request.reference;
     if (tag === undefined || digest !== undefined) return undefined;
-    const tags = await this.#options.tags(request, signal);
+    const { tags, isComplete } = await this.#options.tags(request, signal);
+    if (!isComplete)
+      onProblem(`newer tags: ${repository} has more than the ${tags.length} tags that were listed`);
     for (const newer of newerTags(tag, tags)) {
       const name = `${image.slice(0, -tag.length)}${newer}`;
       const facts = await inspector.lookup(

@@ -8,6 +8,7 @@ import { StateFile } from '../../src/files/state-file.ts';
 import { asObject, InvalidDocument } from '../../src/http/json.ts';
 import { validReference } from '../../src/images/references/reference.ts';
 import type { TagSource } from '../../src/images/sources/tag-source.ts';
+import type { TagList } from '../../src/registry/manifest-lookup.ts';
 import { tagsIn } from '../../src/registry/tags-at-endpoint.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 
@@ -18,11 +19,10 @@ const maxBytes = 16 * 1_048_576;
 /** Pages of registries that keep to the size that is asked for. A longer list is not kept. */
 const maxTags = 10_000;
 
-export interface TagList {
+export interface CachedTagList extends TagList {
   readonly repository: string;
   /** Milliseconds since the epoch. */
   readonly listedAt: number;
-  readonly tags: readonly string[];
 }
 
 export interface TagListsOptions {
@@ -50,26 +50,27 @@ export async function openTagLists({
 }
 
 /** @throws InvalidDocument */
-export function readTagList(value: unknown): TagList {
-  const { repository, listedAt, tags } = asObject(value) ?? {};
+export function readTagList(value: unknown): CachedTagList {
+  const { repository, listedAt, isComplete, tags } = asObject(value) ?? {};
   if (typeof repository !== 'string' || validReference(repository)?.repository !== repository)
     throw new InvalidDocument('the repository is not valid');
   if (typeof listedAt !== 'number') throw new InvalidDocument('the time is not a number');
+  if (typeof isComplete !== 'boolean') throw new InvalidDocument('isComplete is not a boolean');
   const known = tagsIn(tags);
   if (!Array.isArray(tags) || known.length !== tags.length || known.length > maxTags)
     throw new InvalidDocument('the tags are not valid, or too many');
-  return { repository, listedAt, tags: known };
+  return { repository, listedAt, isComplete, tags: known };
 }
 
 export class TagLists {
   readonly #source: TagSource;
   readonly #clock: Pick<Clock, 'now'>;
-  readonly #file: StateFile<TagList> | undefined;
+  readonly #file: StateFile<CachedTagList> | undefined;
   /** By repository, the latest last. */
-  readonly #known = new Map<string, TagList>();
-  readonly #asked = new Map<string, Promise<readonly string[]>>();
+  readonly #known = new Map<string, CachedTagList>();
+  readonly #asked = new Map<string, Promise<TagList>>();
 
-  constructor(source: TagSource, clock: Pick<Clock, 'now'>, file?: StateFile<TagList>) {
+  constructor(source: TagSource, clock: Pick<Clock, 'now'>, file?: StateFile<CachedTagList>) {
     this.#source = source;
     this.#clock = clock;
     this.#file = file;
@@ -77,7 +78,7 @@ export class TagLists {
   }
 
   /** Takes over a list of an earlier run, unless it is too old, or of a time to come. */
-  learn(list: TagList): void {
+  learn(list: CachedTagList): void {
     const age = this.#clock.now() - list.listedAt;
     if (age >= 0 && age < maxAgeMs) this.#known.set(list.repository, list);
   }
@@ -86,7 +87,7 @@ export class TagLists {
   tags: TagSource = (request, signal) => {
     const { repository } = request.reference;
     const known = this.#known.get(repository);
-    if (known) return Promise.resolve(known.tags);
+    if (known) return Promise.resolve(known);
     const asked = this.#asked.get(repository) ?? this.#ask(repository, request, signal);
     this.#asked.set(repository, asked);
     return asked;
@@ -96,11 +97,12 @@ export class TagLists {
     await this.#file?.close();
   }
 
-  async #ask(repository: string, ...request: Parameters<TagSource>): Promise<readonly string[]> {
-    const tags = await this.#source(...request);
-    if (tags.length > maxTags) return tags;
-    this.#known.set(repository, { repository, listedAt: this.#clock.now(), tags });
+  async #ask(repository: string, ...request: Parameters<TagSource>): Promise<TagList> {
+    const list = await this.#source(...request);
+    if (list.tags.length > maxTags) return list;
+    const { isComplete, tags } = list;
+    this.#known.set(repository, { repository, listedAt: this.#clock.now(), isComplete, tags });
     this.#file?.changed();
-    return tags;
+    return list;
   }
 }

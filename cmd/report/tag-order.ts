@@ -2,11 +2,13 @@
 
 interface Version {
   readonly numbers: readonly number[];
-  /** What must be equal: the prefix, how many numbers there are, and the rest without its versions: `-alpine#`. */
+  /** What must be equal: the prefix, which numbers are dates, and the rest without its versions: `v#.# -alpine#`. */
   readonly variant: string;
 }
 
 const form = /^(v?)(\d{1,9}(?:\.\d{1,9}){0,3})((?:[-_.][A-Za-z][\w.-]{0,60})?)$/;
+/** `2024`, `202409`, `20240923`: higher than any version, and no newer one. */
+const date = /^20\d\d(?:[01]\d(?:[0-3]\d)?)?$/;
 const prerelease = /[-_.](?:alpha|beta|rc|pre|preview|dev|snapshot|nightly|canary|test)(?![a-z])/i;
 
 /**
@@ -34,8 +36,10 @@ export function newerTags(tag: string, tags: readonly string[]): readonly string
 function versionOf(tag: string): Version | undefined {
   const [, prefix, numbers, rest] = form.exec(tag) ?? [];
   if (numbers === undefined || rest === undefined || prerelease.test(rest)) return undefined;
-  const parsed = numbers.split('.').map(Number);
-  return { numbers: parsed, variant: `${prefix} ${parsed.length} ${rest.replaceAll(/\d+(?:\.\d+)*/g, '#')}` };
+  const parts = numbers.split('.');
+  const kinds = parts.map((part) => (date.test(part) ? 'date' : '#')).join('.');
+  const variant = `${prefix}${kinds} ${rest.replaceAll(/\d+(?:\.\d+)*/g, '#')}`;
+  return { numbers: parts.map(Number), variant };
 }
 
 function compare(a: Version, b: Version): number {

@@ -33,6 +33,12 @@ export interface ManifestLookup {
 
 export type TagLookup = Pick<ManifestLookup, 'repository' | 'endpoints' | 'credentials' | 'trace'>;
 
+export interface TagList {
+  readonly tags: readonly string[];
+  /** False if there are more. */
+  readonly isComplete: boolean;
+}
+
 /** One request to one endpoint or token server; holds no secret. */
 export interface Attempt {
   readonly method: 'GET' | 'HEAD' | 'POST';
@@ -118,7 +124,7 @@ export interface RegistryClient {
   /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
   lookup(lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult>;
   /** The tags of a repository, as many as ten pages have. @throws RegistryError */
-  tags(lookup: TagLookup, signal: AbortSignal): Promise<readonly string[]>;
+  tags(lookup: TagLookup, signal: AbortSignal): Promise<TagList>;
   /** Closes idle connections and forgets tokens. */
   close(): void;
 }

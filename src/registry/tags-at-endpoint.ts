@@ -7,7 +7,7 @@ import { asText, parseObject } from '../http/json.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { mayFallBack, objectUrl } from './lookup-at-endpoint.ts';
-import { RegistryError, type Attempt } from './manifest-lookup.ts';
+import { RegistryError, type Attempt, type TagList } from './manifest-lookup.ts';
 import { statusError } from './outcome.ts';
 
 /** 1,000 tags of 128 characters, and the JSON around them. */
@@ -28,8 +28,8 @@ export async function tagsAtEndpoint(
   visit: TagVisit,
   { authenticator, now }: { readonly authenticator: Authenticator; readonly now: () => number },
   signal: AbortSignal,
-): Promise<readonly string[]> {
-  const found: string[] = [];
+): Promise<TagList> {
+  const tags: string[] = [];
   let last: string | undefined;
   for (let page = 0; page < maxPages; page += 1) {
     const response = await send(visit, last, authenticator, signal);
@@ -39,12 +39,12 @@ export async function tagsAtEndpoint(
       const about = { host: endpoint.host, repository, credential, isUnsent: !credentialUsed };
       throw statusError(status, about, headers['retry-after']?.[0], now());
     }
-    found.push(...readTags(body));
+    tags.push(...readTags(body));
     const next = nextTag(headers['link']?.[0]);
-    if (next === undefined || next === last) break;
+    if (next === undefined || next === last) return { tags, isComplete: true };
     last = next;
   }
-  return found;
+  return { tags, isComplete: false };
 }
 
 async function send(

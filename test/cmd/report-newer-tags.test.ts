@@ -34,6 +34,14 @@ t.test('newer tags of the same variant, the smallest step first', async (t) => {
     ['1.2.3-debian-12-r3', ['1.2.4-debian-12-r0', '1.3.0'], ['1.2.4-debian-12-r0']],
     ['latest', ['1.2.3', '2.0.0'], []],
     ['sha-abcdef', ['sha-fedcba'], []],
+    ['3', ['4', '5.1', '20240923', '20250108'], ['4']],
+    ['20240923', ['3', '20250108', '99999999'], ['20250108']],
+    ['3.20', ['3.21', '2025.1', '3.20240923'], ['3.21']],
+    [
+      '2024.9.1-slim',
+      ['2024.12.0-slim', '2025.1.0-slim', '2101.1.0-slim', '3.0.0-slim'],
+      ['2024.12.0-slim', '2025.1.0-slim'],
+    ],
     ['99999999999999999999.1', ['99999999999999999999.2'], []],
   ];
   for (const [tag, tags, newer] of cases) t.same(newerTags(tag, tags), newer, `${tag}: ${tags.join(' ')}`);
@@ -168,7 +176,7 @@ t.test('a list of tags is cached between runs', async (t) => {
   t.equal(statSync(file).mode & 0o777, 0o600);
   t.equal(statSync(cache).mode & 0o777, 0o700);
   const written = readFileSync(file, 'utf8');
-  t.match(written, /"repository":"[^"]*\/team\/app","listedAt":\d+,"tags":\["1\.2\.3",/);
+  t.match(written, /"repository":"[^"]*\/team\/app","listedAt":\d+,"isComplete":true,"tags":\["1\.2\.3",/);
   t.notMatch(written, /password|\bann\b/);
   t.equal(await listed('--no-cache'), 4);
 
@@ -182,8 +190,27 @@ t.test('a list of tags is cached between runs', async (t) => {
   }
 });
 
+t.test('a list that is cut is a warning, from the cache too', async (t) => {
+  const { closed, report } = await cluster(t);
+  for (let index = 0; index < 30; index += 1) closed.push('team/job', `0.${index}`, image('linux/amd64'));
+  for (const how of ['listed', 'cached']) {
+    const { code, err } = await report('--newer-tags');
+    t.equal(code, 0);
+    t.equal(
+      err.replaceAll(closed.host, 'R'),
+      'archwright: warning: newer tags: R/team/job has more than the 20 tags that were listed\n',
+      how,
+    );
+  }
+});
+
 t.test('what may be in the cache of tags', async (t) => {
-  const list = { repository: 'docker.io/library/nginx', listedAt: 1, tags: ['1.25', 'latest'] };
+  const list = {
+    repository: 'docker.io/library/nginx',
+    listedAt: 1,
+    isComplete: true,
+    tags: ['1.25', 'latest'],
+  };
   t.same(readTagList({ ...list, more: 1 }), list);
   for (const wrong of [
     null,
@@ -193,6 +220,7 @@ t.test('what may be in the cache of tags', async (t) => {
     { ...list, repository: '../x' },
     { ...list, repository: 1 },
     { ...list, listedAt: '1' },
+    { ...list, isComplete: 'no' },
     { ...list, tags: 'latest' },
     { ...list, tags: ['a b'] },
     { ...list, tags: ['\u001B[2J'] },
@@ -215,7 +243,7 @@ t.test('a list of tags is cached for an hour', async (t) => {
   let tags = ['1.25'];
   const source = async () => {
     asked += 1;
-    return Promise.resolve(tags);
+    return Promise.resolve({ tags, isComplete: true });
   };
   const run = async (): Promise<number> => {
     const before = asked;
@@ -223,7 +251,7 @@ t.test('a list of tags is cached for an hour', async (t) => {
     const lists = await openTagLists({ source, directory: cache, log, clock });
     const { signal } = new AbortController();
     const both = await Promise.all([lists.tags(request, signal), lists.tags(request, signal)]);
-    t.same(both, [tags, tags]);
+    t.match(both, [{ tags }, { tags }]);
     await lists.close();
     return asked - before;
   };

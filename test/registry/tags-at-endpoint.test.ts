@@ -17,10 +17,10 @@ t.test('page by page, with a token for the repository, from a mirror with its na
   const client = clientFor(t);
   const credentials = [credential('ann', 'password-of-ann')];
   const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials };
-  t.same(await client.tags(lookup, patience), ['1', '2', '3', '4', '5']);
+  t.same(await client.tags(lookup, patience), { tags: ['1', '2', '3', '4', '5'], isComplete: true });
   await t.rejects(client.tags({ ...lookup, credentials: [] }, patience), { code: 'unauthorized' });
   const mirror = endpointOf(registry, { namespace: 'docker.io', namespaceParameter: true });
-  t.same(await client.tags({ ...lookup, endpoints: [mirror] }, patience), ['mirrored']);
+  t.same((await client.tags({ ...lookup, endpoints: [mirror] }, patience)).tags, ['mirrored']);
   const noResolver = endpointOf(registry, { resolve: false });
   await t.rejects(client.tags({ ...lookup, endpoints: [noResolver] }, patience), { code: 'not-found' });
 });
@@ -31,7 +31,7 @@ t.test('a second endpoint is asked if the first fails', async (t) => {
   broken.faults.add({ path: /tags/, fault: { kind: 'status', status: 500 } });
   const endpoints = [endpointOf(broken), endpointOf(whole)];
   const lookup = { repository: 'library/app', endpoints, credentials: [] };
-  t.same(await clientFor(t).tags(lookup, patience), ['1']);
+  t.same((await clientFor(t).tags(lookup, patience)).tags, ['1']);
 });
 
 t.test('a hostile registry', async (t) => {
@@ -46,7 +46,7 @@ t.test('a hostile registry', async (t) => {
     });
     registry.clearRequests();
     const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials: [] };
-    return client.tags(lookup, patience);
+    return (await client.tags(lookup, patience)).tags;
   };
   t.same(await tags('{"tags":null}'), []);
   t.same(await tags('{"tags":["1.2",3,"../../x","<b>","-a","",null,"ok_1"]}'), ['1.2', 'ok_1']);
@@ -67,6 +67,7 @@ t.test('an endless list ends after ten pages', async (t) => {
   const registry = await startRegistry(t, { tagsPerPage: 1 });
   for (let index = 0; index < 20; index += 1) registry.push('library/app', `1.${10 + index}`, content);
   const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials: [] };
-  t.equal((await clientFor(t).tags(lookup, patience)).length, 10);
+  const { tags, isComplete } = await clientFor(t).tags(lookup, patience);
+  t.same([tags.length, isComplete], [10, false]);
   t.equal(registry.requests.length, 10);
 });

@@ -89,8 +89,10 @@ export const tagLists: FuzzTarget = {
 
 export const cachedTagLists: FuzzTarget = {
   name: 'cached lists of tags',
-  examples: ['{"repository":"docker.io/library/nginx","listedAt":1,"tags":["1.25","latest"]}'],
-  words: words('{ } [ ] "tags": "listedAt": 1e999 -1 "a/b" null ,'),
+  examples: [
+    '{"repository":"docker.io/library/nginx","listedAt":1,"isComplete":true,"tags":["1.25","latest"]}',
+  ],
+  words: words('{ } [ ] "tags": "listedAt": "isComplete": true 1e999 -1 "a/b" null ,'),
   feed: (input) => {
     const { tags } = readTagList(parseObject(input));
     if (tags.length > 10_000) throw new TypeError('too many tags');
