@@ -17,6 +17,7 @@ import { verdictOf, type Verdict } from './health.ts';
 import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
 import { orderPods, podsToOrder } from './order.ts';
 import { move, podsToRebalance, podsToReturn } from './moves.ts';
+import { Pace } from './pace.ts';
 import { maxRollouts, olderRollouts, type RolledPod } from './pods.ts';
 import { progressOf, type Phase, type Progress } from './progress.ts';
 import { isReached, lookAt, statusOf, type Seen } from './seen.ts';
@@ -77,11 +78,12 @@ export class RolloutReconciler {
   /** Rebalanced pods by workload. */
   readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxWorkloads);
   readonly #volumes: KnownVolumes;
-  #nextMoveAt = 0;
+  readonly #pace: Pace;
 
   constructor(leading: Leading) {
     this.#leading = leading;
     this.#volumes = new KnownVolumes(leading);
+    this.#pace = new Pace(leading);
     const { caches } = leading;
     this.#meters = bindRolloutMetrics(leading.metrics, () =>
       [...caches.rollouts.values()].flatMap((object) => readProgress(object)?.phase ?? []),
@@ -127,9 +129,9 @@ export class RolloutReconciler {
     await this.#write(object, written);
     if (before) this.#report(object, before, progress, verdict);
     await this.#order(rollout, progress, seen);
-    await this.#move(rollout, progress, seen);
+    const nextMs = await this.#move(rollout, progress, seen);
     const isOver = progress.phase === 'Complete' && !rollout.rebalance;
-    return { requeueAfterMs: isOver ? restMs : lookMs };
+    return { requeueAfterMs: isOver ? restMs : Math.max(eventsMs, Math.min(nextMs, lookMs)) };
   }
 
   #verdict(
@@ -197,34 +199,33 @@ export class RolloutReconciler {
       if (blocked === undefined) await orderPods(podsToOrder(workload, wanted), this.#leading);
   }
 
-  async #move(rollout: Rollout, { phase, newPods }: Progress, seen: readonly Seen[]): Promise<void> {
+  /** @returns milliseconds until it may move the next pod */
+  async #move(rollout: Rollout, { phase, newPods }: Progress, seen: readonly Seen[]): Promise<number> {
     const percent = this.#leading.configuration().misplacedPodsShare;
     const isBack = phase === 'RolledBack' || phase === 'Aborted';
-    if (!isBack && (!rollout.rebalance || newPods === undefined)) return;
+    if (!isBack && (!rollout.rebalance || newPods === undefined)) return lookMs;
     for (const { workload, wanted, possible, blocked } of seen) {
       if (isBack) await this.#moveEach(podsToReturn(workload, percent));
       else if (blocked === undefined) {
+        const key = `${rollout.namespace}/${workload.name}`;
         for (const pod of podsToRebalance(workload, possible, wanted, percent)) {
-          const key = `${rollout.namespace}/${workload.name}`;
-          if (!this.#mayRebalance(key, workload.pods.length)) break;
+          if (this.#movesOf(key).count >= workload.pods.length * movesOfPod.most) break;
+          const waitMs = this.#pace.tryTake(rollout.namespace);
+          if (waitMs > 0) return waitMs;
           const evicted = await this.#moveEach([pod]);
-          const moves = this.#moves.get(key);
-          if (moves) this.#moves.set(key, { ...moves, count: moves.count + evicted });
+          const { since, count } = this.#movesOf(key);
+          this.#moves.set(key, { since, count: count + evicted });
         }
       }
     }
+    return lookMs;
   }
 
-  /** Takes an eviction of `evictionsPerMinute`, and of the workload. */
-  #mayRebalance(key: string, pods: number): boolean {
-    const { clock, configuration } = this.#leading;
-    const now = clock.monotonic();
+  /** The moves of a workload in this hour. */
+  #movesOf(key: string): { readonly since: number; readonly count: number } {
+    const now = this.#leading.clock.monotonic();
     const last = this.#moves.get(key);
-    const moves = last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
-    if (moves.count >= pods * movesOfPod.most || now < this.#nextMoveAt) return false;
-    this.#moves.set(key, moves);
-    this.#nextMoveAt = now + 60_000 / configuration().evictionsPerMinute;
-    return true;
+    return last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
   }
 
   /** @returns how many were evicted; a pod that changed, or that a budget holds, is tried again */

@@ -290,6 +290,35 @@ t.test('rebalance moves running pods, within the disruption limit', async (t) =>
   t.match(world.evicted().at(-1), /^arm-/, 'back, if there are too many');
 });
 
+t.test(
+  'a namespace that asks for evictions first, again and again, gets no more than its share',
+  async (t) => {
+    const world = await startWorld(t, { steps: ['100%'], rebalance: true });
+    const { store } = world;
+    world.configure({ evictionsPerMinute: 12 });
+    const inBusy = (path: string): string => path.replace('/shop/', '/busy/');
+    store.put(inBusy(rolloutPath), { spec: store.get(rolloutPath)?.['spec'] });
+    for (let index = 0; index < 9; index += 1) {
+      world.pod(`a-${index}`, { replicaSet: `a${index}-1` });
+      store.put(inBusy(podPath(`b-${index}`)), store.get(podPath(`a-${index}`)) ?? {});
+    }
+    await world.reconcile();
+    const evictedOf = (letter: string): number =>
+      world.evicted().filter((name) => name.startsWith(letter)).length;
+    const look = async (): Promise<void> => {
+      await world.clock.advance(5000);
+      for (const key of ['busy/web', 'shop/web']) await world.reconcile(key);
+    };
+    for (let count = 0; count < 5; count += 1) await look();
+    t.strictSame([evictedOf('a'), evictedOf('b')], [3, 3]);
+    store.remove(rolloutPath);
+    await store.until(() => world.leading.caches.rollouts.size === 1, 'the cache of rollouts');
+    await world.clock.advance(60_000);
+    for (let count = 0; count < 3; count += 1) await look();
+    t.equal(evictedOf('b'), 6, 'all of them while no other namespace wants any');
+  },
+);
+
 t.test('another leader goes on from the status', async (t) => {
   const first = await startWorld(t, { steps: ['50%', '100%'] });
   pods(first, 5, 0);
