@@ -129,24 +129,23 @@ export function workloadsOf(
 /** Anyone with the role `edit` may create any number, and the leader looks at each of them and all pods every few seconds. */
 export const maxRollouts = 100;
 
-/** The older rollouts of the namespace, at most `maxRollouts`. */
+/** The older ones of the namespace, at most `maxRollouts`. */
 export function olderRollouts(
-  rollout: Pick<Rollout, 'namespace' | 'name' | 'createdAt'>,
-  { rollouts }: Pick<Caches, 'rollouts'>,
+  rollout: Pick<Rollout, 'name' | 'createdAt'>,
+  ofNamespace: Iterable<KubeObject>,
 ): readonly KubeObject[] {
   const found: KubeObject[] = [];
-  for (const object of rollouts.values()) {
-    const { namespace, name = '', creationTimestamp } = object.metadata ?? {};
-    if (namespace !== rollout.namespace) continue;
+  for (const object of ofNamespace) {
+    const { name = '', creationTimestamp } = object.metadata ?? {};
     const isOlder = byAge({ name, createdAt: timeOf(creationTimestamp) }, rollout) < 0;
     if (isOlder && found.push(object) === maxRollouts) break;
   }
   return found;
 }
 
-/** Whether an older rollout of the namespace is for a pod: each pod is in one. */
-export function olderThan(rollout: Rollout, { rollouts }: Pick<Caches, 'rollouts'>) {
-  const older = olderRollouts(rollout, { rollouts }).flatMap((object) => readRollout(object).rollout ?? []);
+/** Whether one of the rollouts is for a pod. */
+export function isInSome(rollouts: readonly KubeObject[]) {
+  const all = rollouts.flatMap((object) => readRollout(object).rollout ?? []);
   return (owner: OwnerReference, labels: Seen['labels']): boolean =>
-    older.some((each) => each.newPods !== undefined && isInRollout(each, owner, labels));
+    all.some((each) => each.newPods !== undefined && isInRollout(each, owner, labels));
 }

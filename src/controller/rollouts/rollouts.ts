@@ -17,6 +17,7 @@ import { verdictOf, type Verdict } from './health.ts';
 import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
 import { orderPods, podsToOrder } from './order.ts';
 import { move, podsToRebalance, podsToReturn } from './moves.ts';
+import { RolloutsByNamespace } from './by-namespace.ts';
 import { Pace } from './pace.ts';
 import { maxRollouts, olderRollouts, type RolledPod } from './pods.ts';
 import { progressOf, type Phase, type Progress } from './progress.ts';
@@ -42,10 +43,8 @@ export const followRollouts: Feature = async (leading) => {
   }
   const work = new RolloutReconciler(leading);
   const reconciler = createReconciler({ leading, workers: 2, reconcile: (key) => work.reconcile(key) });
-  const keysIn = (namespace: string): readonly string[] =>
-    [...caches.rollouts.values()].map(keyOf).filter((key) => key.startsWith(`${namespace}/`));
   const podChanged = ({ namespace }: { readonly namespace: string }): void => {
-    if (caches.rollouts.size > 0) for (const key of keysIn(namespace)) reconciler.add(key, eventsMs);
+    for (const object of work.rolloutsOf(namespace)) reconciler.add(keyOf(object), eventsMs);
   };
   caches.runningPods.onEach(podChanged);
   caches.waitingPods.onEach(podChanged);
@@ -79,15 +78,21 @@ export class RolloutReconciler {
   readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxWorkloads);
   readonly #volumes: KnownVolumes;
   readonly #pace: Pace;
+  readonly #rollouts: RolloutsByNamespace;
 
   constructor(leading: Leading) {
     this.#leading = leading;
     this.#volumes = new KnownVolumes(leading);
     this.#pace = new Pace(leading);
     const { caches } = leading;
+    this.#rollouts = new RolloutsByNamespace(caches.rollouts);
     this.#meters = bindRolloutMetrics(leading.metrics, () =>
       [...caches.rollouts.values()].flatMap((object) => readProgress(object)?.phase ?? []),
     );
+  }
+
+  rolloutsOf(namespace: string): Iterable<KubeObject> {
+    return this.#rollouts.of(namespace);
   }
 
   close(): void {
@@ -107,7 +112,8 @@ export class RolloutReconciler {
       await this.#write(object, invalidStatus(problems, object, serverNow()));
       return undefined;
     }
-    if (olderRollouts(rollout, caches).length === maxRollouts) {
+    const older = olderRollouts(rollout, this.rolloutsOf(namespace));
+    if (older.length === maxRollouts) {
       const problem = `the namespace has ${maxRollouts} older rollouts`;
       await this.#write(object, invalidStatus([problem], object, serverNow()));
       return { requeueAfterMs: restMs };
@@ -115,7 +121,7 @@ export class RolloutReconciler {
     // Whole seconds, as the status has them.
     const now = Math.floor(serverNow() / 1000) * 1000;
     const before = readProgress(object);
-    const seen = await lookAt(rollout, before, this.#volumes, this.#leading);
+    const seen = await lookAt(rollout, before, { older, volumes: this.#volumes, leading: this.#leading });
     const verdict = before && this.#verdict(key, rollout, before, seen, now);
     const progress = progressOf(rollout, before, {
       now,

@@ -1,9 +1,10 @@
 /** What a rollout sees of its workloads: their pods, how many of them are wanted on the architecture, and what prevents that. */
 import { concurrently } from '../../async/concurrently.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
 import { wantedPods, type Rollout } from '../../policy/resources/rollout.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { movableOf, type Movable } from './blocked.ts';
-import { olderThan, workloadsOf, type RolledPod, type RolledWorkload } from './pods.ts';
+import { isInSome, workloadsOf, type RolledPod, type RolledWorkload } from './pods.ts';
 import type { Progress } from './progress.ts';
 import type { WorkloadStatus } from './status.ts';
 import type { KnownVolumes } from './volumes.ts';
@@ -20,17 +21,22 @@ export interface Seen extends Movable {
   readonly possible: ReadonlySet<RolledPod>;
 }
 
+export interface LookOptions {
+  /** The older rollouts of the namespace: each pod is in one. */
+  readonly older: readonly KubeObject[];
+  readonly volumes: KnownVolumes;
+  readonly leading: Leading;
+}
+
 /** @throws KubeError */
 export async function lookAt(
   rollout: Rollout,
   before: Progress | undefined,
-  volumes: KnownVolumes,
-  leading: Leading,
+  { older, volumes, leading }: LookOptions,
 ): Promise<readonly Seen[]> {
-  const { caches } = leading;
   const { architecture, steps } = rollout;
   const step = steps[Math.min(before?.step ?? 0, steps.length - 1)] ?? { percent: 100 };
-  const workloads = workloadsOf(rollout, caches, olderThan(rollout, caches));
+  const workloads = workloadsOf(rollout, leading.caches, isInSome(older));
   return concurrently(workloads, workers, async (workload): Promise<Seen> => {
     const { pods } = workload;
     const newest = pods

@@ -88,7 +88,8 @@ export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics
   };
 }
 
-function follow(
+/** Takes each object, and each that changes. `undefined`: it is gone. */
+export function follow(
   source: ObjectSource | undefined,
   take: (namespace: string, name: string, object: KubeObject | undefined) => void,
 ): void {

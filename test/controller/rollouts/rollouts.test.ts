@@ -1,6 +1,7 @@
 /** The feature over an API server with a store: status, steps, rollback, moves, and a leader that takes over. */
 import t from 'tap';
 import { facts } from '../../support/placement-input.ts';
+import { followRollouts } from '../../../src/controller/rollouts/rollouts.ts';
 import { rolloutPath, startWorld, digest, podPath, type World } from './world.ts';
 
 /** These many pods, `amd-…` and `arm-…`. */
@@ -382,3 +383,22 @@ t.test(
     t.match(await world.reconcile(), { newPods: 'Choose', pods: 4 });
   },
 );
+
+t.test('an event of a pod does not go through the rollouts of all namespaces', async (t) => {
+  const world = await startWorld(t);
+  const { rollouts } = world.leading.caches;
+  pods(world, 4, 0);
+  await world.settled();
+  const running = followRollouts(world.leading);
+  t.teardown(async () => {
+    world.depose();
+    await running;
+  });
+  await world.store.until(() => world.status()?.pods === 4, 'the first look');
+  const scans = t.capture(rollouts, 'values', rollouts.values.bind(rollouts));
+  pods(world, 5, 0);
+  await world.settled();
+  await world.clock.advance(5000);
+  await world.store.until(() => world.status()?.pods === 5, 'the look after an event');
+  t.equal(scans().length, 0);
+});
