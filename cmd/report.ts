@@ -5,16 +5,16 @@
 import { clusterObjects } from '../src/cluster/cluster.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
 import { unknownArchitecture } from '../src/names/architecture.ts';
-import { clusterFlags, openClusterContext } from './explain/cluster-context.ts';
+import { clusterFlags, openClusterContext, type ClusterContext } from './explain/cluster-context.ts';
 import { cacheFlags } from './wiring/cached-lookups.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
 import { untilStopped, type CliContext } from './program/context.ts';
 import { readDrift, driftRows, writeDrift } from './report/drift.ts';
 import { judgedPods } from './report/judged-pods.ts';
-import { pageOutput } from './report/page-output.ts';
+import { pageOutput, type PageOutput } from './report/page-output.ts';
 import { listPods } from './report/pods.ts';
 import { workloadsOf } from './report/workloads.ts';
-import { asCsv, asJson, asTable, reportOf } from './report/write.ts';
+import { asCsv, asJson, asTable, reportOf, type By } from './report/write.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
@@ -54,51 +54,35 @@ export const subcommand: Subcommand = {
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
 
-async function run(invocation: Invocation): Promise<number> {
-  const { io, flags, stop } = invocation;
+interface Wanted {
+  readonly architecture: string;
+  readonly by: By;
+  readonly output: 'table' | 'csv' | 'json';
+  readonly page: PageOutput | undefined;
+}
+
+/** @throws UsageError */
+async function wantedOf(invocation: Invocation): Promise<Wanted> {
   const output = choiceOf(invocation, 'output', ['table', 'csv', 'json']);
   const by = choiceOf(invocation, 'by', ['workload', 'image']);
-  const architecture = flags.get('architecture')?.at(-1) ?? 'arm64';
+  const architecture = invocation.flags.get('architecture')?.at(-1) ?? 'arm64';
   const mistake = unknownArchitecture(architecture);
   if (mistake !== undefined) throw new UsageError(`--architecture: ${mistake}`);
   if (invocation.positionals.length > 0)
     throw new UsageError('takes no arguments; select namespaces with --namespace');
-  const page = await pageOutput(invocation);
+  return { architecture, by, output, page: await pageOutput(invocation) };
+}
+
+async function run(invocation: Invocation): Promise<number> {
+  const { io, flags, stop } = invocation;
+  const wanted = await wantedOf(invocation);
   await using opened = new AsyncDisposableStack();
   try {
     const around = await openClusterContext(invocation, 'needed', opened);
     const { kubernetes } = around;
     if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
-    const publishing = flags.has('publish') ? await import('./report/publish/publish.ts') : undefined;
-    publishing?.placeOf(around.context);
-    if (flags.has('drift')) return await reportDrift(invocation, around.context, kubernetes, output);
-    const { pods, asked, isComplete, pullSecrets } = await judgedPods(
-      invocation,
-      around,
-      { kubernetes, architecture, onNode: await page?.prices(kubernetes.client) },
-      opened,
-    );
-    const report = reportOf(pods, { architecture, asked });
-    const made = new Date();
-    const pageText = await page?.text({ architecture, asked, pods, pullSecrets, made }, around);
-    if (publishing) {
-      if (!isComplete) {
-        io.err('archwright report: not published, because it is incomplete; the last one stays\n');
-        return exitCodes.unanswered;
-      }
-      return await publishing.publishReport(invocation, around.context, kubernetes, {
-        report,
-        pods,
-        made,
-        page: pageText ?? '',
-      });
-    }
-    if (page !== undefined) await page.write(pageText ?? '');
-    else if (output === 'json') io.out(asJson(report));
-    else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
-    if (page === undefined && output === 'csv') io.err(`archwright report: images: ${asked}\n`);
-    if (!isComplete) return exitCodes.unanswered;
-    return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
+    if (flags.has('drift')) return await reportDrift(invocation, around.context, kubernetes, wanted.output);
+    return await reportPods(invocation, wanted, { ...around, kubernetes }, opened);
   } catch (error) {
     if (!(error instanceof KubeError) || stop.aborted) throw error;
     const hint =
@@ -108,6 +92,37 @@ async function run(invocation: Invocation): Promise<number> {
     io.err(`archwright report: ${error.message}${hint}\n`);
     return exitCodes.unanswered;
   }
+}
+
+/** @throws KubeError */
+async function reportPods(
+  invocation: Invocation,
+  { architecture, by, output, page }: Wanted,
+  around: ClusterContext & { readonly kubernetes: Kubernetes },
+  opened: AsyncDisposableStack,
+): Promise<number> {
+  const { io, flags } = invocation;
+  const { context, kubernetes } = around;
+  const publishing = flags.has('publish') ? await import('./report/publish/publish.ts') : undefined;
+  publishing?.placeOf(context);
+  const onNode = await page?.prices(kubernetes.client);
+  const { isComplete, ...judged } = await judgedPods(invocation, around, { architecture, onNode }, opened);
+  const { pods, asked } = judged;
+  const report = reportOf(pods, { architecture, asked });
+  const made = new Date();
+  const pageText = await page?.text({ ...judged, architecture, made }, around);
+  if (publishing) {
+    const published = { report, pods, made, page: pageText ?? '' };
+    if (isComplete) return await publishing.publishReport(invocation, context, kubernetes, published);
+    io.err('archwright report: not published, because it is incomplete; the last one stays\n');
+    return exitCodes.unanswered;
+  }
+  if (page !== undefined) await page.write(pageText ?? '');
+  else if (output === 'json') io.out(asJson(report));
+  else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
+  if (page === undefined && output === 'csv') io.err(`archwright report: images: ${asked}\n`);
+  if (!isComplete) return exitCodes.unanswered;
+  return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
 }
 
 /** @throws KubeError */

@@ -3,17 +3,18 @@ import { setMaxListeners } from 'node:events';
 import { concurrently } from '../../src/async/concurrently.ts';
 import { clusterObjects } from '../../src/cluster/cluster.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
 import type { ClusterContext } from '../explain/cluster-context.ts';
 import { createPodContext } from '../explain/context.ts';
 import { sortObjects } from '../explain/input.ts';
-import { openPodFacts } from '../explain/pod-facts.ts';
-import { createProgress } from '../program/progress.ts';
+import { openPodFacts, type PodFacts } from '../explain/pod-facts.ts';
+import { createProgress, type Progress } from '../program/progress.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import type { Kubernetes } from '../wiring/kubernetes.ts';
 import { blockersOf } from './blockers.ts';
-import { readDrift } from './drift.ts';
-import { listNodes, listPods } from './pods.ts';
+import { readDrift, type DriftOf } from './drift.ts';
+import { listNodes, listPods, type ReportedPod } from './pods.ts';
 import type { JudgedPod } from './rows.ts';
 import { judge, judgeImages, withGain } from './verdict.ts';
 import { workloadsOf } from './workloads.ts';
@@ -24,6 +25,11 @@ const concurrentSets = 16;
 const shownPods = 500;
 /** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;
+
+interface Wanted {
+  readonly architecture: string;
+  readonly onNode: ((node: Node) => void) | undefined;
+}
 
 export interface JudgedPods {
   readonly pods: readonly JudgedPod[];
@@ -41,19 +47,12 @@ export interface JudgedPods {
  */
 export async function judgedPods(
   invocation: Invocation,
-  around: ClusterContext,
-  {
-    kubernetes,
-    architecture,
-    onNode,
-  }: {
-    readonly kubernetes: Kubernetes;
-    readonly architecture: string;
-    readonly onNode: ((node: Node) => void) | undefined;
-  },
+  around: ClusterContext & { readonly kubernetes: Kubernetes },
+  { architecture, onNode }: Wanted,
   opened: AsyncDisposableStack,
 ): Promise<JudgedPods> {
-  const { flags, io, stop } = invocation;
+  const { io, stop } = invocation;
+  const { client } = around.kubernetes;
   const progress = createProgress(io);
   const problems = new Set<string>();
   const onProblem = (message: string): void => {
@@ -61,8 +60,36 @@ export async function judgedPods(
     if (!problems.has(message)) io.err(`archwright report: ${message}\n`);
     problems.add(message);
   };
-  const { client } = kubernetes;
   setMaxListeners(0, stop);
+  const read = await readPods(invocation, { client, onNode, progress });
+  const surroundings = createPodContext({
+    input: sortObjects([], 'default'),
+    cluster: clusterObjects({ client, log: around.context.log }),
+    warn: (message) => io.err(`archwright: warning: ${message}\n`),
+    limitMs: clusterLimitMs,
+  });
+  const source = await openPodFacts({ invocation, around, surroundings, onProblem }, opened);
+  const driftOf = (await readDrift(around.context.configuration, surroundings, stop)) ?? (() => undefined);
+  const pods = await judgeAll(read, { architecture, source, driftOf, progress });
+  const { asked, pullSecrets } = source;
+  return { pods, asked, isComplete: problems.size === 0, pullSecrets };
+}
+
+interface ReadPods {
+  readonly pods: readonly ReportedPod[];
+  readonly nodes: Awaited<ReturnType<typeof listNodes>>;
+  readonly workloadOf: Awaited<ReturnType<typeof workloadsOf>>;
+}
+
+/** @throws KubeError */
+async function readPods(
+  { flags, io, stop }: Invocation,
+  {
+    client,
+    onNode,
+    progress,
+  }: Pick<Wanted, 'onNode'> & { readonly client: KubeClient; readonly progress: Progress },
+): Promise<ReadPods> {
   const namespaces = [...new Set(flags.get('namespace'))];
   progress.show('reading pods');
   const [pods, nodes] = await Promise.all([
@@ -80,28 +107,31 @@ export async function judgedPods(
   progress.end();
   if (nodes === undefined)
     io.err('archwright: warning: no permission to read nodes; the report does not show where pods run\n');
-  const surroundings = createPodContext({
-    input: sortObjects([], 'default'),
-    cluster: clusterObjects({ client, log: around.context.log }),
-    warn: (message) => io.err(`archwright: warning: ${message}\n`),
-    limitMs: clusterLimitMs,
-  });
-  const { factsOfPod, asked, budgetMs, pullSecrets } = await openPodFacts(
-    { invocation, around, surroundings, onProblem },
-    opened,
-  );
-  const driftOf = (await readDrift(around.context.configuration, surroundings, stop)) ?? (() => undefined);
-  const sets = [...Map.groupBy(pods, ({ made }) => made).values()];
+  return { pods, nodes, workloadOf };
+}
+
+interface Judging {
+  readonly architecture: string;
+  readonly source: Pick<PodFacts, 'factsOfPod' | 'budgetMs'>;
+  readonly driftOf: DriftOf;
+  readonly progress: Progress;
+}
+
+/** The images of pods that are made alike are looked up once. */
+async function judgeAll(
+  { pods, nodes, workloadOf }: ReadPods,
+  { architecture, source, driftOf, progress }: Judging,
+): Promise<readonly JudgedPod[]> {
+  const sets = [...Map.groupBy(pods, ({ made }) => made)];
   let done = 0;
-  const judged = await concurrently(sets, concurrentSets, async ([first, ...more]) => {
-    if (first === undefined) return [];
-    const facts = await factsOfPod({ ...first.made.wanted, budgetMs });
+  const judged = await concurrently(sets, concurrentSets, async ([made, all]) => {
+    const facts = await source.factsOfPod({ ...made.wanted, budgetMs: source.budgetMs });
     done += 1;
     progress.show(`images of ${done} of ${sets.length} kinds of pods`);
-    const judgedAs = judgeImages(first.made, architecture, (image) => facts.get(image));
+    const judgedAs = judgeImages(made, architecture, (image) => facts.get(image));
     const images = judgedAs.map((each) => withGain(each, architecture, driftOf(each.image)));
     const isBroken = (image: string): boolean => facts.get(image)?.brokenOn?.includes(architecture) === true;
-    return [first, ...more].map((pod) => {
+    return all.map((pod) => {
       const workload = workloadOf(pod);
       const on = pod.node === undefined ? undefined : nodes?.get(pod.node);
       const judged = judge(pod, workload, images, architecture);
@@ -110,5 +140,5 @@ export async function judgedPods(
     });
   });
   progress.end();
-  return { pods: judged.flat(), asked, isComplete: problems.size === 0, pullSecrets };
+  return judged.flat();
 }
