@@ -58,7 +58,13 @@ async function run(invocation: Invocation): Promise<number> {
     const change = changes[action];
     if (change && name !== undefined) {
       // The first answer has the server's time, by which the controller compares.
-      await read(client, namespace, name, signal);
+      const [before] = await read(client, namespace, name, signal);
+      if (action === 'pause' && before?.spec?.aborted === true)
+        io.err(
+          scrub(
+            `archwright rollout: ${name} is aborted, so pause has no effect; to begin again: archwright rollout resume ${name}\n`,
+          ),
+        );
       const patch = { type: 'merge', body: { spec: change(client.serverNow()) } } as const;
       await client.patch(rolloutsPath(namespace, name), patch, { signal });
     }

@@ -6,7 +6,7 @@ import { printable } from '../../src/names/printable.ts';
 import { cell, nothing, table } from '../program/table.ts';
 
 export interface StoredRollout extends KubeObject {
-  readonly spec?: { readonly architecture?: string };
+  readonly spec?: { readonly architecture?: string; readonly aborted?: boolean };
   readonly status?: Partial<RolloutStatus>;
 }
 

@@ -76,6 +76,16 @@ t.test('pause, abort and resume', async (t) => {
   t.match(spec(), { paused: false, aborted: false, resumedAt: /^20/ });
 });
 
+t.test('pause says that it has no effect on an aborted rollout', async (t) => {
+  const { rollout } = await setup(t);
+  t.equal((await rollout('pause', 'web')).err, '');
+  await rollout('abort', 'web');
+  t.match(await rollout('pause', 'web'), {
+    code: 0,
+    err: 'archwright rollout: web is aborted, so pause has no effect; to begin again: archwright rollout resume web\n',
+  });
+});
+
 t.test('what the controller has not followed yet is not the state of a rollout', async (t) => {
   const year = 365 * 24 * 3600_000;
   const ahead = Date.now() + year;

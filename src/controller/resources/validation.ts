@@ -1,6 +1,8 @@
 /** Validates custom resources. Reading and precedence are those of the effective policy. */
+import { unknownArchitecture } from '../../names/architecture.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import {
+  namedArchitectures,
   unschedulableArchitectures,
   type ArchitecturePreferences,
   type PodPlacement,
@@ -73,12 +75,15 @@ function common(
     ];
   }
   const out = unschedulableArchitectures(placement, schedulable);
-  const message = `${out.join(', ')}: left out, because schedulableArchitectures has only ${schedulable.join(', ')}`;
+  const mistakes = namedArchitectures(placement).flatMap(
+    (name) => unknownArchitecture(name, schedulable) ?? [],
+  );
+  const leftOut = `${out.join(', ')}: left out, because schedulableArchitectures has only ${schedulable.join(', ')}`;
+  const message = [...(out.length === 0 ? [] : [leftOut]), ...mistakes].join('; ');
+  const reason = out.length === 0 ? 'UnknownArchitecture' : 'ArchitecturesLeftOut';
   return [
     finding('Available', 'True', 'InForce'),
-    out.length === 0
-      ? finding('Degraded', 'False', 'AsWritten')
-      : finding('Degraded', 'True', 'ArchitecturesLeftOut', message),
+    message === '' ? finding('Degraded', 'False', 'AsWritten') : finding('Degraded', 'True', reason, message),
   ];
 }
 

@@ -5,6 +5,7 @@
  * The pause of a step begins when its pods are there and as ready as the others. Then the next step follows. If the pods of the
  * architecture are worse than the others, or a person aborts it, new pods are kept off the architecture at once.
  */
+import { unknownArchitecture } from '../../names/architecture.ts';
 import type { NewPods } from '../../policy/effective/policy.ts';
 import { formatStep, type Rollout } from '../../policy/resources/rollout.ts';
 import type { Verdict } from './health.ts';
@@ -83,7 +84,8 @@ function forward(rollout: Rollout, before: Progress, seen: Observed): Progress {
   const [current, next] = [steps[step] ?? { percent: 100 }, steps[step + 1]];
   const share = formatStep(current);
   if (!hasNodes) {
-    const message = `no node has ${architecture}, and schedulableArchitectures does not name it: pods are placed as without the rollout`;
+    const mistake = unknownArchitecture(architecture);
+    const message = `no node has ${architecture}, and schedulableArchitectures does not name it: pods are placed as without the rollout${mistake === undefined ? '' : `; ${mistake}`}`;
     return { ...before, step, phase: 'Waiting', newPods: undefined, message };
   }
   const onward = { ...before, step, newPods: 'Choose' as const };

@@ -94,11 +94,20 @@ export function withinSchedulable<T extends ArchitecturePreferences>(
 
 /** Sorted, unique. */
 export function unschedulableArchitectures(
-  { weights = {}, fallbackArchitecture, architectures = [] }: ArchitecturePreferences,
+  preferences: ArchitecturePreferences,
   schedulable: readonly string[],
 ): readonly string[] {
   if (schedulable.length === 0) return [];
+  return namedArchitectures(preferences).filter((name) => !schedulable.includes(name));
+}
+
+/** Sorted, unique. */
+export function namedArchitectures({
+  weights = {},
+  fallbackArchitecture,
+  architectures = [],
+}: ArchitecturePreferences): readonly string[] {
   const named = new Set([...Object.keys(weights), ...architectures]);
   if (fallbackArchitecture !== undefined) named.add(fallbackArchitecture);
-  return [...named].filter((name) => !schedulable.includes(name)).toSorted();
+  return [...named].toSorted();
 }

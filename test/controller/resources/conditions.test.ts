@@ -71,6 +71,8 @@ t.test('findings about the cluster object', async (t) => {
     ['in force', { fallbackArchitecture: 'arm64' }, [], 'True InForce', 'False AsWritten'],
     ['all schedulable', { fallbackArchitecture: 'arm64' }, ['arm64'], 'True InForce', 'False AsWritten'],
     ['one not', { preferredArchitecture: 's390x' }, ['arm64'], 'True InForce', 'True ArchitecturesLeftOut'],
+    ['mistaken', { fallbackArchitecture: 'arm46' }, [], 'True InForce', 'True UnknownArchitecture'],
+    ['known', { fallbackArchitecture: 'arm46' }, ['arm46'], 'True InForce', 'False AsWritten'],
     ['invalid', { logVerbosity: 'x' }, [], 'False Invalid', 'True Invalid'],
   ];
   for (const [about, spec, schedulable, isAvailable, isDegraded] of cases) {
@@ -89,6 +91,12 @@ t.test('findings about the cluster object', async (t) => {
   t.match(messages(invalid)[0], /logVerbosity .*; spec\.fallbackArchitecture/);
   const left = messages({ preferredArchitecture: 's390x' }, ['arm64', 'amd64']);
   t.match(left[1], /^s390x: .* arm64, amd64$/);
+  const mistaken = { preferredArchitecture: 'arm46' };
+  t.equal(messages(mistaken)[1], 'unknown architecture arm46; did you mean arm64?');
+  t.match(
+    messages(mistaken, ['arm64'])[1],
+    /^arm46: left out, .*; unknown architecture arm46; did you mean arm64\?$/,
+  );
 });
 
 t.test('findings about the objects of a namespace', async (t) => {

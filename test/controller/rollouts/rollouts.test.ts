@@ -264,6 +264,9 @@ t.test('without nodes of the architecture, unless they can come', async (t) => {
   const { newPods, phase, message } = await world.reconcile();
   t.match({ phase, message }, { phase: 'Waiting', message: /^no node has s390x/ });
   t.equal(newPods, undefined);
+  world.change({ architecture: 'arm46' });
+  t.match((await world.reconcile()).message, /^no node has arm46, .*; did you mean arm64\?$/);
+  world.change({ architecture: 's390x' });
   world.configure({ schedulableArchitectures: ['amd64', 's390x'] });
   t.match(await world.reconcile(), { phase: 'Waiting', workloads: [{ blocked: 'app: no s390x' }] });
 });
