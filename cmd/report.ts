@@ -45,7 +45,7 @@ export const subcommand: Subcommand = {
     publish: {
       help: 'Writes the report and the page into a ConfigMap of archwright’s namespace, and OpenReports objects if the cluster has their definitions.',
     },
-    prices: { value: 'FILE', help: 'Prices of node types, for the savings in the page.' },
+    prices: { value: 'FILE', help: 'Prices of node types, for the savings in the page and in JSON.' },
     'newer-tags': {
       help: 'Looks for newer tags that have the architecture, for at most 50 images, from this machine.',
     },
@@ -108,16 +108,17 @@ async function reportPods(
   const onNode = await page?.prices(kubernetes.client);
   const { isComplete, ...judged } = await judgedPods(invocation, around, { architecture, onNode }, opened);
   const { pods, asked } = judged;
-  const report = reportOf(pods, { architecture, asked });
+  const extras = (await page?.extras({ ...judged, architecture }, around)) ?? {};
+  const report = reportOf(pods, { architecture, asked, ...extras });
   const made = new Date();
-  const pageText = await page?.text({ ...judged, architecture, made }, around);
+  const pageText = page?.isPage ? await page.text({ architecture, asked, pods, made }, extras) : '';
   if (publishing) {
-    const published = { report, pods, made, page: pageText ?? '' };
+    const published = { report, pods, made, page: pageText };
     if (isComplete) return await publishing.publishReport(invocation, context, kubernetes, published);
     io.err('archwright report: not published, because it is incomplete; the last one stays\n');
     return exitCodes.unanswered;
   }
-  if (page !== undefined) await page.write(pageText ?? '');
+  if (page?.isPage) await page.write(pageText);
   else if (output === 'json') io.out(asJson(report));
   else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
   if (page === undefined && output === 'csv') io.err(`archwright report: images: ${asked}\n`);

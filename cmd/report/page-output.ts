@@ -1,4 +1,4 @@
-/** The page of `--html FILE` and `--publish`. The code of the page and of prices is loaded only for them. */
+/** The page of `--html FILE` and `--publish`, and what `--output json` has of it: money and newer tags. The code of the page and of prices is loaded only for them. */
 import { constants } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -11,12 +11,13 @@ import { programVersion } from '../program/version.ts';
 import type { PriceBook } from './prices/price-book.ts';
 import type { PriceList } from './prices/price-file.ts';
 import type { JudgedPods } from './judged-pods.ts';
+import type { ReportExtras } from './write.ts';
 
 /** 5,000 entries of the size of the example. */
 const maxPriceBytes = 1024 * 1024;
 
 /**
- * The page, if there is to be one. A folder that cannot be written and a wrong file of prices are errors before the images are
+ * For a page or JSON. A folder that cannot be written and a wrong file of prices are errors before the images are
  * looked up.
  * @throws UsageError
  */
@@ -24,19 +25,22 @@ export async function pageOutput({ flags, io, stop }: Invocation): Promise<PageO
   const path = flags.get('html')?.at(-1);
   const prices = flags.get('prices')?.at(-1);
   const isPage = path !== undefined || flags.has('publish');
-  const alone = ['prices', 'newer-tags'].find((name) => !isPage && flags.has(name));
-  if (alone !== undefined) throw new UsageError(`--${alone} needs --html or --publish`);
-  if (!isPage) return undefined;
+  const isJson = flags.get('output')?.at(-1) === 'json' && !flags.has('drift');
+  const alone = ['prices', 'newer-tags'].find((name) => !isPage && !isJson && flags.has(name));
+  if (alone !== undefined) throw new UsageError(`--${alone} needs --html, --publish or --output json`);
+  if (!isPage && !isJson) return undefined;
   const [first = '', other] = ['html', 'publish', 'output', 'by', 'drift'].filter((name) => flags.has(name));
-  if (other !== undefined) throw new UsageError(`--${first} and --${other} exclude each other`);
+  if (isPage && other !== undefined) throw new UsageError(`--${first} and --${other} exclude each other`);
   if (path !== undefined && path !== '-')
     await access(dirname(path), constants.W_OK).catch(unwritable(dirname(path)));
-  return new PageOutput({ path, flags, io, stop, list: await priceList(prices) });
+  return new PageOutput({ path, isPage, flags, io, stop, list: await priceList(prices) });
 }
 
 type Options = Pick<Invocation, 'flags' | 'io' | 'stop'> & {
   /** Absent for `--publish`. */
   readonly path: string | undefined;
+  /** False for JSON. */
+  readonly isPage: boolean;
   readonly list: PriceList;
 };
 
@@ -48,45 +52,55 @@ export class PageOutput {
     this.#options = options;
   }
 
+  get isPage(): boolean {
+    return this.#options.isPage;
+  }
+
   /**
    * Reads the prices that are in the cluster.
    * @returns takes each node
    * @throws KubeError
    */
   async prices(client: KubeClient): Promise<(node: Node) => void> {
-    const { list, io, stop } = this.#options;
+    const { list, isPage, flags, io, stop } = this.#options;
     const [{ PriceBook }, { listNodeOverlays }] = await Promise.all([
       import('./prices/price-book.ts'),
       import('./prices/node-overlays.ts'),
     ]);
     const overlays = await listNodeOverlays(client, stop);
-    if (overlays === 'forbidden')
+    if (overlays === 'forbidden' && (isPage || flags.has('prices')))
       io.err('archwright: warning: no permission to read NodeOverlays; their prices do not count\n');
     const book = new PriceBook(list, overlays === 'forbidden' ? [] : overlays);
     this.#book = book;
     return (node) => book.add(node);
   }
 
-  async text(
-    {
-      pullSecrets,
-      made,
-      ...report
-    }: Omit<JudgedPods, 'isComplete'> & { readonly architecture: string; readonly made: Date },
+  async extras(
+    judged: Pick<JudgedPods, 'pods' | 'pullSecrets'> & { readonly architecture: string },
     around: ClusterContext,
-  ): Promise<string> {
+  ): Promise<ReportExtras> {
     const { flags, list } = this.#options;
     const newerTags = flags.has('newer-tags')
-      ? await (
-          await import('./tag-search.ts')
-        ).searchNewerTags(this.#options, around, { ...report, pullSecrets })
+      ? await (await import('./tag-search.ts')).searchNewerTags(this.#options, around, judged)
       : undefined;
+    const market = this.#book?.market(judged.architecture);
+    const { createSavings } = await import('./prices/savings.ts');
+    return {
+      ...(newerTags && { newerTags }),
+      ...(market && { money: { list, savings: createSavings(market) } }),
+    };
+  }
+
+  async text(
+    report: Pick<JudgedPods, 'pods' | 'asked'> & { readonly architecture: string; readonly made: Date },
+    { newerTags }: ReportExtras,
+  ): Promise<string> {
+    const { flags, list } = this.#options;
     const { reportPage } = await import('./page/page.ts');
     const market = this.#book?.market(report.architecture);
     return reportPage({
       ...report,
       namespaces: [...new Set(flags.get('namespace'))],
-      made,
       version: programVersion.version,
       newerTags,
       ...(market && { money: { list, market, kinds: this.#book?.kinds(report.architecture) ?? [] } }),

@@ -27,6 +27,8 @@ export interface WorkloadRow extends Judged {
   /** Pods by the outcome in their records, sorted; pods without one are not in it. */
   readonly decided: Readonly<Record<string, number>>;
   readonly requests: Requests;
+  /** In a month, if there are prices. */
+  readonly saved?: readonly [low: number, high: number];
 }
 
 export interface ImageRow extends JudgedImage {
@@ -35,6 +37,8 @@ export interface ImageRow extends JudgedImage {
   readonly pods: number;
   /** Requests of the containers that run it. */
   readonly requests: Requests;
+  /** The same image with a newer tag that has the architecture, if one was looked for and found. */
+  readonly newerTag?: string;
 }
 
 export interface Total {
@@ -49,7 +53,10 @@ export interface Total {
  * Rows by workload, several if its pods differ (for example during a rollout). Workloads that could move come first, those
  * with the highest CPU requests at the top.
  */
-export function workloadRows(pods: readonly JudgedPod[]): readonly WorkloadRow[] {
+export function workloadRows(
+  pods: readonly JudgedPod[],
+  savedBy?: (pods: readonly JudgedPod[]) => WorkloadRow['saved'],
+): readonly WorkloadRow[] {
   const groups = Map.groupBy(pods, ({ workload, pod, judged }) =>
     JSON.stringify([workloadKey(workload, pod), judged.verdict, judged.why]),
   );
@@ -62,7 +69,18 @@ export function workloadRows(pods: readonly JudgedPod[]): readonly WorkloadRow[]
       const on = countsOf(all.flatMap((each) => each.on ?? []));
       const decided = countsOf(all.flatMap((each) => recordedOutcome(each.pod.made.pod) ?? []));
       const requests = requestsOf(all);
-      return [{ namespace: pod.namespace, kind, name, pods: all.length, on, decided, requests, ...judged }];
+      const saved = savedBy?.(all);
+      const row = {
+        namespace: pod.namespace,
+        kind,
+        name,
+        pods: all.length,
+        on,
+        decided,
+        requests,
+        ...judged,
+      };
+      return [saved === undefined ? row : { ...row, saved }];
     })
     .sort((a, b) => byWeight(a, b) || byText(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`));
 }

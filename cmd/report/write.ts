@@ -1,6 +1,8 @@
 /** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
 import { cell, nothing, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
+import type { PriceList } from './prices/price-file.ts';
+import type { Savings, SavingsOf } from './prices/savings.ts';
 import { bytes, rounded } from './amounts.ts';
 import {
   countsText,
@@ -20,19 +22,42 @@ export interface Report {
   readonly totals: Readonly<Record<(typeof verdicts)[number] | 'all', Total>>;
   readonly workloads: readonly WorkloadRow[];
   readonly images: readonly ImageRow[];
+  /** In a month, if there are prices: of pods without a blocker, and of all. */
+  readonly savings?: Pick<PriceList, 'currency' | 'hoursPerMonth'> & {
+    readonly ready: Savings | undefined;
+    readonly all: Savings | undefined;
+  };
+}
+
+export interface ReportExtras {
+  readonly money?: { readonly list: PriceList; readonly savings: SavingsOf };
+  /** By image; absent: they were not looked up. */
+  readonly newerTags?: ReadonlyMap<string, string>;
 }
 
 export function reportOf(
   pods: readonly JudgedPod[],
-  { architecture, asked }: Pick<Report, 'architecture' | 'asked'>,
+  { architecture, asked, money, newerTags }: Pick<Report, 'architecture' | 'asked'> & ReportExtras,
 ): Report {
   return {
     architecture,
     asked,
     totals: totals(pods, architecture),
-    workloads: workloadRows(pods),
-    images: imageRows(pods),
+    workloads: workloadRows(pods, (some) => money?.savings.of(some)?.saved),
+    images: imageRows(pods).map((row) => {
+      const newerTag = newerTags?.get(row.image);
+      return newerTag === undefined ? row : { ...row, newerTag };
+    }),
+    ...(money && { savings: savingsOf(pods, money) }),
   };
+}
+
+function savingsOf(
+  pods: readonly JudgedPod[],
+  { list: { currency, hoursPerMonth }, savings }: NonNullable<ReportExtras['money']>,
+): Report['savings'] & object {
+  const ready = savings.of(pods.filter(({ blockers }) => blockers.length === 0));
+  return { currency, hoursPerMonth, ready, all: savings.of(pods) };
 }
 
 export type By = 'workload' | 'image';
@@ -116,13 +141,14 @@ function csvCell(value: unknown): string {
 }
 
 /** The whole report; documented in `docs/use/report.md`. */
-export function asJson({ architecture, asked, totals, workloads, images }: Report): string {
+export function asJson({ architecture, asked, totals, workloads, images, savings }: Report): string {
   const document = {
     architecture,
     asked,
     totals: jsonTotals(totals),
     workloads: workloads.map(flat),
     images: images.map(flat),
+    savings,
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }

@@ -79,9 +79,11 @@ async function cluster(t: Test) {
     });
   const { config } = files(t, { config: kubeconfig(store.access.server) });
   const XDG_CACHE_HOME = directory(t);
-  const report = (...args: string[]) =>
-    run(['report', '--kubeconfig', config, '--html', '-', ...args], { env: { XDG_CACHE_HOME } });
-  return { closed, report, cache: join(XDG_CACHE_HOME, 'archwright') };
+  const program = (...args: string[]) =>
+    run(['report', '--kubeconfig', config, ...args], { env: { XDG_CACHE_HOME } });
+  const report = (...args: string[]) => program('--html', '-', ...args);
+  const json = (...args: string[]) => program('-o', 'json', ...args);
+  return { closed, report, json, cache: join(XDG_CACHE_HOME, 'archwright') };
 }
 
 t.test('archwright report --html --newer-tags', async (t) => {
@@ -131,6 +133,21 @@ t.test('archwright report --html --newer-tags', async (t) => {
   const limited = await report('--newer-tags', '--no-cache');
   t.match(limited, { code: 0, err: /^archwright: warning: newer tags: 127.*\n/ });
   t.match(await run(['report', '--newer-tags']), { code: 2, err: /--newer-tags needs --html/ });
+  t.match(await run(['report', '--newer-tags', '--drift', '-o', 'json']), { code: 2, err: /needs --html/ });
+});
+
+t.test('archwright report -o json --newer-tags', async (t) => {
+  const { closed, json } = await cluster(t);
+  const newer = async (...args: string[]) => {
+    const { out, code, err } = await json(...args);
+    t.same([code, err], [0, '']);
+    const { images } = JSON.parse(out.replaceAll(closed.host, 'R')) as {
+      readonly images: readonly { readonly image: string; readonly newerTag?: string }[];
+    };
+    return images.flatMap(({ image, newerTag }) => (newerTag === undefined ? [] : [[image, newerTag]]));
+  };
+  t.same(await newer(), []);
+  t.same(await newer('--newer-tags'), [['R/team/app:1.2.3', 'R/team/app:1.3.0']]);
 });
 
 t.test('a published report that may read no Secrets lists tags without credentials', async (t) => {

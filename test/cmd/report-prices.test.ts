@@ -296,8 +296,19 @@ async function golden(t: Test, prices: string | undefined) {
     .replace(/<style>.*<\/style>|<script.*<\/script>/gs, '')
     .replace(/<[^>]*>/g, ' ')
     .replaceAll(/\s+/g, ' ');
-  const json = await run([...program, '--output', 'json']);
-  return { page, text, totals: (JSON.parse(json.out) as { readonly totals: unknown }).totals };
+  const json = await run([
+    ...program,
+    '--output',
+    'json',
+    ...(prices === undefined ? [] : ['--prices', made['prices.toml']]),
+  ]);
+  return { page, text, json: JSON.parse(json.out) as Json };
+}
+
+interface Json {
+  readonly totals: unknown;
+  readonly savings?: { readonly ready: object; readonly all: object };
+  readonly workloads: readonly { readonly name: string; readonly saved?: readonly number[] }[];
 }
 
 const goldenPrices = `
@@ -324,7 +335,8 @@ memory = "16Gi"
 `;
 
 t.test('the golden cluster to the cent', async (t) => {
-  const { page, text, totals } = await golden(t, goldenPrices);
+  const { page, text, json } = await golden(t, goldenPrices);
+  const { totals } = json;
   const total = (pods: number, cpu: number, memory: number) => ({ pods, cpu, memory: memory * gib });
   t.match(totals, {
     yes: { ...total(9, 8.5, 14), workloads: 8, there: 1 },
@@ -372,6 +384,16 @@ t.test('the golden cluster to the cent', async (t) => {
   t.same(row('Pod/mail').slice(2), [1, 'amd64', 1, 2 * gib, [-29.2, -3.65], ['ready']]);
   // The only type in its region costs as much.
   t.same(row('Pod/far').slice(2), [1, 'amd64', 1, gib, [0, 0], ['ready']]);
+  const savedInJson = new Map(json.workloads.map(({ name, saved }) => [name, saved]));
+  t.same(savedInJson.get('web'), [0, 7.3]);
+  t.same(savedInJson.get('api'), [10.04, 10.95]);
+  t.equal(savedInJson.get('free'), undefined);
+  t.match(json.savings, {
+    currency: 'USD',
+    hoursPerMonth: 730,
+    ready: { saved: [-25.55, 10.04] },
+    all: { saved: [-25.55, 11.86] },
+  });
   for (const name of ['Pod/free', 'DaemonSet/agent', 'Pod/there', 'Pod/waiting'])
     t.ok(row(name).includes(null), name);
   // All but db and waiting: 8 of 10 pods, 7.5 of 9.5 vCPU, 13 of 15 GiB.
@@ -387,7 +409,8 @@ t.test('the golden cluster to the cent', async (t) => {
 });
 
 t.test('without prices there is no money', async (t) => {
-  const { page, text } = await golden(t, undefined);
+  const { page, text, json } = await golden(t, undefined);
+  t.notOk('savings' in json);
   t.match(text, /82 % of the pods 81 % of the CPU requests 88 % of the memory requests/);
   t.notMatch(text, /\$|[Ss]aving|price/);
   t.notMatch(page.replace(/<script>.*<\/script>/s, ''), /currency|Saving/);

@@ -3,7 +3,7 @@ import { printable } from '../../../src/names/printable.ts';
 import { bytes, rounded } from '../amounts.ts';
 import type { PricedKind } from '../prices/price-book.ts';
 import type { PriceList } from '../prices/price-file.ts';
-import { unpriced, type createSavings, type Market, type Range, type Savings } from '../prices/savings.ts';
+import { unpriced, type Market, type Range, type Savings, type SavingsOf } from '../prices/savings.ts';
 import type { JudgedPod } from '../rows.ts';
 import type { Change } from './changes.ts';
 import { markup, type Html } from './html.ts';
@@ -13,8 +13,6 @@ export interface Money {
   readonly market: Market;
   readonly kinds: readonly PricedKind[];
 }
-
-export type SavingsOf = ReturnType<typeof createSavings>;
 
 export function rangeText([low, high]: Range, currency: string): string {
   const money = new Intl.NumberFormat('en', { style: 'currency', currency });

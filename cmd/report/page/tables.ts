@@ -1,9 +1,9 @@
 /** The rows of the page's table, by namespace, by workload and by image. The page's script sorts, filters and shows them. */
 import { printable } from '../../../src/names/printable.ts';
+import type { SavingsOf } from '../prices/savings.ts';
 import { causes, mainCause } from '../blockers.ts';
 import { byText, countsOf, countsText, imageRows, requestsOf, workloadKey, type JudgedPod } from '../rows.ts';
 import type { Cell, Column, ColumnKind, PageTable, Row } from './data.ts';
-import type { SavingsOf } from './money.ts';
 import { ratio, shareOf, type State } from './shares.ts';
 
 /** More of a message says nothing more about its cause. */

@@ -52,10 +52,12 @@ interface Costs {
 
 const zero: Amount = { byCpu: 0, byMemory: 0 };
 
-export function createSavings(market: Market): {
+export interface SavingsOf {
   readonly of: (pods: readonly JudgedPod[]) => Savings | undefined;
   readonly unpriced: (pod: JudgedPod) => Unpriced | undefined;
-} {
+}
+
+export function createSavings(market: Market): SavingsOf {
   const rateOf = ({ price, vcpu, memory }: Offer): Amount => ({
     byCpu: (market.hoursPerMonth * price) / vcpu,
     byMemory: (market.hoursPerMonth * price) / memory,
