@@ -25,6 +25,8 @@ export interface Decided {
   /** Whether the pod has a required architecture now. */
   readonly isPlaced: boolean;
   readonly tookMs: number;
+  /** The answer, for the message of a failed assertion. */
+  readonly answer: string;
 }
 
 export interface HostileOptions {
@@ -204,9 +206,12 @@ async function create(
   const sent = request(url, { method: 'POST', agent, headers: { 'content-type': 'application/json' } });
   sent.end(podReview(namespace, images));
   const [response] = (await once(sent, 'response')) as [Parameters<typeof text>[0]];
-  const { response: answer } = JSON.parse(await text(response)) as { response: { patch?: string } };
-  const patch = Buffer.from(answer.patch ?? '', 'base64').toString();
-  return { isPlaced: patch.includes('kubernetes.io/arch'), tookMs: performance.now() - started };
+  const { response: reply } = JSON.parse(await text(response)) as {
+    response: { patch?: string; warnings?: string[] };
+  };
+  const patch = Buffer.from(reply.patch ?? '', 'base64').toString();
+  const answer = [patch, ...(reply.warnings ?? [])].join('\n');
+  return { isPlaced: patch.includes('kubernetes.io/arch'), tookMs: performance.now() - started, answer };
 }
 
 function podReview(namespace: string, images: readonly string[]): string {

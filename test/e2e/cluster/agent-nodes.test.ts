@@ -78,12 +78,13 @@ t.test('pools with agents on two nodes each', async (t) => {
   await nodes.until(
     'a replacement of a node that left',
     () => counts('karpenter') === '2' && !labeled().includes(gone),
+    120_000,
   );
   await cluster.merge(`/api/v1/nodes/${cordoned}`, { spec: { unschedulable: true } });
-  await nodes.until('a replacement of a cordoned node', () => counts('eks') === '3');
+  await nodes.until('a replacement of a cordoned node', () => counts('eks') === '3', 120_000);
 
   await cluster.createNodes(pool('new', 'kubernetes.azure.com/agentpool', 3));
-  await nodes.until('two nodes of a new pool', () => counts('new') === '2');
+  await nodes.until('two nodes of a new pool', () => counts('new') === '2', 120_000);
   await nodes.until(
     'no label on the cordoned node',
     () => counts('eks') === '2' && !labeled().includes(cordoned),
