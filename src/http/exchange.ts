@@ -46,6 +46,8 @@ export interface ExchangeRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
+  /** Called when there is a connection, right before the request is sent. What it throws breaks the request off. */
+  readonly beforeSend?: (() => void) | undefined;
   /** Connections to use; they decide about TLS and addresses. */
   readonly pool: Agent;
   readonly limits: PhaseLimits;
@@ -135,16 +137,27 @@ class Attempt {
 
   /** @param socket kept alive, or new; time in the pool's queue counts for no phase */
   #watchConnection(socket: Socket): void {
-    if (!socket.connecting) return this.#waitForHeader();
+    if (!socket.connecting) return this.#sendNow();
     this.#enter('dial-timeout', this.#request.limits.dialMs, 'connecting');
     socket.once('connect', () => {
       // A tunnel hands over its socket after TLS.
-      if (this.#request.url.protocol !== 'https:' || this.#request.proxy) return this.#waitForHeader();
+      if (this.#request.url.protocol !== 'https:' || this.#request.proxy) return this.#sendNow();
       if (this.#request.limits.tlsMs !== undefined) {
         this.#enter('tls-timeout', this.#request.limits.tlsMs, 'the TLS handshake');
       }
-      socket.once('secureConnect', () => this.#waitForHeader());
+      socket.once('secureConnect', () => this.#sendNow());
     });
+  }
+
+  /** In the same turn of the event loop Node writes what `end` has left in the request. */
+  #sendNow(): void {
+    try {
+      this.#request.beforeSend?.();
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    this.#waitForHeader();
   }
 
   #waitForHeader(): void {

@@ -40,6 +40,8 @@ export interface KubeClient {
 export interface CallOptions {
   readonly signal: AbortSignal;
   readonly query?: Query;
+  /** For a write: called when it has a connection, right before it is sent. What it throws breaks the request off. */
+  readonly beforeSend?: (() => void) | undefined;
 }
 
 export interface GetOptions extends CallOptions {
@@ -170,24 +172,24 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   return {
     get: (path, { signal, query, maxBytes = maxAnswer, metadataOnly = false }) =>
       send({ method: 'GET', path, query, ...(metadataOnly && { accept: metadataList }) }, signal, maxBytes),
-    create: (path, object, { signal, query }) =>
-      send({ method: 'POST', path, query, body: JSON.stringify(object) }, signal, maxCreated),
-    patch: (path, patch, { signal, query }) => {
+    create: (path, object, { signal, query, beforeSend }) =>
+      send({ method: 'POST', path, query, body: JSON.stringify(object), beforeSend }, signal, maxCreated),
+    patch: (path, patch, { signal, query, beforeSend }) => {
       const manager =
         patch.type === 'apply' ? { fieldManager: patch.fieldManager, force: patch.force ?? false } : {};
       const body = JSON.stringify(patch.body);
       const contentType = patchTypes[patch.type];
       const call = { method: 'PATCH', path, query: { ...manager, ...query }, body, contentType } as const;
-      return send(call, signal, maxCreated);
+      return send({ ...call, beforeSend }, signal, maxCreated);
     },
-    delete: async (path, { signal, query, uid, resourceVersion }) => {
+    delete: async (path, { signal, query, beforeSend, uid, resourceVersion }) => {
       const isGuarded = uid !== undefined || resourceVersion !== undefined;
       const body = JSON.stringify({
         kind: 'DeleteOptions',
         apiVersion: 'v1',
         preconditions: isGuarded ? { uid, resourceVersion } : undefined,
       });
-      await send<unknown>({ method: 'DELETE', path, query, body }, signal, maxCreated);
+      await send<unknown>({ method: 'DELETE', path, query, body, beforeSend }, signal, maxCreated);
     },
     text: async (path, { signal: asker, query, maxBytes }) => {
       const where = `GET ${path}`;

@@ -3,7 +3,7 @@
  * aborted then. Reads pass. A `Retry-After` of the server delays all writes, except that of a refused eviction, which is about
  * one workload only.
  */
-import type { KubeClient } from './client.ts';
+import type { CallOptions, KubeClient } from './client.ts';
 import { isCode, KubeError } from './errors.ts';
 import type { RateLimiter } from '../../async/rate-limiter.ts';
 
@@ -11,8 +11,8 @@ export interface FencedOptions {
   readonly client: KubeClient;
   readonly leading: AbortSignal;
   /**
-   * Whether the lease still holds by the clock. Checked right before each write: a process that was stopped for a while
-   * runs other work before the timer that aborts `leading`.
+   * Whether the lease still holds by the clock. Checked before each write, and again when it has a connection: a process that
+   * was stopped for a while runs other work before the timer that aborts `leading`.
    */
   readonly holds?: () => boolean;
   readonly limiter: RateLimiter;
@@ -35,7 +35,7 @@ export function fencedClient(options: FencedOptions): KubeClient {
   async function write<T>(
     where: string,
     asker: AbortSignal,
-    send: (signal: AbortSignal) => Promise<T>,
+    send: (call: Pick<CallOptions, 'signal' | 'beforeSend'>) => Promise<T>,
   ): Promise<T> {
     refuse(where, 'not sent');
     const signal = AbortSignal.any([asker, leading]);
@@ -47,7 +47,7 @@ export function fencedClient(options: FencedOptions): KubeClient {
     }
     refuse(where, 'not sent');
     try {
-      return await send(signal);
+      return await send({ signal, beforeSend: () => refuse(where, 'not sent') });
     } catch (error) {
       refuse(where, 'broken off');
       slowDown(error, where);
@@ -63,11 +63,11 @@ export function fencedClient(options: FencedOptions): KubeClient {
   return {
     ...client,
     create: (path, object, call) =>
-      write(`POST ${path}`, call.signal, (signal) => client.create(path, object, { ...call, signal })),
+      write(`POST ${path}`, call.signal, (sent) => client.create(path, object, { ...call, ...sent })),
     patch: (path, patch, call) =>
-      write(`PATCH ${path}`, call.signal, (signal) => client.patch(path, patch, { ...call, signal })),
+      write(`PATCH ${path}`, call.signal, (sent) => client.patch(path, patch, { ...call, ...sent })),
     delete: (path, call) =>
-      write(`DELETE ${path}`, call.signal, (signal) => client.delete(path, { ...call, signal })),
+      write(`DELETE ${path}`, call.signal, (sent) => client.delete(path, { ...call, ...sent })),
     close: () => undefined,
   };
 }

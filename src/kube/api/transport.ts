@@ -23,6 +23,7 @@ export interface Call {
   readonly contentType?: string;
   /** Default: `application/json`. */
   readonly accept?: string;
+  readonly beforeSend?: (() => void) | undefined;
   /** Silence inside the response that ends it, milliseconds. Absent: only the signal ends it. */
   readonly idleMs?: number;
 }
@@ -90,7 +91,7 @@ export class Transport {
 
   async #send(call: Call, access: AccessNow, signal: AbortSignal): Promise<OpenResponse> {
     const { clock, timeoutMs, userAgent } = this.#options;
-    const { method, body, contentType = 'application/json', accept = 'application/json' } = call;
+    const { method, body, beforeSend, contentType = 'application/json', accept = 'application/json' } = call;
     const pools = this.#poolsFor(access);
     const sentAt = clock.monotonic();
     const idleMs = call.idleMs === undefined ? {} : { idleMs: call.idleMs };
@@ -104,6 +105,7 @@ export class Transport {
         ...authorizationHeader(access),
       },
       body,
+      beforeSend,
       pool: call.query?.['watch'] === true ? pools.watches : pools.calls,
       limits: { dialMs: timeoutMs, ...idleMs },
       repeatable: method === 'GET',

@@ -1,9 +1,14 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { fencedClient, type FencedOptions } from '../../../src/kube/api/fenced.ts';
 import { createRateLimiter } from '../../../src/async/rate-limiter.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
-import { connectedStore, live } from '../support.ts';
+import { until } from '../../support/until.ts';
+import { connect, connectedStore, live } from '../support.ts';
 
 const pods = '/api/v1/namespaces/team/pods';
 
@@ -112,4 +117,41 @@ void t.test('Retry-After of a server that is busy holds all writes, that of an e
   t.ok(store.get(`${pods}/a`));
   await time.advance(1);
   t.equal(await next, 'done', 'a pause has its limit');
+});
+
+void t.test('a write that waited for a connection while the lease ended is not sent', async (t) => {
+  const reading: ServerResponse[] = [];
+  let isWritten = false;
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') {
+      reading.push(response);
+    } else {
+      isWritten = true;
+      response.end('{}');
+    }
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const client = connect(t, {
+    access: {
+      server: `http://127.0.0.1:${port}`,
+      namespace: 'team',
+      description: 'test',
+      now: async () => ({ tls: {} }),
+    },
+  });
+  let holds = true;
+  const limiter = createRateLimiter({ perSecond: 1, burst: 1, clock: createFakeClock() });
+  const fenced = fencedClient({ client, leading: live, limiter, holds: () => holds });
+  // As many as there are connections.
+  const reads = Array.from({ length: 32 }, () => client.get(`${pods}/a`, { signal: live }));
+  await until(() => reading.length === 32);
+  const write = codeOf(fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: live }));
+  await setImmediate();
+  holds = false;
+  for (const response of reading) response.end('{}');
+  t.equal(await write, 'not-leading');
+  await Promise.all(reads);
+  t.notOk(isWritten);
 });
