@@ -53,6 +53,12 @@ t.test('every page is two clicks away from README.md at most', async (t) => {
   for (const { path } of allPages.filter(({ path }) => path.startsWith('docs/'))) t.ok(near.has(path), path);
 });
 
+t.test('README.md has at most ten links', async (t) => {
+  const pictures = /!\[[^\]]*\]\([^)]*\)/g;
+  const { links } = pageOf('README.md', page('README.md').text.replaceAll(pictures, ''));
+  t.ok(links.length <= 10, links.join(' '));
+});
+
 t.test('CONTRIBUTING.md has every room and every script', async (t) => {
   const { text, spans } = page('CONTRIBUTING.md');
   for (const room of readdirSync('src', { withFileTypes: true })) t.ok(spans.includes(`src/${room.name}/`), room.name);
