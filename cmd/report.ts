@@ -1,6 +1,6 @@
 /**
- * `archwright report`: which pods of a cluster could run on an architecture, and what blocks the rest, by workload or by
- * image. Each image is looked up once, with the pull secrets of the pods that use it.
+ * `archwright report`: which pods of a cluster could run on an architecture, and what blocks the rest, by
+ * workload or by image. Each image is looked up once, with the pull secrets of the pods that use it.
  */
 import { clusterObjects } from '../src/cluster/cluster.ts';
 import { KubeError } from '../src/kube/api/errors.ts';

@@ -1,4 +1,4 @@
-/** The table of workloads, namespaces and images: sorted, searched, filtered, and shown in pages of 100 rows. */
+/** The table of workloads, namespaces and images: sorted, searched, filtered, and shown in pages. */
 import type { PageData, PageTable, Row } from '../cmd/report/page/data.ts';
 import { cellElement, compareCells, isNumeric, searchText } from './cells.ts';
 import { element } from './element.ts';

@@ -1,4 +1,4 @@
-/** The script of `archwright report --html`. It runs in a browser; `npm run docs` builds it into `cmd/report/page/assets.ts`. */
+/** The script of `archwright report --html`. `npm run docs` builds it into `cmd/report/page/assets.ts`. */
 import type { PageData } from '../cmd/report/page/data.ts';
 import { Explorer } from './explorer.ts';
 

@@ -51,7 +51,7 @@ async function filesBelow(top: string, note: (message: string) => void): Promise
     for (const name of names) {
       const path = join(directory, name);
       const stats = await statOf(path);
-      // Links to directories could lead in circles. Hidden directories and those of packages hold no manifests.
+      // Links to directories could lead in circles. Hidden ones and those of packages hold no manifests.
       const isSearched = stats.isDirectory() && !name.startsWith('.') && name !== 'node_modules';
       if (isSearched && depth < maxDepth) await search(path, depth + 1);
       else if (manifest.test(name) && (stats.isFile() || stats.isSymbolicLink())) found.push(path);

@@ -1,6 +1,7 @@
 /**
- * The results of `check` as JUnit XML, as Jenkins and GitLab read it. The elements and attributes are those of Jenkins' `junit-10.xsd`, which
- * has no place for a line: it is in the message. Findings are failures, images without an answer are errors, allowed ones are skipped.
+ * The results of `check` as JUnit XML, as Jenkins and GitLab read it. The elements and attributes are those
+ * of Jenkins' `junit-10.xsd`, which has no place for a line: it is in the message. Findings are failures,
+ * images without an answer are errors, allowed ones are skipped.
  */
 import { placeOf, workloadOf, type Checked } from './write.ts';
 import { classes, type Result } from './verdict.ts';

@@ -1,6 +1,6 @@
 /**
- * The pods in documents: of workloads, and of any other object that holds a pod spec, such as a Rollout of Argo or a Service of
- * Knative. Lists and arrays, as of Jsonnet, are searched too.
+ * The pods in documents: of workloads, and of any other object that holds a pod spec, such as a Rollout of
+ * Argo or a Service of Knative. Lists and arrays, as of Jsonnet, are searched too.
  */
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';

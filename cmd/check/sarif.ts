@@ -1,4 +1,4 @@
-/** The results of `check` as SARIF 2.1.0, for code scanning. Images that are ok are left out; allowed ones are suppressed. */
+/** The results of `check` as SARIF 2.1.0, without images that are ok; allowed ones are suppressed. */
 import { relative, resolve, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { standardInput } from '../objects/documents.ts';

@@ -38,7 +38,7 @@ function rankOf(row: readonly Result[]): number {
   return Math.min(...row.map(({ verdict }) => ranks.indexOf(classes[verdict])));
 }
 
-/** `4 images: 2 ok, 1 missing, 1 rate-limited`. An image with several verdicts counts by the first that fails. */
+/** `4 images: 2 ok, 1 missing, 1 rate-limited`. An image counts by its first verdict that fails. */
 function summaryOf(results: readonly Result[]): string {
   const images = [...Map.groupBy(results, ({ image }) => image).values()];
   const worst = images.flatMap((all) => all.toSorted((a, b) => rankOf([a]) - rankOf([b])).slice(0, 1));

@@ -24,8 +24,8 @@ export interface InspectOptions {
 const concurrentImages = 16;
 
 /**
- * Looks up every image in its registry; what the process remembers does not count. Each image has its own time limit; the deadline
- * covers all batches.
+ * Looks up every image in its registry; what the process remembers does not count. Each image has its own
+ * time limit; the deadline covers all batches.
  */
 export async function inspectImages(
   { inspector, sources }: Inspection,

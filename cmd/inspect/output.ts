@@ -1,4 +1,4 @@
-/** The results of `inspect` as text. With `--verbose` also the credential sources, and each request with its response. Never a secret. */
+/** The results of `inspect` as text, `--verbose` with credential sources and requests. Never a secret. */
 import { describeProblem } from '../../src/credentials/problems.ts';
 import type { NamedSource } from '../../daemon/local/protocol.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';

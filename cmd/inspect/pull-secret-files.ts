@@ -1,6 +1,6 @@
 /**
- * `--pull-secret FILE`: Secrets in a manifest, or a docker configuration. On a node, a broken Secret fails every pull of its
- * pod. Here it ends the program.
+ * `--pull-secret FILE`: Secrets in a manifest, or a docker configuration. On a node, a broken Secret fails
+ * every pull of its pod. Here it ends the program.
  */
 import { basename } from 'node:path';
 import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';

@@ -101,7 +101,10 @@ export function isAbout({ kind, name, uid }: WarningEvent, { metadata }: Workloa
   return kind === 'DaemonSet' && name === metadata?.name && (uid === undefined || uid === metadata?.uid);
 }
 
-/** Without the name of the pod, which is another one in each event (kubernetes pkg/controller/controller_utils.go, client-go events). */
+/**
+ * Without the name of the pod, which differs in each event (kubernetes pkg/controller/controller_utils.go,
+ * client-go events).
+ */
 function causeOf(message: string): string {
   return message
     .replace('(combined from similar events): ', '')

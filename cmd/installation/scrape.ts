@@ -1,6 +1,7 @@
 /**
- * The metrics of a replica. Outside of the cluster, the API server passes the request on (`pods/proxy`). In a pod, the replica is asked
- * directly: control planes of managed clusters often cannot reach the ports of pods.
+ * The metrics of a replica. Outside of the cluster, the API server passes the request on (`pods/proxy`). In a
+ * pod, the replica is asked directly: control planes of managed clusters often cannot reach the ports of
+ * pods.
  */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';

@@ -1,6 +1,6 @@
 /**
- * Kubernetes objects from files and standard input: YAML of several documents, or JSON, also lists. A file may hold Secrets,
- * so no message quotes its content.
+ * Kubernetes objects from files and standard input: YAML of several documents, or JSON, also lists. A file
+ * may hold Secrets, so no message quotes its content.
  */
 import { LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
 import { FileError, decodeUtf8, readBounded } from '../../src/files/read.ts';
@@ -33,7 +33,7 @@ export interface FoundDocument {
   readonly value: unknown;
   /** From 1. */
   readonly line: number;
-  /** The lines of values in the document, each by its steps from the top; of its nearest parent if it is nowhere. */
+  /** The lines of values, each by its steps from the top; if it is missing, of its nearest parent. */
   linesOf(paths: readonly Steps[]): readonly number[];
 }
 

@@ -5,7 +5,7 @@ import { skipSpace, stringEnd, valueEnd } from '../../src/credentials/docker/go-
 /** Keys and indices from the top of a document to a value in it. */
 export type Steps = readonly (string | number)[];
 
-/** @returns in the order of the paths; of the nearest parent, if a value is nowhere; `undefined` if it has no offset */
+/** @returns in the order of the paths; a missing value has the place of its nearest parent */
 export function yamlOffsets(
   document: YamlDocument,
   paths: readonly Steps[],

@@ -1,4 +1,4 @@
-/** Waits until an installation works as configured: its configuration is in force in every replica, and agents answer. */
+/** Waits until the configuration is in force in every replica of an installation, and its agents answer. */
 import type { Clock } from '../../src/async/clock.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { readInstallation, type InstallationReader } from '../installation/installation.ts';
@@ -14,7 +14,7 @@ export interface SettledOptions extends InstallationReader {
 
 /** The kubelet brings a changed ConfigMap within a minute or two. */
 const pauseMs = 3000;
-/** Network policies of others may keep the check from the metrics of replicas. That is no fault of the installation. */
+/** Other network policies may block the metrics of replicas. That is no fault of the installation. */
 const patienceMs = 60_000;
 
 interface Outcome {

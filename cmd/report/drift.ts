@@ -1,4 +1,4 @@
-/** `archwright report --drift`: the tags of pods that lost or gained architectures, by workload, as the controller noted them. */
+/** `archwright report --drift`: tags that lost or gained architectures, as the controller noted them. */
 import type { ClusterObjects } from '../../src/cluster/cluster.ts';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import {

@@ -1,6 +1,6 @@
 /**
- * `--newer-tags`: images that have the architecture in a newer tag. Of the tags of a repository at most three are looked up. This
- * machine sends the requests.
+ * `--newer-tags`: images that have the architecture in a newer tag. Of the tags of a repository at most three
+ * are looked up. This machine sends the requests.
  */
 import { concurrently } from '../../src/async/concurrently.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
@@ -12,7 +12,7 @@ import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { imageRows, type JudgedPod } from './rows.ts';
 import { newerTags } from './tag-order.ts';
 
-/** Images with the highest CPU requests: each costs a list and up to three lookups, which count against rate limits. */
+/** Each costs a list and up to three lookups, which count against rate limits. */
 const maxImages = 50;
 const concurrentImages = 4;
 const imageLimitMs = 20_000;

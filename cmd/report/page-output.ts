@@ -1,4 +1,7 @@
-/** The page of `--html FILE` and `--publish`, and what `--output json` has of it: money and newer tags. The code of the page and of prices is loaded only for them. */
+/**
+ * The page of `--html FILE` and `--publish`, and what `--output json` has of it: money and newer tags. The
+ * code of the page and of prices is loaded only for them.
+ */
 import { constants } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -17,8 +20,8 @@ import type { ReportExtras } from './write.ts';
 const maxPriceBytes = 1024 * 1024;
 
 /**
- * For a page or JSON. A folder that cannot be written and a wrong file of prices are errors before the images are
- * looked up.
+ * For a page or JSON. A folder that cannot be written and a wrong file of prices are errors before the images
+ * are looked up.
  * @throws UsageError
  */
 export async function pageOutput({ flags, io, stop }: Invocation): Promise<PageOutput | undefined> {

@@ -1,6 +1,7 @@
 /**
  * The requests of a pod, as the scheduler counts it: containers and sidecars together, or the
- * largest init container with the sidecars before it, and the overhead of its runtime class. Pod-level resources win.
+ * largest init container with the sidecars before it, and the overhead of its runtime class. Pod-level
+ * resources win.
  * @see kubernetes component-helpers resource/helpers.go, `PodRequests`
  */
 import { parseQuantity } from '../../src/names/quantity.ts';

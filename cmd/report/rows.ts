@@ -50,8 +50,8 @@ export interface Total {
 }
 
 /**
- * Rows by workload, several if its pods differ (for example during a rollout). Workloads that could move come first, those
- * with the highest CPU requests at the top.
+ * Rows by workload, several if its pods differ (for example during a rollout). Workloads that could move come
+ * first, those with the highest CPU requests at the top.
  */
 export function workloadRows(
   pods: readonly JudgedPod[],

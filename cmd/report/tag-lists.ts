@@ -1,6 +1,7 @@
 /**
- * The tags of repositories for `--newer-tags`. Each repository is listed once, and its list is kept for the next run. The list tells
- * which tags to look up: each is looked up with the credentials of the pod, so that a list of an earlier run reveals nothing.
+ * The tags of repositories for `--newer-tags`. Each repository is listed once, and its list is kept for the
+ * next run. The list tells which tags to look up: each is looked up with the credentials of the pod, so that
+ * a list of an earlier run reveals nothing.
  */
 import { join } from 'node:path';
 import { systemClock, type Clock } from '../../src/async/clock.ts';

@@ -2,7 +2,7 @@
 
 interface Version {
   readonly numbers: readonly number[];
-  /** What must be equal: the prefix, which numbers are dates, and the rest without its versions: `v#.# -alpine#`. */
+  /** Must be equal: prefix, which numbers are dates, and the rest without its versions: `v#.# -alpine#`. */
   readonly variant: string;
 }
 
@@ -12,8 +12,8 @@ const date = /^20\d\d(?:[01]\d(?:[0-3]\d)?)?$/;
 const prerelease = /[-_.](?:alpha|beta|rc|pre|preview|dev|snapshot|nightly|canary|test)(?![a-z])/i;
 
 /**
- * Tags to look at for a newer one, the smallest step first: the newest with the same minor version, the newest with the same
- * major version, and the newest. Pre-releases count as no version.
+ * Tags to look at for a newer one, the smallest step first: the newest with the same minor version, the
+ * newest with the same major version, and the newest. Pre-releases count as no version.
  * @see https://semver.org
  */
 export function newerTags(tag: string, tags: readonly string[]): readonly string[] {

@@ -1,4 +1,4 @@
-/** What `--newer-tags` needs of this machine: endpoints and credentials as in `archwright inspect`, and the cache of `check`. */
+/** `--newer-tags` on this machine: endpoints and credentials as in `inspect`, and the cache of `check`. */
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { ClusterContext } from '../explain/cluster-context.ts';
 import { createProgress } from '../program/progress.ts';

@@ -17,7 +17,7 @@ import type { Policy } from '../../src/policy/effective/policy.ts';
 import type { MadePod, ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';
 
-/** `yes`: all images have it. `pinned`: but the pod chooses others. `no`: an image lacks it. `unknown`: an image is unknown. */
+/** `yes`: all images have it; `pinned`: but the pod chooses others; `no`: one lacks it; else `unknown`. */
 export const verdicts = ['yes', 'pinned', 'no', 'unknown'] as const;
 export type Verdict = (typeof verdicts)[number];
 
@@ -82,7 +82,7 @@ function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architectur
   return { image, verdict: 'no', architectures, why: `${describeImages([found])}${more}` };
 }
 
-/** Says that the tag has the architecture only since pods were started: they run without it until their next rollout. */
+/** Says that a tag gained the architecture: pods that run have it after their next rollout. */
 export function withGain(
   judged: JudgedImage,
   architecture: string,
@@ -132,8 +132,8 @@ function joined(images: readonly JudgedImage[]): string {
 }
 
 /**
- * Architectures that a pod chooses itself, without what archwright added. The record of that is trusted, because nothing is
- * decided here, and the settings at that time may differ from the user's.
+ * Architectures that a pod chooses itself, without what archwright added. The record of that is trusted,
+ * because nothing is decided here, and the settings at that time may differ from the user's.
  */
 export function chosenBy({ metadata, spec }: MadePod['pod']): readonly string[] | undefined {
   const pod = { ...(metadata && { metadata }), spec };

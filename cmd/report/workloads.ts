@@ -18,7 +18,7 @@ export interface ReportedWorkload {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
-  /** Of a DaemonSet, if it can be read: its controller overwrites the node affinity of its pods with the node's name. */
+  /** Of a DaemonSet that can be read: its controller overwrites the node affinity of its pods. */
   readonly template?: PodTemplate;
 }
 
@@ -44,7 +44,8 @@ const ownersPerPage = 2000;
 /**
  * Finds the workloads. Each owner is read once.
  * @param namespaces those of the pods; empty: all
- * @returns the workload of a pod; a pod without an owner is its own. An owner that cannot be read stands for itself
+ * @returns the workload of a pod; a pod without an owner is its own. An owner that cannot be read stands for
+ * itself
  * @throws KubeError if the API server does not respond
  */
 export async function workloadsOf(

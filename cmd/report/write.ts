@@ -131,8 +131,8 @@ export function csvLines(lines: readonly (readonly unknown[])[]): string {
 }
 
 /**
- * RFC 4180. Names and messages are untrusted: what a spreadsheet would take for a formula becomes a text. In many languages a spreadsheet
- * separates cells at semicolons.
+ * RFC 4180. Names and messages are untrusted: what a spreadsheet would take for a formula becomes a text. In
+ * many languages a spreadsheet separates cells at semicolons.
  */
 function csvCell(value: unknown): string {
   if (typeof value !== 'string') return value === undefined ? '' : JSON.stringify(value);

@@ -1,7 +1,7 @@
 /**
- * The changes to make first. A change removes one blocker from all pods that have it: a new build of an image, or the pin of a
- * workload. Pods may need several changes. So steps are chosen as sets: the one that brings the most for each of its changes, after
- * the steps before it.
+ * The changes to make first. A change removes one blocker from all pods that have it: a new build of an
+ * image, or the pin of a workload. Pods may need several changes. So steps are chosen as sets: the one that
+ * brings the most for each of its changes, after the steps before it.
  */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
 import type { Cause } from '../blockers.ts';

@@ -1,6 +1,6 @@
 /**
- * `archwright report --html`: the report as one page. It makes no request: script, style and data are inline, and its policy
- * allows nothing else. The page's script and style are built from `page/` by `npm run docs`.
+ * `archwright report --html`: the report as one page. It makes no request: script, style and data are inline,
+ * and its policy allows nothing else. The page's script and style are built from `page/` by `npm run docs`.
  */
 import { createHash } from 'node:crypto';
 import { printable } from '../../../src/names/printable.ts';
@@ -25,7 +25,7 @@ export interface PageInput {
   readonly namespaces: readonly string[];
   readonly made: Date;
   readonly version: string;
-  /** By image: the same image with a newer tag that has the architecture; `undefined`: they were not looked up. */
+  /** By image: a newer tag that has the architecture; `undefined`: they were not looked up. */
   readonly newerTags?: ReadonlyMap<string, string> | undefined;
   /** Without prices there is no money in the page. */
   readonly money?: Money | undefined;

@@ -1,4 +1,4 @@
-/** The rows of the page's table, by namespace, by workload and by image. The page's script sorts, filters and shows them. */
+/** The rows of the page's table by namespace, workload and image. The page's script shows them. */
 import { printable } from '../../../src/names/printable.ts';
 import type { SavingsOf } from '../prices/savings.ts';
 import { causes, mainCause } from '../blockers.ts';
@@ -8,7 +8,7 @@ import { ratio, shareOf, type State } from './shares.ts';
 
 /** More of a message says nothing more about its cause. */
 const maxWhyBytes = 512;
-/** The API server allows names of 253 bytes; a reference of an image has 128 bytes of tag and 71 of digest beside them. */
+/** Names in the cluster have 253 bytes at most; an image has 128 of tag and 71 of digest beside its name. */
 const maxNameBytes = 512;
 
 export interface TableExtras {

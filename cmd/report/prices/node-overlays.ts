@@ -1,6 +1,6 @@
 /**
- * Karpenter's NodeOverlays (`karpenter.sh/v1alpha1`), which set or adjust prices of nodes. The overlay with the highest weight
- * wins, then the first by name.
+ * Karpenter's NodeOverlays (`karpenter.sh/v1alpha1`), which set or adjust prices of nodes. The overlay with
+ * the highest weight wins, then the first by name.
  * @see karpenter pkg/apis/v1alpha1/nodeoverlay.go; `AdjustedPrice` in pkg/cloudprovider/types.go
  */
 import type { KubeClient } from '../../../src/kube/api/client.ts';

@@ -1,4 +1,4 @@
-/** What a node costs: by the file of prices, else by Karpenter's NodeOverlays, else by its own annotation or label. */
+/** The price of a node, by the file of prices, else by NodeOverlays, else by its own annotation or label. */
 import { architectureOf } from '../../../src/nodes/classify.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { parseQuantity } from '../../../src/names/quantity.ts';

@@ -1,8 +1,8 @@
 /**
- * What pods cost where they are, and would cost on an architecture, in a month. A node's price is for vCPU and memory together;
- * which part is for which is not known. So each amount is counted twice, with the whole price for the vCPU and with the whole
- * price for the memory, and every other division lies between. Of the types that a pod could move to, the cheapest and the
- * dearest count.
+ * What pods cost where they are, and would cost on an architecture, in a month. A node's price is for vCPU
+ * and memory together; which part is for which is not known. So each amount is counted twice, with the whole
+ * price for the vCPU and with the whole price for the memory, and every other division lies between. Of the
+ * types that a pod could move to, the cheapest and the dearest count.
  */
 import type { Requests } from '../requests.ts';
 import type { JudgedPod } from '../rows.ts';

@@ -8,8 +8,8 @@ import { bytes } from '../amounts.ts';
 import { asJson, jsonTotals, type Report } from '../write.ts';
 
 /**
- * Of the compressed files. A ConfigMap may have 1 MiB (kubernetes pkg/apis/core/validation, `MaxSecretSize`). The page and the
- * report of 5,000 workloads with generated names have 143 KiB.
+ * Of the compressed files. A ConfigMap may have 1 MiB (kubernetes pkg/apis/core/validation, `MaxSecretSize`).
+ * The page and the report of 5,000 workloads with generated names have 143 KiB.
  */
 const maxBytes = 1000 * 1024;
 const compress = promisify(gzip);
@@ -56,7 +56,7 @@ export async function configMapOf({ namespace, name, report, page, made, namespa
 
 export const publishedLabels = { 'app.kubernetes.io/name': 'archwright', ...ownLabels };
 
-/** By server-side apply, which a Role can allow for one name, and which writes nothing if nothing has changed. */
+/** Server-side apply: a Role can allow it for one name, and it writes nothing if nothing has changed. */
 export function applied(body: object): Patch {
   return { type: 'apply', body, fieldManager, force: true };
 }

@@ -1,6 +1,6 @@
 /**
- * The report as OpenReports objects (`openreports.io/v1alpha1`), for dashboards that show them: a Report in each namespace, with
- * a result for each row of the report.
+ * The report as OpenReports objects (`openreports.io/v1alpha1`), for dashboards that show them: a Report in
+ * each namespace, with a result for each row of the report.
  * @see https://github.com/openreports/reports-api, apis/openreports.io/v1alpha1/report_types.go
  */
 import { concurrently } from '../../../src/async/concurrently.ts';

@@ -1,4 +1,4 @@
-/** `archwright report --publish`: the report as objects of the cluster, for people who only have `kubectl`. */
+/** `archwright report --publish`: the report as objects of the cluster, for `kubectl`. */
 import { ignoring } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
