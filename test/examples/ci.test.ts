@@ -48,15 +48,15 @@ async function workspace(t: Test, tag: string) {
     'work/charts/shop/Chart.yaml': 'name: shop\n',
     'bin/helm': `#!/bin/sh\n[ "$*" = "template shop charts/shop" ] && [ -d charts/shop ] && cat "${root}/rendered.txt"\n`,
     'bin/archwright': `#!/bin/sh\n${archwright}\n`,
-    // Runs what follows the image, with the variables of --env, and /work at the mount.
+    // Runs what follows the image, with the variables of --env, and /src at the mount.
     'bin/docker': `#!/bin/bash
 [ "$1" = run ] || exit 125; shift
 while [[ "$1" == --* ]]; do
   case $1 in
     --rm) shift ;;
-    --env) export "\${2//\\/work/$PWD}"; shift 2 ;;
-    --volume) [ "$2" = "$PWD:/work" ] || exit 125; shift 2 ;;
-    --workdir) [ "$2" = /work ] || exit 125; shift 2 ;;
+    --env) export "\${2//\\/src/$PWD}"; shift 2 ;;
+    --volume) [ "$2" = "$PWD:/src" ] || exit 125; shift 2 ;;
+    --workdir) [ "$2" = /src ] || exit 125; shift 2 ;;
     --user) shift 2 ;;
     *) exit 125 ;;
   esac
