@@ -136,7 +136,8 @@ export function csvLines(lines: readonly (readonly unknown[])[]): string {
  */
 function csvCell(value: unknown): string {
   if (typeof value !== 'string') return value === undefined ? '' : JSON.stringify(value);
-  const text = value.replaceAll(/^(?=[=+\-@\t\r])|(?<=[;\r\n] *)(?=[=+\-@])/g, "'");
+  // The sign first: at each space, a look behind would read all spaces before it.
+  const text = value.replaceAll(/^(?=[=+\-@\t\r])|(?=[=+\-@])(?<=[;\r\n] *)/g, "'");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

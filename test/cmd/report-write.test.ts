@@ -50,6 +50,7 @@ t.test('a cell of CSV is one cell, and no formula', async (t) => {
     ['a; =1', "a; '=1"],
     ['two\n=1', `"two\n'=1"`],
     ['a; b-1', 'a; b-1'],
+    [`;${' '.repeat(200_000)}=1`, `;${' '.repeat(200_000)}'=1`],
   ];
   for (const [text, cell] of cases) {
     const report = reportOf(judged('app', text));
