@@ -82,32 +82,21 @@ export class PageOutput {
     judged: Pick<JudgedPods, 'pods' | 'pullSecrets'> & { readonly architecture: string },
     around: ClusterContext,
   ): Promise<ReportExtras> {
-    const { flags, list } = this.#options;
+    const { flags } = this.#options;
     const newerTags = flags.has('newer-tags')
       ? await (await import('./tag-search.ts')).searchNewerTags(this.#options, around, judged)
       : undefined;
-    const market = this.#book?.market(judged.architecture);
-    const { createSavings } = await import('./prices/savings.ts');
-    return {
-      ...(newerTags && { newerTags }),
-      ...(market && { money: { list, savings: createSavings(market) } }),
-    };
+    const money = this.#book?.money(judged.architecture);
+    return { ...(newerTags && { newerTags }), ...(money && { money }) };
   }
 
   async text(
     report: Pick<JudgedPods, 'pods' | 'asked'> & { readonly architecture: string; readonly made: Date },
-    { newerTags }: ReportExtras,
+    extras: ReportExtras,
   ): Promise<string> {
-    const { flags, list } = this.#options;
     const { reportPage } = await import('./page/page.ts');
-    const market = this.#book?.market(report.architecture);
-    return reportPage({
-      ...report,
-      namespaces: [...new Set(flags.get('namespace'))],
-      version: programVersion.version,
-      newerTags,
-      ...(market && { money: { list, market, kinds: this.#book?.kinds(report.architecture) ?? [] } }),
-    });
+    const namespaces = [...new Set(this.#options.flags.get('namespace'))];
+    return reportPage({ ...report, ...extras, namespaces, version: programVersion.version });
   }
 
   /** @throws UsageError if the file cannot be written */

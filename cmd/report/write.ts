@@ -1,8 +1,9 @@
 /** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
 import { cell, nothing, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
+import type { Money } from './prices/price-book.ts';
 import type { PriceList } from './prices/price-file.ts';
-import type { Savings, SavingsOf } from './prices/savings.ts';
+import type { Savings } from './prices/savings.ts';
 import { bytes, rounded } from './amounts.ts';
 import {
   countsText,
@@ -30,8 +31,9 @@ export interface Report {
 }
 
 export interface ReportExtras {
-  readonly money?: { readonly list: PriceList; readonly savings: SavingsOf };
-  /** By image; absent: they were not looked up. */
+  /** Absent without prices. */
+  readonly money?: Money;
+  /** By image: the same image with a newer tag that has the architecture; absent: they were not looked up. */
   readonly newerTags?: ReadonlyMap<string, string>;
 }
 
@@ -54,7 +56,7 @@ export function reportOf(
 
 function savingsOf(
   pods: readonly JudgedPod[],
-  { list: { currency, hoursPerMonth }, savings }: NonNullable<ReportExtras['money']>,
+  { list: { currency, hoursPerMonth }, savings }: Money,
 ): Report['savings'] & object {
   const ready = savings.of(pods.filter(({ blockers }) => blockers.length === 0));
   return { currency, hoursPerMonth, ready, all: savings.of(pods) };

@@ -1,18 +1,12 @@
 /** What moving the pods would save. Each amount is a range, and its assumptions stand beside it. */
 import { printable } from '../../../src/names/printable.ts';
 import { bytes, rounded } from '../amounts.ts';
-import type { PricedKind } from '../prices/price-book.ts';
+import type { Money, PricedKind } from '../prices/price-book.ts';
 import type { PriceList } from '../prices/price-file.ts';
-import { unpriced, type Market, type Range, type Savings, type SavingsOf } from '../prices/savings.ts';
+import { unpriced, type Range, type Savings, type SavingsOf } from '../prices/savings.ts';
 import type { JudgedPod } from '../rows.ts';
 import type { Change } from './changes.ts';
 import { markup, type Html } from './html.ts';
-
-export interface Money {
-  readonly list: PriceList;
-  readonly market: Market;
-  readonly kinds: readonly PricedKind[];
-}
 
 export function rangeText([low, high]: Range, currency: string): string {
   const money = new Intl.NumberFormat('en', { style: 'currency', currency });
@@ -21,8 +15,8 @@ export function rangeText([low, high]: Range, currency: string): string {
 }
 
 export function moneySection(
-  { list, market, kinds }: Money,
-  savings: SavingsOf,
+  { list, kinds, savings }: Money,
+  architecture: string,
   pods: readonly JudgedPod[],
   changes: readonly Change[],
 ): Html {
@@ -40,7 +34,7 @@ export function moneySection(
     <div class="scroll" role="region" aria-labelledby="money" tabindex="0"><table>
       <thead><tr>
         <th scope="col">Pods</th><th scope="col" class="n">Number</th><th scope="col" class="n">They cost now</th>
-        <th scope="col" class="n">On ${market.architecture}</th><th scope="col" class="n">Saving</th>
+        <th scope="col" class="n">On ${architecture}</th><th scope="col" class="n">Saving</th>
       </tr></thead>
       <tbody>${lines}</tbody>
     </table></div>
@@ -48,7 +42,7 @@ export function moneySection(
     <ul>
       <li>Only what the pods request counts, and the capacity that they leave is given back.</li>
       ${rows.length > 1 ? markup`<li>After the changes, images without the architecture and unknown ones have it.</li>` : undefined}
-      <li>A pod requests as much on ${market.architecture} as now.</li>
+      <li>A pod requests as much on ${architecture} as now.</li>
       <li>A month has ${list.hoursPerMonth} hours. Disks, traffic, licenses, discounts and taxes are not in it.</li>
       <li>A price is for CPU and memory together. The range covers each way to divide it, the same for all types: all for the CPU to all for the memory.</li>
       <li>Pods move within their region, from spot to spot and from on-demand to on-demand. The range covers each type of the

@@ -6,17 +6,18 @@ import { createHash } from 'node:crypto';
 import { printable } from '../../../src/names/printable.ts';
 import type { JudgedPod } from '../rows.ts';
 import { pageScript, pageStyle } from './assets.ts';
-import { createSavings, type SavingsOf } from '../prices/savings.ts';
+import type { Money } from '../prices/price-book.ts';
+import type { ReportExtras } from '../write.ts';
 import { firstChanges, type Change } from './changes.ts';
 import type { PageData } from './data.ts';
 import { embeddedJson, Html, markup } from './html.ts';
-import { moneySection, rangeText, type Money } from './money.ts';
+import { moneySection, rangeText } from './money.ts';
 import { newerSection } from './newer.ts';
 import { changesSection, namespacesSection, todaySection } from './sections.ts';
 import { stateLabels } from './shares.ts';
 import { pageTables } from './tables.ts';
 
-export interface PageInput {
+export interface PageInput extends ReportExtras {
   readonly architecture: string;
   /** Who looked up the images. */
   readonly asked: string;
@@ -25,21 +26,16 @@ export interface PageInput {
   readonly namespaces: readonly string[];
   readonly made: Date;
   readonly version: string;
-  /** By image: a newer tag that has the architecture; `undefined`: they were not looked up. */
-  readonly newerTags?: ReadonlyMap<string, string> | undefined;
-  /** Without prices there is no money in the page. */
-  readonly money?: Money | undefined;
 }
 
 /** @returns the whole document */
 export function reportPage(input: PageInput): string {
   const { architecture, asked, pods, namespaces, made, version, money, newerTags } = input;
-  const savings = money && createSavings(money.market);
   const changes = firstChanges(pods);
   const data: PageData = {
     causeLabels: stateLabels,
     ...(money && { currency: money.list.currency }),
-    tables: pageTables(pods, { savings, newerTags }),
+    tables: pageTables(pods, { savings: money?.savings, newerTags }),
   };
   const scope = namespaces.length === 0 ? 'all namespaces' : `namespaces ${namespaces.join(', ')}`;
   const madeAt = made.toISOString().slice(0, 16).replace('T', ' ');
@@ -65,9 +61,9 @@ export function reportPage(input: PageInput): string {
 </select></label></header>
 <main>
 ${todaySection(pods, architecture)}
-${changesSection(changes, pods, newerTags ?? new Map(), money && savings && savingColumn(money, savings))}
+${changesSection(changes, pods, newerTags ?? new Map(), money && savingColumn(money))}
 ${newerSection(newerTags, pods)}
-${money && savings && moneySection(money, savings, pods, changes)}
+${money && moneySection(money, architecture, pods, changes)}
 ${namespacesSection(pods)}
 <section aria-labelledby="all"><h2 id="all">All workloads, namespaces and images</h2>
 <noscript><p>The table needs JavaScript, which is part of this file.</p></noscript>
@@ -81,7 +77,7 @@ ${namespacesSection(pods)}
 `.text;
 }
 
-function savingColumn({ list }: Money, savings: SavingsOf) {
+function savingColumn({ list, savings }: Money) {
   return {
     head: 'Saving a month',
     cell: ({ freed }: Change) => {

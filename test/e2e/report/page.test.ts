@@ -32,7 +32,7 @@ function fullPage(): string {
   };
   const status = { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '16', memory: '64Gi' } };
   book.add({ metadata: { name: 'a1', labels }, status });
-  const market = book.market('arm64');
+  const money = book.money('arm64');
   const pods = largeCluster(200).map((each) => ({ ...each, on: 'amd64', pod: { ...each.pod, node: 'a1' } }));
   const images = pods.flatMap(({ blockers }) => blockers.map(({ image = '' }) => image)).filter(Boolean);
   return reportPage({
@@ -43,7 +43,7 @@ function fullPage(): string {
     made: new Date('2026-11-22T10:00:00Z'),
     version: '0.1.0',
     newerTags: new Map(images.map((image) => [image, `${image}.9-bookworm-slim`])),
-    ...(market && { money: { list, market, kinds: book.kinds('arm64') } }),
+    ...(money && { money }),
   });
 }
 

@@ -72,7 +72,7 @@ book.add({
   },
   status: { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '4', memory: '16Gi' } } as object,
 });
-const market = book.market('arm64');
+const money = book.money('arm64');
 
 const [folder = '.'] = process.argv.slice(2);
 if (chromium === undefined) throw new Error('no Chromium; apt-get install chromium');
@@ -85,7 +85,7 @@ const page = reportPage({
   namespaces: [],
   made: new Date('2026-11-22T10:00:00Z'),
   version: '0.1.0',
-  ...(market && { money: { list, market, kinds: book.kinds('arm64') } }),
+  ...(money && { money }),
 });
 writeFileSync(file, page);
 const browser = await Browser.start(chromium);
