@@ -170,6 +170,26 @@ t.test('the file comes first, then NodeOverlays, then the node itself', async (t
   t.same(offersOfFile(list, new Set(['r'])), [], 'a type without its size');
 });
 
+t.test('a price of a region takes the place of the price of every region', async (t) => {
+  const size = 'architecture = "arm64"\nvcpu = 2\nmemory = "8Gi"\n';
+  const everywhere = '[[node]]\ninstance-type = "a"\non-demand = 1\nspot = 0.5\n';
+  const inOne = '[[node]]\ninstance-type = "a"\nregion = "r"\non-demand = 2\n';
+  const expected = [
+    ['q', 'on-demand', 1],
+    ['q', 'spot', 0.5],
+    ['r', 'on-demand', 2],
+  ];
+  for (const text of [
+    everywhere + size + inOne + size,
+    everywhere + size + inOne,
+    everywhere + inOne + size,
+  ]) {
+    const offers = offersOfFile(parsePrices(text, 'p'), new Set(['q', 'r']));
+    const found = offers.map(({ region, capacityType, price }) => [region, capacityType, price]);
+    t.same(found, expected, text);
+  }
+});
+
 /**
  * The golden cluster, 730 hours a month. Prices of a vCPU and of a GiB, each as if it had the whole price of its node:
  *

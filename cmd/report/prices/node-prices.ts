@@ -60,7 +60,8 @@ export function offerOfNode(
 ): Offer | undefined {
   const kind = kindOfNode(node);
   if (kind === undefined) return undefined;
-  const inFile = entryFor(kind, list.entries)?.prices[kind.capacityType];
+  const ofType = list.entries.filter(({ instanceType }) => instanceType === kind.instanceType);
+  const inFile = entryIn(kind.region, ofType)?.prices[kind.capacityType];
   if (inFile !== undefined) return { ...kind, price: inFile, source: 'file' };
   const own = ownPrice(node);
   const overlaid = overlaidPrice(overlays, node.metadata?.labels ?? {}, own);
@@ -69,11 +70,7 @@ export function offerOfNode(
 }
 
 /** The entry of the region comes before the one of every region. */
-function entryFor(
-  { instanceType, region }: NodeKind,
-  entries: readonly PriceEntry[],
-): PriceEntry | undefined {
-  const ofType = entries.filter((entry) => entry.instanceType === instanceType);
+function entryIn(region: string, ofType: readonly PriceEntry[]): PriceEntry | undefined {
   return (
     ofType.find((entry) => entry.region === region) ?? ofType.find((entry) => entry.region === undefined)
   );
@@ -87,16 +84,17 @@ function ownPrice({ metadata }: Node): number | undefined {
 
 /** Types of the file with their sizes, as they could be bought: once for each region that the cluster has. */
 export function offersOfFile({ entries }: PriceList, regions: ReadonlySet<string>): readonly Offer[] {
-  return entries.flatMap(({ instanceType, region, prices, size }) => {
-    if (size === undefined) return [];
-    const places = region === undefined ? [...regions] : [region];
-    return places.flatMap((place) =>
-      (['on-demand', 'spot'] as const).flatMap((capacityType) => {
+  return [...Map.groupBy(entries, ({ instanceType }) => instanceType)].flatMap(([instanceType, ofType]) => {
+    const places = new Set(ofType.flatMap(({ region }) => region ?? [...regions]));
+    const ofAny = ofType.find(({ size }) => size !== undefined)?.size;
+    return [...places].flatMap((region) => {
+      const { prices = {}, size = ofAny } = entryIn(region, ofType) ?? {};
+      return (['on-demand', 'spot'] as const).flatMap((capacityType) => {
         const price = prices[capacityType];
-        return price === undefined
+        return price === undefined || size === undefined
           ? []
-          : [{ ...size, instanceType, region: place, capacityType, price, source: 'file' } as const];
-      }),
-    );
+          : [{ ...size, instanceType, region, capacityType, price, source: 'file' } as const];
+      });
+    });
   });
 }
