@@ -1,4 +1,5 @@
 /** What a feature gets, over an API server with a store: everything real but facts, which the test scripts. */
+import { join } from 'node:path';
 import type { Test } from 'tap';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
@@ -121,6 +122,17 @@ export function factsByImage(
 ): FactsByImage {
   const found = uses.map(({ image }) => [image, factsOf(image)] as const);
   return new Map(found.filter((entry): entry is [string, ImageFacts] => entry[1] !== undefined));
+}
+
+/** A file with a webhook configuration for pods of the namespaces that a selector matches. @returns its path */
+export function webhooksFile(t: Test, namespaceSelector: object): string {
+  const webhook = {
+    name: 'pods.arch.example',
+    clientConfig: { url: 'https://webhook.example/' },
+    rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+    namespaceSelector,
+  };
+  return join(t.testdir({ 'webhooks.yaml': JSON.stringify({ webhooks: [webhook] }) }), 'webhooks.yaml');
 }
 
 /** A running pod of the caches, with everything that no test is about. */

@@ -185,7 +185,7 @@ test('additions are replaced: an edit in between gives the same result as withou
             ...pod.spec.affinity,
             nodeAffinity: {
               ...pod.spec.affinity?.nodeAffinity,
-              ...requiring([newTerm, ...requiredTerms(pod)]).affinity?.nodeAffinity,
+              ...requiring(newTerm, ...requiredTerms(pod)).affinity?.nodeAffinity,
             },
           },
         },

@@ -20,11 +20,11 @@ const beta = 'beta.kubernetes.io/arch';
 const named: fc.Arbitrary<Partial<PodSpec>> = fc.constantFrom<Partial<PodSpec>[]>(
   { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
   { nodeSelector: { [beta]: 'arm64', zone: 'b' } },
-  { nodeSelector: { 'kubernetes.io/arch': 'amd64' }, ...requiring([termOf(zone)]) },
-  requiring([termOf(archIn('amd64'))]),
-  requiring([termOf(zone, archIn('arm64')), termOf(isIn(beta, 'arm64'))]),
-  requiring([termOf(archIn('amd64', 's390x'), zone)]),
-  requiring([termOf(archIn('amd64'), { key: beta, operator: 'NotIn', values: ['s390x'] })]),
+  { nodeSelector: { 'kubernetes.io/arch': 'amd64' }, ...requiring(termOf(zone)) },
+  requiring(termOf(archIn('amd64'))),
+  requiring(termOf(zone, archIn('arm64')), termOf(isIn(beta, 'arm64'))),
+  requiring(termOf(archIn('amd64', 's390x'), zone)),
+  requiring(termOf(archIn('amd64'), { key: beta, operator: 'NotIn', values: ['s390x'] })),
 );
 
 /** Random pods, half of them with known images and names as in charts. */

@@ -72,8 +72,21 @@ export function isIn(key: string, ...values: readonly string[]): NodeSelectorReq
   return { key, operator: 'In', values };
 }
 
+export function notIn(key: string, ...values: readonly string[]): NodeSelectorRequirement {
+  return { key, operator: 'NotIn', values };
+}
+
+export const archLabel = 'kubernetes.io/arch';
+/** The label of old charts. */
+export const betaArchLabel = 'beta.kubernetes.io/arch';
+
 export function archIn(...values: readonly string[]): NodeSelectorRequirement {
-  return isIn('kubernetes.io/arch', ...values);
+  return isIn(archLabel, ...values);
+}
+
+/** A pod that names its architecture. */
+export function onArch(architecture: string): Pick<PodSpec, 'nodeSelector'> {
+  return { nodeSelector: { [archLabel]: architecture } };
 }
 
 export function termOf(...matchExpressions: readonly NodeSelectorRequirement[]): NodeSelectorTerm {
@@ -85,7 +98,7 @@ export function withLabels(requireNodeLabels: Record<string, string>): Architect
   return { taintsToTolerate: [], requireNodeLabels };
 }
 
-export function requiring(nodeSelectorTerms: readonly NodeSelectorTerm[]): Pick<PodSpec, 'affinity'> {
+export function requiring(...nodeSelectorTerms: readonly NodeSelectorTerm[]): Pick<PodSpec, 'affinity'> {
   return {
     affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
   };
@@ -111,6 +124,11 @@ export function inputOf(
   };
 }
 
+/** Expressions of each required term. */
+export function expressionsOf(pod: Pod): readonly unknown[] | undefined {
+  return termsOf(pod)?.map(({ matchExpressions }) => matchExpressions);
+}
+
 export interface Placed {
   readonly decision: PlacementDecision;
   readonly patch: readonly Operation[];
@@ -126,6 +144,16 @@ export function place(input: PlacementInput): Placed {
   const decision = decide(input);
   const patch = patchPod(input.pod, decision);
   return { decision, patch, pod: applied(input.pod, patch) };
+}
+
+/** Places a new pod with these images. */
+export function placePod(
+  images: readonly string[],
+  known?: Known,
+  policy?: Partial<Policy>,
+  spec?: Partial<PodSpec>,
+): Placed {
+  return place(inputOf(podOf(images, spec), known, policy));
 }
 
 export function applied<Document extends object>(document: Document, patch: readonly Operation[]): Document {

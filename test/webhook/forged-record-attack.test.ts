@@ -49,7 +49,7 @@ const recordOf = ({ metadata }: Pick<Pod, 'metadata'>): string =>
 
 test('a forged record removes nothing', async (t) => {
   const admit = await start(t);
-  const others = podOf(['app:1'], requiring([termOf(archIn('amd64'))]));
+  const others = podOf(['app:1'], requiring(termOf(archIn('amd64'))));
   const sealed = `${JSON.stringify(forged).slice(0, -1)},"seal":"${'A'.repeat(22)}"}`;
   for (const record of [JSON.stringify(forged), sealed, `${sealed} `, sealed.replace('A"}', '"}')]) {
     const stored = await admit(withRecord(others, record));
@@ -59,7 +59,7 @@ test('a forged record removes nothing', async (t) => {
 
 test('while the Secret has no key, no record removes anything', async (t) => {
   const [admit, later] = [await start(t, ''), await start(t)];
-  const others = podOf(['app:1'], requiring([termOf(archIn('amd64'))]));
+  const others = podOf(['app:1'], requiring(termOf(archIn('amd64'))));
   for (const end of ['', ',"seal":""', `,"seal":"${'A'.repeat(22)}"`]) {
     const record = `${JSON.stringify(forged).slice(0, -1)}${end}}`;
     for (const call of [admit, later]) {
@@ -80,7 +80,7 @@ test('a record of another object removes nothing', async (t) => {
   const mine = podOf(['app:2']);
   const stolen = recordOf(await admit(mine));
   t.match(stolen, /"seal":"[\w-]{22}"\}$/);
-  const constraint = requiring([termOf(archIn('arm64'))]);
+  const constraint = requiring(termOf(archIn('arm64')));
   const victim = (metadata: NonNullable<Pod['metadata']>): Pod => ({
     ...podOf(['app:1'], constraint),
     metadata,
@@ -96,7 +96,7 @@ test('a record of another object removes nothing', async (t) => {
     t.strictSame(termsOf(stored), [termOf(archIn('arm64'))], JSON.stringify([metadata, more]));
   }
   const changed = stolen.replace('"arm64"', '"amd64"');
-  const constrained = podOf(['app:1'], requiring([termOf(archIn('amd64'))]));
+  const constrained = podOf(['app:1'], requiring(termOf(archIn('amd64'))));
   t.strictSame(termsOf(await admit(withRecord(constrained, changed))), [termOf(archIn('amd64'))]);
   const otherKey = await start(t, 'L'.repeat(43));
   t.strictSame(termsOf(await otherKey(withRecord(victim({ generateName: 'web-' }), stolen))), [
@@ -149,7 +149,7 @@ test('updates of a template: the stored record counts, and not a forged one', as
     [termOf(archIn('arm64'))],
     'the stored record',
   );
-  const others = template(['app:1'], requiring([termOf(archIn('amd64'))]));
+  const others = template(['app:1'], requiring(termOf(archIn('amd64'))));
   t.strictSame(
     termsOf(await update(withRecord(others, JSON.stringify(forged)))),
     [termOf(archIn('amd64'))],

@@ -12,9 +12,9 @@ const owner = {
   controller: true,
 };
 const path = '/apis/apps/v1/namespaces/shop/daemonsets/probe';
-const onItsNode = requiring([{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['arm-1'] }] }]);
+const onItsNode = requiring({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['arm-1'] }] });
 const choosing = (...values: string[]): object =>
-  requiring([{ matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] }]);
+  requiring({ matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] });
 
 /** The spec of a pod with two images. */
 const both = (image: string): object => ({

@@ -403,7 +403,7 @@ void t.test('what is refused because of one pod keeps no other from being moved'
       message: 'unable to parse requirement',
     },
   );
-  putPod(world.store, 'odd', { spec: requiring([term]) });
+  putPod(world.store, 'odd', { spec: requiring(term) });
   putPod(world.store, 'web-b');
   await world.afterGrace();
   t.same(world.pods(), ['odd']);

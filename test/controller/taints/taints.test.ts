@@ -245,7 +245,7 @@ void t.test('a skipped pod that needs no other node', async (t) => {
 });
 
 const matching = (...terms: readonly NodeSelectorRequirement[][]): object =>
-  requiring(terms.map((matchExpressions) => ({ matchExpressions })));
+  requiring(...terms.map((matchExpressions) => ({ matchExpressions })));
 const choosing = (labels: Record<string, string>): object => ({ nodeSelector: labels });
 
 const choices: readonly { name: string; spec: object; namespace?: string; holds: boolean }[] = [

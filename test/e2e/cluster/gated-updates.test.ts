@@ -37,7 +37,7 @@ const both = isIn('kubernetes.io/arch', 'amd64', 'arm64');
 const term = (...matchExpressions: NodeSelectorRequirement[]): NodeSelectorTerm => ({ matchExpressions });
 const field = { key: 'metadata.name', operator: 'NotIn', values: ['n'] };
 
-const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(terms);
+const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(...terms);
 
 function preferred(...weights: number[]): Partial<PodSpec> {
   const terms = weights.map((weight) => ({ weight, preference: term(zone) }));

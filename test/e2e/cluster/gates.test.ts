@@ -20,7 +20,7 @@ void t.test('gates in a real cluster', async (t) => {
   await t.test('a slow registry: the pod waits, and runs on a node that can run it', async (t) => {
     images.public.faults.add({ path: /\/late\//u, fault: { kind: 'delay', ms: 2000 } });
     const linux = { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['linux'] }] };
-    const pod = await create('late', images.push('late', ['arm64']), requiring([linux, linux]));
+    const pod = await create('late', images.push('late', ['arm64']), requiring(linux, linux));
     t.same(gatesOf(pod), [keys.gate]);
     t.equal(await nodeOf(cluster, 'late'), 'arm64-0');
   });

@@ -149,7 +149,7 @@ void t.test('odd pods', async (t) => {
       { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }] },
       { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['linux'] }] },
     ];
-    await create('forged', app, requiring(terms), { [decision]: JSON.stringify(record) });
+    await create('forged', app, requiring(...terms), { [decision]: JSON.stringify(record) });
     t.equal(await nodeOf(cluster, 'forged'), 'arm64-0');
     await create('rubbish', app, {}, { [decision]: '{"v":1,"added":[[]]' });
     t.equal(await nodeOf(cluster, 'rubbish'), 'arm64-0');

@@ -245,7 +245,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
   for (const app of failures) await deploy(cluster, app, image, 12, { labels: { 'e2e-fails': app } });
   const pod = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
   await deploy(cluster, 'chart', image, 8, { pod });
-  await deploy(cluster, 'terms', image, 8, { pod: requiring([termOf(archIn('amd64'))]) });
+  await deploy(cluster, 'terms', image, 8, { pod: requiring(termOf(archIn('amd64'))) });
   await deploy(cluster, 'kept', image, 2, { pod });
   await deploy(cluster, 'broken', image, 6);
   await deployZonal(cluster, 'db', image, ['b', 'a']);

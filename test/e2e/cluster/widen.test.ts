@@ -45,7 +45,7 @@ function naming(random: Random): Partial<PodSpec> {
   const other = random.pick(named);
   const zone = isIn('zone', random.pick(zones));
   const ssd = { key: 'disk', operator: 'Exists' };
-  const terms = (...all: NodeSelectorTerm[]): Partial<PodSpec> => requiring(all);
+  const terms = (...all: NodeSelectorTerm[]): Partial<PodSpec> => requiring(...all);
   return random.pick<() => Partial<PodSpec>>([
     () => ({ nodeSelector: { [arch]: name } }),
     () => ({ nodeSelector: { [beta]: name } }),

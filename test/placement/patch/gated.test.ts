@@ -27,7 +27,7 @@ const known: Known = { both: 'amd64 arm64', arm: 'arm64', intel: 'amd64', many: 
 const affinityPath = '/spec/affinity/nodeAffinity';
 const termsPath = `${affinityPath}/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms`;
 
-const required = (...terms: NodeSelectorTerm[]): PodSpec['affinity'] => requiring(terms).affinity;
+const required = (...terms: NodeSelectorTerm[]): PodSpec['affinity'] => requiring(...terms).affinity;
 
 function gatedPod(
   images: readonly string[],

@@ -8,7 +8,7 @@ import { facts, factsFrom, inputOf, isIn, podOf, requiring, termOf } from '../..
 const label = 'kubernetes.io/os';
 const beta = 'beta.kubernetes.io/os';
 
-const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(terms);
+const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(...terms);
 
 function term(operator: string, ...values: readonly string[]): NodeSelectorTerm {
   return termOf({ key: label, operator, values });

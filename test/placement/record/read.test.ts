@@ -165,7 +165,7 @@ test('a forged record removes nothing that a person wrote', async (t) => {
   const spec: Partial<PodSpec> = {
     tolerations: [gpu],
     nodeSelector: { pool: 'x' },
-    ...requiring([termOf(zone)]),
+    ...requiring(termOf(zone)),
   };
   const forged = record({
     terms: [[['zone', ['a']]]],
@@ -209,7 +209,7 @@ test('a record of absent additions removes nothing', async (t) => {
 test("a person's constraint that looks like an addition is recognized", async (t) => {
   const chosen = termOf(isIn('zone', 'a'), archIn('amd64'));
   const open = termOf(isIn('zone', 'b'));
-  const spec: Partial<PodSpec> = requiring([chosen, open]);
+  const spec: Partial<PodSpec> = requiring(chosen, open);
   const first = place(inputOf(podOf(['b'], spec), known));
   const later = place(inputOf(first.pod, { b: 'amd64 arm64' }));
   const terms = termsOf(later.pod);
@@ -220,9 +220,7 @@ test("a person's constraint that looks like an addition is recognized", async (t
 test('it is recognized beside matched labels too', async (t) => {
   const zone = isIn('zone', 'a');
   const amd64 = archIn('amd64');
-  const nodeSelectorTerms = [termOf(amd64), termOf(zone), {}];
-  const spec: Partial<PodSpec> = requiring(nodeSelectorTerms);
-  const labeled = podOf(['b'], spec, { labels: { rack: 'r1' } });
+  const labeled = podOf(['b'], requiring(termOf(amd64), termOf(zone), {}), { labels: { rack: 'r1' } });
   const first = place(inputOf(labeled, known, policy));
   t.strictSame(place(inputOf(first.pod, known, policy)).patch, []);
   const later = place(inputOf(first.pod, { b: 'amd64 s390x' }, policy));
@@ -268,7 +266,7 @@ test('all additions are replaced', async (t) => {
 test('the rest of an edited addition counts as the pod’s own', async (t) => {
   const zone = isIn('zone', 'a');
   const arch = archIn('amd64');
-  const terms = (...matchExpressions: (typeof zone)[]): Partial<PodSpec> => requiring([{ matchExpressions }]);
+  const terms = (...matchExpressions: (typeof zone)[]): Partial<PodSpec> => requiring({ matchExpressions });
   const { pod } = place(inputOf(podOf(['b'], terms(zone)), known));
   const edited = { ...pod, spec: { ...pod.spec, ...terms(arch) } };
   const after = place(inputOf(edited, { b: 'amd64 arm64' }));

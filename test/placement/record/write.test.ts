@@ -37,7 +37,7 @@ function record({ metadata }: Pod): string | undefined {
   return metadata?.annotations?.[keys.decision];
 }
 
-const { affinity } = requiring([termOf(archIn('amd64', 'arm64'))]);
+const { affinity } = requiring(termOf(archIn('amd64', 'arm64')));
 
 const first = placed(podOf(['app'])).pod;
 const whole = record(first) ?? '';

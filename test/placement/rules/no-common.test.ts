@@ -44,7 +44,7 @@ test('pend requires an architecture that no node has, and says so', async (t) =>
   t.match(decision.warnings, [/no architecture can run all images/u]);
   t.strictSame(
     pod.spec.affinity,
-    requiring([termOf(archIn('no-common-architecture'), isIn('rack', 'r1'))]).affinity,
+    requiring(termOf(archIn('no-common-architecture'), isIn('rack', 'r1'))).affinity,
   );
   t.equal(pod.spec.tolerations, undefined);
   t.strictSame(place({ ...input, pod }).patch, []);

@@ -277,10 +277,10 @@ test("a pod's own constraint", async (t) => {
   });
   t.equal(named.lands, 'transfer');
   t.ok(named.decision.reasons.some(({ rule }) => rule === 'node-classes-left-out'));
-  const terms = requiring([termOf(archIn('amd64', 'arm64')), termOf(isIn('zone', 'a'))]);
+  const terms = requiring(termOf(archIn('amd64', 'arm64')), termOf(isIn('zone', 'a')));
   const both = placed('l2 l3 arm', 'needs3', { spec: terms });
   t.equal(both.lands, 'l3 arm', 'the term with an architecture is restricted too');
-  const other = requiring([termOf(archIn('amd64')), termOf({ ...isIn('zone', 'c'), operator: 'NotIn' })]);
+  const other = requiring(termOf(archIn('amd64')), termOf({ ...isIn('zone', 'c'), operator: 'NotIn' }));
   t.equal(
     placed('own2 own3 arm', 'needs3', { spec: other }).lands,
     'own3 arm',

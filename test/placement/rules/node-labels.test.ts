@@ -67,7 +67,7 @@ test('matched labels apply even if no image constrains the architecture', async 
     inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: '' }, { matchNodeLabels: ['rack'] }),
   );
   t.equal(decision.outcome, 'unconstrained');
-  t.strictSame(pod.spec.affinity, requiring([termOf(isIn('rack', 'r1'))]).affinity);
+  t.strictSame(pod.spec.affinity, requiring(termOf(isIn('rack', 'r1'))).affinity);
 });
 
 const arch = 'kubernetes.io/arch';

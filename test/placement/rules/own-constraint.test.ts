@@ -26,7 +26,7 @@ const policy: Partial<Policy> = {
 const pin = isIn('metadata.name', 'n1');
 const rack = isIn('rack', 'r1');
 
-const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(terms);
+const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(...terms);
 const named = (key: string, ...values: string[]): NodeSelectorTerm => termOf(isIn(key, ...values));
 
 interface Case {

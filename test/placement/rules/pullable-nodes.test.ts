@@ -5,8 +5,11 @@ import type { NodeGroup, PlacementInput, Pullability } from '../../../src/placem
 import {
   archIn,
   failed,
+  expressionsOf,
   inputOf,
   isIn,
+  notIn,
+  onArch,
   place,
   podOf,
   requiring,
@@ -16,10 +19,7 @@ import {
 } from '../../support/placement-input.ts';
 import { selects } from '../../support/scheduler-model.ts';
 
-const notIn = (...values: readonly string[]) => ({
-  ...isIn('kubernetes.io/hostname', ...values),
-  operator: 'NotIn',
-});
+const hosts = (...names: readonly string[]) => notIn('kubernetes.io/hostname', ...names);
 const both: Known = { app: 'amd64 arm64', side: 'amd64 arm64', arm: 'arm64' };
 
 /** `group: node node`, with the architecture of the group where it has one. */
@@ -29,6 +29,8 @@ function group(name: string, hostnames: string, ...architectures: readonly strin
 const able = group('able', 'a1 a2', 'amd64');
 const poor = group('poor', 'p2 p1', 'amd64', 'arm64');
 const none: readonly NodeGroup[] = [];
+/** The usual: one group can, one cannot. */
+const who = { app: { able: [able], unable: [poor] } };
 
 interface Case {
   readonly spec?: Partial<PodSpec>;
@@ -39,25 +41,21 @@ interface Case {
 }
 
 function decided(who: Readonly<Record<string, Pullability>>, given: Case = {}) {
-  const { spec = {}, images = ['app'], known = both, policy = {}, more = {} } = given;
-  const input = inputOf(
-    podOf(images, spec),
-    known,
-    { requirePullableNodes: true, ...policy },
-    { pullability: (image) => who[image], ...more },
-  );
+  const { spec, images = ['app'], known = both, policy, more } = given;
+  const asking = { requirePullableNodes: true, ...policy };
+  const input = inputOf(podOf(images, spec), known, asking, { pullability: (image) => who[image], ...more });
   const placed = place(input);
   return {
     ...placed,
     input,
-    terms: termsOf(placed.pod)?.map(({ matchExpressions }) => matchExpressions),
+    terms: expressionsOf(placed.pod),
     rules: placed.decision.reasons.filter(({ rule }) => rule.startsWith('pullable')),
   };
 }
 
 test('nodes that cannot pull are excluded by name, in addition to the architectures', async (t) => {
-  const { terms, decision, rules } = decided({ app: { able: [able], unable: [poor] } });
-  t.strictSame(terms, [[archIn('amd64', 'arm64'), notIn('p1', 'p2')]]);
+  const { terms, decision, rules } = decided(who);
+  t.strictSame(terms, [[archIn('amd64', 'arm64'), hosts('p1', 'p2')]]);
   t.strictSame(decision.excludedNodes, ['p1', 'p2']);
   t.strictSame(decision.warnings, []);
   t.strictSame(rules, [
@@ -69,29 +67,25 @@ test('nodes that cannot pull are excluded by name, in addition to the architectu
 });
 
 test('into every required term, those that choose their architecture too', async (t) => {
-  const nodeSelectorTerms = [termOf(isIn('zone', 'a')), termOf(archIn('arm64')), {}];
-  const { terms } = decided(
-    { app: { able: [able], unable: [poor] } },
-    { spec: requiring(nodeSelectorTerms) },
-  );
+  const spec = requiring(termOf(isIn('zone', 'a')), termOf(archIn('arm64')), {});
+  const { terms } = decided(who, { spec });
   t.strictSame(terms, [
-    [isIn('zone', 'a'), archIn('amd64', 'arm64'), notIn('p1', 'p2')],
-    [archIn('arm64'), notIn('p1', 'p2')],
+    [isIn('zone', 'a'), archIn('amd64', 'arm64'), hosts('p1', 'p2')],
+    [archIn('arm64'), hosts('p1', 'p2')],
     undefined,
   ]);
 });
 
 test('images that constrain nothing, and pods with their own constraint', async (t) => {
-  const who = { app: { able: [able], unable: [poor] } };
-  t.strictSame(decided(who, { known: { app: '' } }).terms, [[notIn('p1', 'p2')]]);
-  const chosen = decided(who, { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } });
+  t.strictSame(decided(who, { known: { app: '' } }).terms, [[hosts('p1', 'p2')]]);
+  const chosen = decided(who, { spec: onArch('amd64') });
   t.equal(chosen.decision.outcome, 'own-constraint');
-  t.strictSame(chosen.terms, [[notIn('p1', 'p2')]]);
+  t.strictSame(chosen.terms, [[hosts('p1', 'p2')]]);
   const pinned = decided(who, {
     policy: { preference: { weights: { amd64: 100 }, origin: 'configuration' }, preferenceMode: 'hard' },
   });
   t.strictSame(pinned.pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
-  t.strictSame(pinned.terms, [[notIn('p1', 'p2')]]);
+  t.strictSame(pinned.terms, [[hosts('p1', 'p2')]]);
 });
 
 test('several images: nodes that cannot pull one of them are excluded', async (t) => {
@@ -109,7 +103,6 @@ test('several images: nodes that cannot pull one of them are excluded', async (t
 });
 
 test('nothing known, nothing asked for, nothing written', async (t) => {
-  const who = { app: { able: [able], unable: [poor] } };
   const plain = decided({}).patch;
   const cases: [what: string, patch: unknown][] = [
     ['the policy does not ask for it', decided(who, { policy: { requirePullableNodes: false } }).patch],
@@ -123,7 +116,6 @@ test('nothing known, nothing asked for, nothing written', async (t) => {
 });
 
 test('templates, gated, pending and refused pods keep all nodes', async (t) => {
-  const who = { app: { able: [able], unable: [poor] } };
   const split = { app: 'amd64', side: 'arm64' };
   const images = ['app', 'side'];
   const cases: [what: string, outcome: string, given: Case][] = [
@@ -147,16 +139,15 @@ test('templates, gated, pending and refused pods keep all nodes', async (t) => {
 });
 
 test("the pod's own exclusion of nodes stays", async (t) => {
-  const own = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['p1', 'p2'] };
-  const spec = requiring([termOf(own)]);
-  const { terms, pod, input } = decided({ app: { able: [able], unable: [poor] } }, { spec });
-  t.strictSame(terms, [[own, archIn('amd64', 'arm64'), notIn('p1', 'p2')]]);
+  const own = hosts('p1', 'p2');
+  const { terms, pod, input } = decided(who, { spec: requiring(termOf(own)) });
+  t.strictSame(terms, [[own, archIn('amd64', 'arm64'), hosts('p1', 'p2')]]);
   const later = place({ ...input, pod, pullability: () => undefined });
   t.strictSame(termsOf(later.pod), [termOf(own, archIn('amd64', 'arm64'))], 'ours goes, theirs stays');
 });
 
 test('called again: what was added is replaced by what is known now', async (t) => {
-  const first = decided({ app: { able: [able], unable: [poor] } });
+  const first = decided(who);
   t.strictSame(place({ ...first.input, pod: first.pod }).patch, [], 'nothing new, nothing to write');
   const others = place({
     ...first.input,
@@ -178,7 +169,7 @@ test('called again: what was added is replaced by what is known now', async (t) 
 });
 
 test('a node without the label is not excluded', async (t) => {
-  const { pod } = decided({ app: { able: [able], unable: [poor] } });
+  const { pod } = decided(who);
   t.ok(selects(pod.spec, { name: 'p1', labels: { 'kubernetes.io/arch': 'amd64' }, taints: [] }));
 });
 
@@ -201,19 +192,15 @@ test('no node is excluded', async (t) => {
   const many = (count: number): NodeGroup =>
     group('poor', Array.from({ length: count }, (_, index) => `p${index}`).join(' '), 'amd64');
   const terms = (count: number): Partial<PodSpec> =>
-    requiring(Array.from({ length: count }, (_, index) => termOf(isIn('zone', `z${index}`))));
-  const select = (key: string, value: string): Case => ({ spec: { nodeSelector: { [key]: value } } });
+    requiring(...Array.from({ length: count }, (_, index) => termOf(isIn('zone', `z${index}`))));
   const itself = /^the pod names its node itself/;
   const cases: Record<string, [why: RegExp, given?: Case, who?: Partial<Pullability>]> = {
     'no group can pull': [/^no nodes are known.*: app: no credential group can/, {}, { able: none }],
     'who can has another architecture': [/^no nodes are known that can pull and run/, { images: ['arm'] }],
-    'the pod chose an architecture that they lack': [
-      /^no nodes are known/,
-      select('kubernetes.io/arch', 'arm64'),
-    ],
-    'the nodeSelector names a node': [itself, select('kubernetes.io/hostname', 'p1')],
-    'a term names nodes': [itself, { spec: requiring([termOf(isIn('kubernetes.io/hostname', 'p1'))]) }],
-    'a term pins a node': [itself, { spec: requiring([{ matchFields: [isIn('metadata.name', 'p1')] }]) }],
+    'the pod chose an architecture that they lack': [/^no nodes are known/, { spec: onArch('arm64') }],
+    'the nodeSelector names a node': [itself, { spec: { nodeSelector: { 'kubernetes.io/hostname': 'p1' } } }],
+    'a term names nodes': [itself, { spec: requiring(termOf(isIn('kubernetes.io/hostname', 'p1'))) }],
+    'a term pins a node': [itself, { spec: requiring({ matchFields: [isIn('metadata.name', 'p1')] }) }],
     'the nodes have no names': [/^the nodes are not known by name/, {}, { unable: [group('poor', '')] }],
     'their names are none': [
       /^the nodes are not known by name/,

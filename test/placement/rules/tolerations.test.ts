@@ -156,7 +156,7 @@ test("a pod that can run on any architecture tolerates only archwright's own tai
     t.strictSame(second.pod.spec.tolerations, expected, `${name}, called again`);
   }
   const pinned: NodeSelectorTerm = { matchFields: [isIn('metadata.name', 'n1')] };
-  const toItsNode = podOf(['a'], requiring([pinned]));
+  const toItsNode = podOf(['a'], requiring(pinned));
   const onIt = (known: Known): readonly Toleration[] | undefined =>
     place(inputOf(toItsNode, known, tainting)).pod.spec.tolerations;
   t.strictSame(onIt({}), [any], 'a pod that names its node, with an image that is not known');

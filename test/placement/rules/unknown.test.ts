@@ -168,7 +168,7 @@ test('once all is known, the gate goes and the bound is replaced', async (t) => 
   t.equal(then.decision.outcome, 'placed');
   t.strictSame(then.pod.spec.schedulingGates, []);
   t.strictSame(then.pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
-  t.strictSame(then.pod.spec.affinity, requiring([termOf(archIn('arm64'))]).affinity);
+  t.strictSame(then.pod.spec.affinity, requiring(termOf(archIn('arm64'))).affinity);
 });
 
 test('a sidecar injected after us narrows what was decided', async (t) => {

@@ -180,9 +180,9 @@ test('the person who applies another workload gets the warnings about its pods',
   const onArm = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
   t.match(look(['c'], onArm), [/the pod allows arm64, but its images can only run on amd64/u]);
   t.strictSame(look(['b', 'x'], onArm), []);
-  const excludes = requiring([termOf({ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64'] })]);
+  const excludes = requiring(termOf({ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64'] }));
   t.match(look(['c'], excludes), [/excludes all that its images can run on: amd64/u]);
-  t.match(look(['c'], requiring([{ matchFields: [isIn('metadata.name', 'graviton')] }])), [
+  t.match(look(['c'], requiring({ matchFields: [isIn('metadata.name', 'graviton')] })), [
     /the pod chooses node graviton \(arm64\), but its images can only run on amd64/u,
   ]);
   t.match(look(['c'], { nodeName: 'graviton' }), [
