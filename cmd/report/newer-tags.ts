@@ -7,9 +7,9 @@ import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';
 import type { ImageFactsSource, ImageRequest } from '../../src/images/facts/facts.ts';
 import { InvalidReference, parseReference } from '../../src/images/references/reference.ts';
-import type { TagSource } from '../../src/images/sources/tag-source.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { imageRows, type JudgedPod } from './rows.ts';
+import type { TagLists } from './tag-lists.ts';
 import { newerTags } from './tag-order.ts';
 
 /** Each costs a list and up to three lookups, which count against rate limits. */
@@ -19,7 +19,7 @@ const imageLimitMs = 20_000;
 
 export interface NewerTagOptions {
   readonly architecture: string;
-  readonly tags: TagSource;
+  readonly lists: Pick<TagLists, 'tags'>;
   readonly inspector: ImageFactsSource;
   readonly pullSecrets: PullSecrets;
   readonly stop: AbortSignal;
@@ -33,16 +33,16 @@ export async function findNewerTags(
   pods: readonly JudgedPod[],
   options: NewerTagOptions,
 ): Promise<ReadonlyMap<string, string>> {
-  const lacking = new Set(
-    pods.flatMap(({ blockers }) =>
-      blockers.flatMap(({ cause, image }) =>
-        (cause === 'image' || cause === 'broken') && image !== undefined ? [image] : [],
-      ),
-    ),
-  );
+  // A pod whose credentials could read the image.
+  const lacking = new Map<string, JudgedPod>();
+  for (const pod of pods)
+    for (const { cause, image } of pod.blockers)
+      if ((cause === 'image' || cause === 'broken') && image !== undefined) lacking.set(image, pod);
   const images = imageRows(pods)
-    .map(({ image }) => image)
-    .filter((image) => lacking.has(image))
+    .flatMap(({ image }) => {
+      const user = lacking.get(image);
+      return user === undefined ? [] : [{ image, user }];
+    })
     .slice(0, maxImages);
   if (lacking.size > images.length)
     options.onProblem(
@@ -51,9 +51,8 @@ export async function findNewerTags(
   const search = new Search(options);
   const found = new Map<string, string>();
   let done = 0;
-  await concurrently(images, concurrentImages, async (image) => {
-    const user = pods.find((pod) => pod.images.some((each) => each.image === image));
-    const newer = user && (await search.find(image, user));
+  await concurrently(images, concurrentImages, async ({ image, user }) => {
+    const newer = await search.find(image, user);
     if (newer !== undefined) found.set(image, newer);
     done += 1;
     options.onProgress(done, images.length);
@@ -88,7 +87,7 @@ class Search {
     const request = await this.#requestOf(image, user, signal);
     const { tag, digest, repository } = request.reference;
     if (tag === undefined || digest !== undefined) return undefined;
-    const { tags, isComplete } = await this.#options.tags(request, signal);
+    const { tags, isComplete } = await this.#options.lists.tags(request, signal);
     if (!isComplete)
       onProblem(`newer tags: ${repository} has more than the ${tags.length} tags that were listed`);
     for (const newer of newerTags(tag, tags)) {

@@ -1,12 +1,15 @@
 /**
- * The tags of repositories for `--newer-tags`. Each repository is listed once, and its list is kept for the
- * next run. The list tells which tags to look up: each is looked up with the credentials of the pod, so that
- * a list of an earlier run reveals nothing.
+ * The tags of repositories for `--newer-tags`. Each repository is listed once. A list that needed no
+ * credentials of a pod serves all pods, and is kept for the next run. Others serve pods with the same
+ * credentials, as image facts do. A failure is not kept.
  */
 import { join } from 'node:path';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
+import { SingleFlight } from '../../src/async/single-flight.ts';
 import { StateFile } from '../../src/files/state-file.ts';
 import { asObject, InvalidDocument } from '../../src/http/json.ts';
+import type { ImageRequest } from '../../src/images/facts/facts.ts';
+import { scopedKey, scopeOf, withAccount } from '../../src/images/memory/scope.ts';
 import { validReference } from '../../src/images/references/reference.ts';
 import type { TagSource } from '../../src/images/sources/tag-source.ts';
 import type { TagList } from '../../src/registry/manifest-lookup.ts';
@@ -17,7 +20,7 @@ import type { Log } from '../../src/telemetry/log.ts';
 const maxAgeMs = 3_600_000;
 /** Of each run at most 50 repositories, with up to 10,000 tags each, of which most are short. */
 const maxBytes = 16 * 1_048_576;
-/** Pages of registries that keep to the size that is asked for. A longer list is not kept. */
+/** Ten pages of registries that keep to the requested size. A longer list is not kept for the next run. */
 const maxTags = 10_000;
 
 export interface CachedTagList extends TagList {
@@ -67,43 +70,47 @@ export class TagLists {
   readonly #source: TagSource;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #file: StateFile<CachedTagList> | undefined;
-  /** By repository, the latest last. */
-  readonly #known = new Map<string, CachedTagList>();
-  readonly #asked = new Map<string, Promise<TagList>>();
+  /** Listed anonymously or with credentials of this machine, by repository, the latest last. */
+  readonly #shared = new Map<string, CachedTagList>();
+  /** The others, by repository and credential scope, for this run only. */
+  readonly #scoped = new Map<string, TagList>();
+  readonly #running = new SingleFlight<TagList>({ abortAbandoned: true });
 
   constructor(source: TagSource, clock: Pick<Clock, 'now'>, file?: StateFile<CachedTagList>) {
     this.#source = source;
     this.#clock = clock;
     this.#file = file;
-    file?.keep(() => [...this.#known.values()].reverse());
+    file?.keep(() => [...this.#shared.values()].reverse());
   }
 
   /** Takes over a list of an earlier run, unless it is too old, or of a time to come. */
   learn(list: CachedTagList): void {
     const age = this.#clock.now() - list.listedAt;
-    if (age >= 0 && age < maxAgeMs) this.#known.set(list.repository, list);
+    if (age >= 0 && age < maxAgeMs) this.#shared.set(list.repository, list);
   }
 
-  /** @throws RegistryError, CredentialError */
-  tags: TagSource = (request, signal) => {
+  /** @throws RegistryError, CredentialError, the reason of the signal */
+  async tags(request: ImageRequest, signal: AbortSignal): Promise<TagList> {
     const { repository } = request.reference;
-    const known = this.#known.get(repository);
-    if (known) return Promise.resolve(known);
-    const asked = this.#asked.get(repository) ?? this.#ask(repository, request, signal);
-    this.#asked.set(repository, asked);
-    return asked;
-  };
+    const scope = withAccount(scopeOf(request.pullCredentials), request.serviceAccount);
+    const key = scopedKey(repository, scope);
+    const known = this.#shared.get(repository) ?? this.#scoped.get(key);
+    return known ?? (await this.#running.run(key, (running) => this.#list(key, request, running), signal));
+  }
 
   async close(): Promise<void> {
     await this.#file?.close();
   }
 
-  async #ask(repository: string, ...request: Parameters<TagSource>): Promise<TagList> {
-    const list = await this.#source(...request);
-    if (list.tags.length > maxTags) return list;
-    const { isComplete, tags } = list;
-    this.#known.set(repository, { repository, listedAt: this.#clock.now(), isComplete, tags });
-    this.#file?.changed();
-    return list;
+  async #list(key: string, request: ImageRequest, signal: AbortSignal): Promise<TagList> {
+    const { tags, isComplete, credentialSource } = await this.#source(request, signal);
+    const isOfPod = credentialSource === 'pull-secret' || credentialSource === 'service-account';
+    if (isOfPod || tags.length > maxTags) this.#scoped.set(key, { tags, isComplete });
+    else {
+      const { repository } = request.reference;
+      this.#shared.set(repository, { repository, listedAt: this.#clock.now(), isComplete, tags });
+      this.#file?.changed();
+    }
+    return { tags, isComplete };
   }
 }

@@ -28,7 +28,7 @@ export async function searchNewerTags(
   try {
     return await findNewerTags(judged.pods, {
       ...judged,
-      tags: (request, signal) => lists.tags(request, signal),
+      lists,
       inspector: memory,
       stop,
       onProgress: (done, of) => progress.show(`newer tags of ${done} of ${of} images`),

@@ -39,6 +39,11 @@ export interface TagList {
   readonly isComplete: boolean;
 }
 
+export interface TagResult extends TagList {
+  /** Absent if no credential was used. */
+  readonly credential?: MatchedCredential;
+}
+
 /** One request to one endpoint or token server; holds no secret. */
 export interface Attempt {
   readonly method: 'GET' | 'HEAD' | 'POST';
@@ -124,7 +129,7 @@ export interface RegistryClient {
   /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
   lookup(lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult>;
   /** The tags of a repository, as many as ten pages have. @throws RegistryError */
-  tags(lookup: TagLookup, signal: AbortSignal): Promise<TagList>;
+  tags(lookup: TagLookup, signal: AbortSignal): Promise<TagResult>;
   /** Closes idle connections and forgets tokens. */
   close(): void;
 }

@@ -7,7 +7,7 @@ import { asText, parseObject } from '../http/json.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { mayFallBack, objectUrl } from './lookup-at-endpoint.ts';
-import { RegistryError, type Attempt, type TagList } from './manifest-lookup.ts';
+import { RegistryError, type Attempt, type TagResult } from './manifest-lookup.ts';
 import { statusError } from './outcome.ts';
 
 /** 1,000 tags of 128 characters, and the JSON around them. */
@@ -28,23 +28,28 @@ export async function tagsAtEndpoint(
   visit: TagVisit,
   { authenticator, now }: { readonly authenticator: Authenticator; readonly now: () => number },
   signal: AbortSignal,
-): Promise<TagList> {
+): Promise<TagResult> {
+  const { endpoint, repository, credential } = visit;
   const tags: string[] = [];
+  let isUsed = false;
   let last: string | undefined;
+  const result = (isComplete: boolean): TagResult => {
+    return { tags, isComplete, ...(credential && isUsed && { credential }) };
+  };
   for (let page = 0; page < maxPages; page += 1) {
     const response = await send(visit, last, authenticator, signal);
     const { status, headers, body, credentialUsed } = response;
     if (status !== 200) {
-      const { endpoint, repository, credential } = visit;
       const about = { host: endpoint.host, repository, credential, isUnsent: !credentialUsed };
       throw statusError(status, about, headers['retry-after']?.[0], now());
     }
+    isUsed ||= credentialUsed;
     tags.push(...readTags(body));
     const next = nextTag(headers['link']?.[0]);
-    if (next === undefined || next === last) return { tags, isComplete: true };
+    if (next === undefined || next === last) return result(true);
     last = next;
   }
-  return { tags, isComplete: false };
+  return result(false);
 }
 
 async function send(

@@ -1,14 +1,18 @@
 /** `archwright report --html --newer-tags`. */
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { openTagLists, readTagList } from '../../cmd/report/tag-lists.ts';
 import { newerTags } from '../../cmd/report/tag-order.ts';
 import { InvalidDocument } from '../../src/http/json.ts';
+import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
+import { createTagSource } from '../../src/images/sources/tag-source.ts';
+import type { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { clientFor, credential, endpointOf, patience } from '../support/registry/client.ts';
 import { image, multiArch } from '../support/registry/content.ts';
 import { startKubeStore } from '../support/kube-store.ts';
 import { run } from './run.ts';
@@ -47,7 +51,14 @@ t.test('newer tags of the same variant, the smallest step first', async (t) => {
   for (const [tag, tags, newer] of cases) t.same(newerTags(tag, tags), newer, `${tag}: ${tags.join(' ')}`);
 });
 
-async function cluster(t: Test) {
+interface World {
+  /** Of this machine. Default: none. */
+  readonly docker?: (host: string) => string;
+  /** Of the pods in namespace `shop`. Default: the pull secret. */
+  readonly pullSecrets?: readonly { readonly name: string }[];
+}
+
+async function cluster(t: Test, { docker, pullSecrets = [{ name: 'regcred' }] }: World = {}) {
   const closed = await registry(t, {
     auth: { kind: 'basic', users: { ann: 'password-of-ann' } },
     tagsPerPage: 2,
@@ -72,18 +83,23 @@ async function cluster(t: Test) {
   for (const [index, name] of images.entries())
     store.put(`/api/v1/namespaces/shop/pods/p${index}`, {
       spec: {
-        imagePullSecrets: [{ name: 'regcred' }],
+        imagePullSecrets: pullSecrets,
         containers: [{ name: 'c', image: `${closed.host}/team/${name}` }],
       },
       status: { phase: 'Running' },
     });
-  const { config } = files(t, { config: kubeconfig(store.access.server) });
+  const { config, 'config.json': own } = files(t, {
+    config: kubeconfig(store.access.server),
+    'config.json': docker?.(closed.host) ?? '{}',
+  });
   const XDG_CACHE_HOME = directory(t);
   const program = (...args: string[]) =>
-    run(['report', '--kubeconfig', config, ...args], { env: { XDG_CACHE_HOME } });
+    run(['report', '--kubeconfig', config, ...args], {
+      env: { XDG_CACHE_HOME, DOCKER_CONFIG: dirname(own) },
+    });
   const report = (...args: string[]) => program('--html', '-', ...args);
   const json = (...args: string[]) => program('-o', 'json', ...args);
-  return { closed, report, json, cache: join(XDG_CACHE_HOME, 'archwright') };
+  return { closed, store, report, json, cache: join(XDG_CACHE_HOME, 'archwright') };
 }
 
 t.test('archwright report --html --newer-tags', async (t) => {
@@ -178,8 +194,14 @@ t.test('a published report that may read no Secrets lists tags without credentia
   t.match(page.replaceAll(open.host, 'R'), /Take R\/app:1\.1 in place of/);
 });
 
+/** The machine's own credentials list the tags. */
+const ownCredentials = {
+  docker: (host: string) => dockerConfig(host, 'ann', 'password-of-ann'),
+  pullSecrets: [],
+};
+
 t.test('a list of tags is cached between runs', async (t) => {
-  const { closed, report, cache } = await cluster(t);
+  const { closed, report, cache } = await cluster(t, ownCredentials);
   const file = join(cache, 'tag-lists.ndjson');
   const listed = async (...args: string[]): Promise<number> => {
     closed.clearRequests();
@@ -207,8 +229,37 @@ t.test('a list of tags is cached between runs', async (t) => {
   }
 });
 
+t.test('a list that a pull secret opened is not cached between runs', async (t) => {
+  const { closed, report, cache } = await cluster(t);
+  for (const run of [1, 2]) {
+    closed.clearRequests();
+    const { out, code, err } = await report('--newer-tags');
+    t.same([code, err], [0, '']);
+    t.match(out.replaceAll(closed.host, 'R'), /Take R\/team\/app:1\.3\.0 in place of/);
+    const lists = closed.requests.filter(({ path, status }) => path.endsWith('/tags/list') && status === 200);
+    t.equal(lists.length, 4, `run ${run}`);
+  }
+  t.notOk(existsSync(join(cache, 'tag-lists.ndjson')));
+});
+
+t.test('the credentials of a pod that can pull the image list its tags', async (t) => {
+  const { closed, store, report } = await cluster(t);
+  const wrong = JSON.parse(pullSecret(dockerConfig(closed.host, 'ann', 'wrong'))) as object;
+  store.put('/api/v1/namespaces/bank/secrets/regcred', wrong);
+  store.put('/api/v1/namespaces/bank/pods/first', {
+    spec: {
+      imagePullSecrets: [{ name: 'regcred' }],
+      containers: [{ name: 'c', image: `${closed.host}/team/app:1.2.3` }],
+    },
+    status: { phase: 'Running' },
+  });
+  const { out, err } = await report('--newer-tags');
+  t.equal(err, '');
+  t.match(out.replaceAll(closed.host, 'R'), /Take R\/team\/app:1\.3\.0 in place of/);
+});
+
 t.test('a list that is cut is a warning, from the cache too', async (t) => {
-  const { closed, report } = await cluster(t);
+  const { closed, report } = await cluster(t, ownCredentials);
   for (let index = 0; index < 30; index += 1) closed.push('team/job', `0.${index}`, image('linux/amd64'));
   for (const how of ['listed', 'cached']) {
     const { code, err } = await report('--newer-tags');
@@ -247,6 +298,59 @@ t.test('what may be in the cache of tags', async (t) => {
     t.throws(() => readTagList(wrong), InvalidDocument, JSON.stringify(wrong).slice(0, 80));
 });
 
+t.test('a list or a failure is of the credentials that led to it', async (t) => {
+  const users = { ann: 'password-of-ann', bob: 'password-of-bob', node: 'password-of-node' };
+  const ann = credential('ann', users.ann, { source: 'pull-secret', id: 'ann' });
+  const bob = credential('bob', users.bob, { source: 'pull-secret', id: 'bob' });
+  const wrong = credential('ann', 'wrong', { source: 'pull-secret', id: 'wrong' });
+  const ofAccount = credential('node', users.node, { source: 'service-account' });
+  const presenting = (...credentials: readonly MatchedCredential[]) =>
+    credentials.map((each) => ({ pullCredentials: [each] }));
+  const inNamespaces = (...namespaces: readonly string[]) =>
+    namespaces.map((namespace) => ({
+      pullCredentials: [],
+      serviceAccount: { namespace, name: 'default' },
+    }));
+  const cases = [
+    { own: [], requests: presenting(wrong, ann, bob, ann), errors: ['unauthorized', '', '', ''], lists: 2 },
+    { own: [ofAccount], requests: inNamespaces('shop', 'bank', 'shop'), errors: ['', '', ''], lists: 2 },
+    {
+      own: [credential('node', users.node)],
+      requests: [...inNamespaces('shop', 'bank'), ...presenting(bob)],
+      errors: ['', '', ''],
+      lists: 1,
+      isKept: true,
+    },
+  ];
+  for (const { own, requests, errors, lists: count, isKept = false } of cases) {
+    const server = await registry(t, { auth: { kind: 'basic', users } });
+    server.push('app', '1', image('linux/amd64'));
+    const source = createTagSource({
+      registry: clientFor(t),
+      endpoints: { endpoints: () => Promise.resolve([endpointOf(server)]), fingerprint: () => '' },
+      credentials: { lookup: () => Promise.resolve(own) },
+      mayAskAnonymously: () => true,
+    });
+    const cache = directory(t);
+    const lists = await openTagLists({ source, directory: cache, log: createLog({ level: 'silent' }) });
+    const reference = parseReference(`${server.host}/app:1`);
+    const found: string[] = [];
+    for (const request of requests) {
+      const whole = { image: 'app', reference, pullPolicy: 'IfNotPresent', ...request } as const;
+      found.push(
+        await lists.tags(whole, patience).then(
+          () => '',
+          (error: unknown) => (error as RegistryError).code,
+        ),
+      );
+    }
+    await lists.close();
+    t.same(found, errors);
+    t.equal(server.requests.filter(({ status }) => status === 200).length, count);
+    t.equal(existsSync(join(cache, 'tag-lists.ndjson')), isKept);
+  }
+});
+
 t.test('a list of tags is cached for an hour', async (t) => {
   const cache = directory(t);
   const clock = createFakeClock();
@@ -260,7 +364,7 @@ t.test('a list of tags is cached for an hour', async (t) => {
   let tags = ['1.25'];
   const source = async () => {
     asked += 1;
-    return Promise.resolve({ tags, isComplete: true });
+    return Promise.resolve({ tags, isComplete: true, credentialSource: 'anonymous' } as const);
   };
   const run = async (): Promise<number> => {
     const before = asked;

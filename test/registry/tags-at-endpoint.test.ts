@@ -17,7 +17,12 @@ t.test('page by page, with a token for the repository, from a mirror with its na
   const client = clientFor(t);
   const credentials = [credential('ann', 'password-of-ann')];
   const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials };
-  t.same(await client.tags(lookup, patience), { tags: ['1', '2', '3', '4', '5'], isComplete: true });
+  const [ann] = credentials;
+  t.same(await client.tags(lookup, patience), {
+    tags: ['1', '2', '3', '4', '5'],
+    isComplete: true,
+    credential: ann,
+  });
   await t.rejects(client.tags({ ...lookup, credentials: [] }, patience), { code: 'unauthorized' });
   const mirror = endpointOf(registry, { namespace: 'docker.io', namespaceParameter: true });
   t.same((await client.tags({ ...lookup, endpoints: [mirror] }, patience)).tags, ['mirrored']);

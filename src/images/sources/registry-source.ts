@@ -136,7 +136,7 @@ function imageOf(
 }
 
 /** A credential that a pod presents and the node has too counts as the node's, so that the facts can be shared. */
-function creditedTo(
+export function creditedTo(
   used: MatchedCredential | undefined,
   own: readonly MatchedCredential[],
 ): ImageFacts['credentialSource'] {
