@@ -82,9 +82,9 @@ async function run(invocation: Invocation): Promise<number> {
   if (isEmpty && problems.size > 0) return exitCodes.unanswered;
   if (isEmpty) throw new UsageError('the input contains no pod and no workload');
   setMaxListeners(0, stop);
-  const { explainer, asked } = await openExplainer({ invocation, around, input, warn, onProblem }, opened);
+  const { explainer, lookups } = await openExplainer({ invocation, around, input, warn, onProblem }, opened);
   const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
-  io.out(write(explanations, asked, output, flags.has('patch')));
+  io.out(write(explanations, lookups, output, flags.has('patch')));
   if (problems.size > 0) return exitCodes.unanswered;
   const isAllRight = input.unclear.length === 0 && explanations.every(isAdmitted);
   return isAllRight ? exitCodes.success : exitCodes.failure;
@@ -152,7 +152,7 @@ async function openExplainer(
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
   const surroundings = createPodContext({ input, cluster, warn });
   const facts = await openPodFacts({ invocation, around, surroundings, onProblem }, opened);
-  const { factsOfPod, asked, pullSecrets, fleet, brokenNotes, budgetMs } = facts;
+  const { factsOfPod, lookups, pullSecrets, fleet, brokenNotes, budgetMs } = facts;
   const isClusterKnown = cluster !== undefined;
   const { agentsAnswer } = facts;
   const policies = await policiesAround({
@@ -181,18 +181,18 @@ async function openExplainer(
     budgetMs,
     stop,
   });
-  return { explainer, asked };
+  return { explainer, lookups };
 }
 
 function write(
   explanations: readonly Explanation[],
-  asked: string,
+  lookups: string,
   output: 'table' | 'json' | 'yaml',
   withPatch: boolean,
 ): string {
   if (output === 'table')
-    return `${explanations.map((each) => describe(each, withPatch)).join('\n')}\nImages: ${asked}.\n`;
-  const document = { asked, results: explanations.map((each) => resultOf(each, withPatch)) };
+    return `${explanations.map((each) => describe(each, withPatch)).join('\n')}\nImages: looked up ${lookups}.\n`;
+  const document = { lookups, results: explanations.map((each) => resultOf(each, withPatch)) };
   if (output === 'json') return `${JSON.stringify(document, undefined, 2)}\n`;
   return stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 });
 }

@@ -107,11 +107,11 @@ async function reportPods(
   publishing?.placeOf(context);
   const onNode = await page?.prices(kubernetes.client);
   const { isComplete, ...judged } = await judgedPods(invocation, around, { architecture, onNode }, opened);
-  const { pods, asked } = judged;
+  const { pods, lookups } = judged;
   const extras = (await page?.extras({ ...judged, architecture }, around)) ?? {};
-  const report = reportOf(pods, { architecture, asked, ...extras });
+  const report = reportOf(pods, { architecture, lookups, ...extras });
   const made = new Date();
-  const pageText = page?.isPage ? await page.text({ architecture, asked, pods, made }, extras) : '';
+  const pageText = page?.isPage ? await page.text({ architecture, lookups, pods, made }, extras) : '';
   if (publishing) {
     const published = { report, pods, made, page: pageText };
     if (isComplete) return await publishing.publishReport(invocation, context, kubernetes, published);
@@ -121,7 +121,7 @@ async function reportPods(
   if (page?.isPage) await page.write(pageText);
   else if (output === 'json') io.out(asJson(report));
   else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
-  if (page === undefined && output === 'csv') io.err(`archwright report: images: ${asked}\n`);
+  if (page === undefined && output === 'csv') io.err(`archwright report: images looked up ${lookups}\n`);
   if (!isComplete) return exitCodes.unanswered;
   return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
 }

@@ -33,8 +33,8 @@ const waitingMs = 60_000;
 
 export interface PodFacts {
   readonly factsOfPod: FactsOfPod;
-  /** One sentence: who looked up the images, with which credentials. */
-  readonly asked: string;
+  /** Who looked up the images, and with which credentials, as the words after `looked up`. */
+  readonly lookups: string;
   readonly pullSecrets: PullSecrets;
   readonly fleet: Fleet | undefined;
   readonly brokenNotes: readonly BrokenImage[];
@@ -90,8 +90,8 @@ function factsOfCluster(
   opened.defer(() => client.close());
   const serviceAccount = serviceAccountIn(flags, 'as-service-account');
   const { factsOfPod } = new ClusterFacts({ client, release, serviceAccount, onProblem, stop });
-  const asked = `asked through ${factsService(release)}, with the credentials of its agents and of the pods`;
-  return { factsOfPod, asked, fleet: undefined };
+  const lookups = `through ${factsService(release)}, with the credentials of its agents and of the pods`;
+  return { factsOfPod, lookups, fleet: undefined };
 }
 
 async function factsOfOwn(
@@ -120,10 +120,10 @@ async function factsOfOwn(
   const broken = brokenNotes.length === 0 ? noBrokenImages : brokenImagesOf(brokenNotes, systemClock.now);
   const counters = bindCounters(metrics);
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock: systemClock, log });
-  const asked = fleet
-    ? `asked the agents of ${configuration.agents.join(', ')}, with their credentials and those of the pods`
-    : `asked from this machine, ${ownCredentials(places)}`;
-  return { factsOfPod, asked, fleet };
+  const lookups = fleet
+    ? `by the agents of ${configuration.agents.join(', ')}, with their credentials and those of the pods`
+    : `from this machine, ${ownCredentials(places)}`;
+  return { factsOfPod, lookups, fleet };
 }
 
 /** Names the files that exist. */

@@ -33,8 +33,8 @@ interface Wanted {
 
 export interface JudgedPods {
   readonly pods: readonly JudgedPod[];
-  /** Who looked up the images. */
-  readonly asked: string;
+  /** Who looked up the images, and with which credentials. */
+  readonly lookups: string;
   /** False if images could not be looked up. */
   readonly isComplete: boolean;
   readonly pullSecrets: PullSecrets;
@@ -71,8 +71,8 @@ export async function judgedPods(
   const source = await openPodFacts({ invocation, around, surroundings, onProblem }, opened);
   const driftOf = (await readDrift(around.context.configuration, surroundings, stop)) ?? (() => undefined);
   const pods = await judgeAll(read, { architecture, source, driftOf, progress });
-  const { asked, pullSecrets } = source;
-  return { pods, asked, isComplete: problems.size === 0, pullSecrets };
+  const { lookups, pullSecrets } = source;
+  return { pods, lookups, isComplete: problems.size === 0, pullSecrets };
 }
 
 interface ReadPods {

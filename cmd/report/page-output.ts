@@ -91,7 +91,7 @@ export class PageOutput {
   }
 
   async text(
-    report: Pick<JudgedPods, 'pods' | 'asked'> & { readonly architecture: string; readonly made: Date },
+    report: Pick<JudgedPods, 'pods' | 'lookups'> & { readonly architecture: string; readonly made: Date },
     extras: ReportExtras,
   ): Promise<string> {
     const { reportPage } = await import('./page/page.ts');

@@ -18,8 +18,8 @@ import {
 
 export interface Report {
   readonly architecture: string;
-  /** Who looked up the images. */
-  readonly asked: string;
+  /** Who looked up the images, and with which credentials: `from this machine, with …`. */
+  readonly lookups: string;
   readonly totals: Readonly<Record<(typeof verdicts)[number] | 'all', Total>>;
   readonly workloads: readonly WorkloadRow[];
   readonly images: readonly ImageRow[];
@@ -39,11 +39,11 @@ export interface ReportExtras {
 
 export function reportOf(
   pods: readonly JudgedPod[],
-  { architecture, asked, money, newerTags }: Pick<Report, 'architecture' | 'asked'> & ReportExtras,
+  { architecture, lookups, money, newerTags }: Pick<Report, 'architecture' | 'lookups'> & ReportExtras,
 ): Report {
   return {
     architecture,
-    asked,
+    lookups,
     totals: totals(pods, architecture),
     workloads: workloadRows(pods, (some) => money?.savings.of(some)?.saved),
     images: imageRows(pods).map((row) => {
@@ -64,14 +64,14 @@ function savingsOf(
 
 export type By = 'workload' | 'image';
 
-export function asTable({ architecture, asked, totals, workloads, images }: Report, by: By): string {
+export function asTable({ architecture, lookups, totals, workloads, images }: Report, by: By): string {
   const head = [architecture.toUpperCase(), 'WORKLOADS', 'PODS', 'THERE', 'CPU', 'MEMORY'];
   const sums = [...verdicts, 'all' as const].map((verdict) => {
     const { workloads: owners, pods, there, requests } = totals[verdict];
     return [verdict, `${owners}`, `${pods}`, `${there}`, ...amounts(requests)];
   });
   const rows = by === 'image' ? imageTable(architecture, images) : workloadTable(architecture, workloads);
-  return `${table([head, ...sums])}\n${table(rows)}\nImages: ${asked}.\n`;
+  return `${table([head, ...sums])}\n${table(rows)}\nImages: looked up ${lookups}.\n`;
 }
 
 function workloadTable(architecture: string, rows: readonly WorkloadRow[]): readonly (readonly string[])[] {
@@ -144,10 +144,10 @@ function csvCell(value: unknown): string {
 }
 
 /** The whole report; documented in `docs/use/report.md`. */
-export function asJson({ architecture, asked, totals, workloads, images, savings }: Report): string {
+export function asJson({ architecture, lookups, totals, workloads, images, savings }: Report): string {
   const document = {
     architecture,
-    asked,
+    lookups,
     totals: jsonTotals(totals),
     workloads: workloads.map(flat),
     images: images.map(flat),

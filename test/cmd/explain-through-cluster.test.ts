@@ -41,7 +41,7 @@ async function shop(
 }
 
 interface Asked {
-  readonly asked?: string;
+  readonly lookups?: string;
   readonly results: readonly Explained[];
 }
 
@@ -94,15 +94,15 @@ function putPod(store: KubeStore, name: string, host: string, more: object = {})
 }
 
 const through =
-  'asked through archwright/archwright-controller, with the credentials of its agents and of the pods';
+  'through archwright/archwright-controller, with the credentials of its agents and of the pods';
 
 t.test('from a laptop, the controller looks up images, by the settings of the cluster', async (t) => {
   const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n');
   putPod(store, 'web', private_.host);
-  const { code, err, asked, results } = await ask('explain', '-o', 'json', 'pod/web');
+  const { code, err, lookups, results } = await ask('explain', '-o', 'json', 'pod/web');
   t.equal(err, '');
   t.equal(code, 0);
-  t.equal(asked, through);
+  t.equal(lookups, through);
   t.match(results, [
     { outcome: 'placed', required: ['amd64', 'arm64'], preferred: [{ architecture: 'arm64' }] },
   ]);
@@ -116,10 +116,10 @@ t.test('from a laptop, the controller looks up images, by the settings of the cl
     "neither the user's token nor a secret is sent",
   );
   const table = await ask('explain', 'pod', 'web');
-  t.match(table.out, `\nImages: ${through}.\n`);
+  t.match(table.out, `\nImages: looked up ${through}.\n`);
 
   const local = await ask('explain', '-o', 'json', '--local', 'pod/web');
-  t.match(local.asked, /^asked from this machine, with no credentials but the pull secrets of the pods$/);
+  t.match(local.lookups, /^from this machine, with no credentials but the pull secrets of the pods$/);
   t.match(
     local.results,
     [{ outcome: 'placed', preferred: [{ architecture: 'arm64' }] }],
@@ -131,10 +131,10 @@ t.test('the chart may have other names, and be in another namespace', async (t) 
   const release = { namespace: 'tools', name: 'placer' };
   const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n', release);
   putPod(store, 'web', private_.host);
-  const asked = 'asked through tools/placer-controller, with the credentials of its agents and of the pods';
+  const lookups = 'through tools/placer-controller, with the credentials of its agents and of the pods';
   const explained = await ask('explain', '-o', 'json', 'pod/web');
-  t.match(explained, { code: 0, err: '', asked, results: [{ preferred: [{ architecture: 'arm64' }] }] });
-  t.match(await ask('report', '-o', 'json', '-n', 'shop'), { code: 0, err: '', asked });
+  t.match(explained, { code: 0, err: '', lookups, results: [{ preferred: [{ architecture: 'arm64' }] }] });
+  t.match(await ask('report', '-o', 'json', '-n', 'shop'), { code: 0, err: '', lookups });
 });
 
 t.test(
@@ -194,7 +194,7 @@ t.test('what was decided comes first, for a pod and for the pods of a workload',
   t.equal(report.code, 0);
   t.match(report.out, /WORKLOAD +PODS +DECIDED +ON/);
   t.match(report.out, /Pod\/web-1 +1 +placed +amd64 .* no +\S+old:1 has amd64/);
-  t.match(report.out, `\nImages: ${through}.\n`);
+  t.match(report.out, `\nImages: looked up ${through}.\n`);
   const csv = await ask('report', '-n', 'shop', '-o', 'csv');
   t.match(csv.err, through);
 });
@@ -246,7 +246,7 @@ t.test('who may not ask is told which right is missing, and the exit code is 3',
       t.equal(code, 3, `${about}: ${command[0]}`);
       t.match(err, /images of namespace shop could not be looked up: .*it is forbidden/, about);
       t.match(err, message, about);
-      t.match(JSON.parse(out), { asked: through }, about);
+      t.match(JSON.parse(out), { lookups: through }, about);
     }
     end();
   }
@@ -259,10 +259,10 @@ t.test('who may not list ConfigMaps still finds archwright by its usual name', a
   const { store, private_, ask } = await shop(t);
   putPod(store, 'web', private_.host);
   store.fault('GET /api/v1/configmaps', { status: 403, message: 'configmaps is forbidden' });
-  t.equal((await ask('explain', '-o', 'json', 'pod/web')).asked, through);
+  t.equal((await ask('explain', '-o', 'json', 'pod/web')).lookups, through);
   store.fault(/GET .*\/configmaps\/archwright$/, { status: 403, message: 'configmaps is forbidden' });
-  const { asked, err } = await ask('explain', '-o', 'json', 'pod/web');
-  t.match(asked, /^asked from this machine/);
+  const { lookups, err } = await ask('explain', '-o', 'json', 'pod/web');
+  t.match(lookups, /^from this machine/);
   t.match(err, /no permission to read the ConfigMap of archwright, .* set ARCHWRIGHT_NAMESPACE/);
 });
 
@@ -305,8 +305,8 @@ t.test('a configuration file replaces the settings of the cluster', async (t) =>
   const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n');
   putPod(store, 'web', private_.host);
   const { toml } = files(t, { toml: 'preferredArchitecture = "amd64"\n' });
-  const { asked, results } = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
-  t.equal(asked, through);
+  const { lookups, results } = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
+  t.equal(lookups, through);
   t.match(results, [{ preferred: [{ architecture: 'amd64' }] }]);
 });
 

@@ -20,7 +20,7 @@ import { directory, files, kubeconfig, registry } from './world.ts';
 function pageOf(pods: readonly JudgedPod[]): string {
   return reportPage({
     architecture: 'arm64',
-    asked: 'asked from <this> machine',
+    lookups: 'from <this> machine',
     pods,
     namespaces: [],
     made: new Date('2026-11-22T10:00:00Z'),
@@ -253,7 +253,7 @@ t.test('archwright report --html', async (t) => {
   t.match(written, { code: 0, out: '', err: `archwright report: ${file} written\n` });
   const page = readFileSync(file, 'utf8');
   t.match(dataIn(page).tables[0]?.rows, [{ cells: ['shop', 'Pod/web', 1], causes: ['ready'] }]);
-  t.match(page, /all namespaces, archwright 0\.1\.0\. Images: asked from this machine/);
+  t.match(page, /all namespaces, archwright 0\.1\.0\. Images: looked up from this machine/);
 
   const piped = await report('--html', '-', '-n', 'shop');
   t.match(piped.out, /^<!doctype html>\n[^]*, namespaces shop, archwright/);

@@ -25,7 +25,7 @@ function judged(image: string, why: string, bytes = 0): JudgedPod {
 function reportOf(...pods: readonly JudgedPod[]): Report {
   return {
     architecture: 'arm64',
-    asked: 'asked from this machine',
+    lookups: 'from this machine',
     totals: totals(pods, 'arm64'),
     workloads: workloadRows(pods),
     images: imageRows(pods),

@@ -19,8 +19,8 @@ import { pageTables } from './tables.ts';
 
 export interface PageInput extends ReportExtras {
   readonly architecture: string;
-  /** Who looked up the images. */
-  readonly asked: string;
+  /** Who looked up the images, and with which credentials. */
+  readonly lookups: string;
   readonly pods: readonly JudgedPod[];
   /** Namespaces that the report is limited to; empty: all. */
   readonly namespaces: readonly string[];
@@ -30,7 +30,7 @@ export interface PageInput extends ReportExtras {
 
 /** @returns the whole document */
 export function reportPage(input: PageInput): string {
-  const { architecture, asked, pods, namespaces, made, version, money, newerTags } = input;
+  const { architecture, lookups, pods, namespaces, made, version, money, newerTags } = input;
   const changes = firstChanges(pods);
   const data: PageData = {
     causeLabels: stateLabels,
@@ -55,7 +55,7 @@ export function reportPage(input: PageInput): string {
 <body>
 <a class="skip" href="#table">Skip to the table</a>
 <header><div><h1>${title}</h1>
-<p>${madeAt} UTC, ${printable(scope, 1024)}, archwright ${version}. Images: ${printable(asked, 1024)}.</p></div>
+<p>${madeAt} UTC, ${printable(scope, 1024)}, archwright ${version}. Images: looked up ${printable(lookups, 1024)}.</p></div>
 <label class="theme">Theme <select id="theme">
 <option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
 </select></label></header>

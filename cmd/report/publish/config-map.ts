@@ -39,13 +39,13 @@ export async function configMapOf({ namespace, name, report, page, made, namespa
     left -= compressed.length;
     binaryData[file] = compressed.toString('base64');
   }
-  const { architecture, asked, totals } = report;
+  const { architecture, lookups, totals } = report;
   const summary = {
     made: made.toISOString(),
     version: programVersion.version,
     architecture,
     ...(namespaces.length > 0 && { namespaces }),
-    asked,
+    lookups,
     totals: jsonTotals(totals),
     leftOut,
   };

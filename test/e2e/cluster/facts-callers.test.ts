@@ -66,7 +66,7 @@ t.test('people with different rights, and strangers', async (t) => {
     const kubeconfig = await cluster.identities.kubeconfig({ cn: user, ...group }, cluster.server);
     return await runArchwright(cluster, [...args, '--kubeconfig', kubeconfig]);
   };
-  const through = /asked through archwright\/archwright-controller/;
+  const through = /looked up through archwright\/archwright-controller/;
 
   for (const user of ['dev', 'admin']) {
     const { code, output } = await as(user, 'explain', 'pod', 'web', '-n', 'shop');
@@ -77,7 +77,7 @@ t.test('people with different rights, and strangers', async (t) => {
     t.match(output, /prefers +arm64/, `${user}: by the settings of the cluster`);
   }
   const local = await as('dev', 'explain', '--local', 'pod/web', '-n', 'shop');
-  t.match(local.output, /asked from this machine/);
+  t.match(local.output, /looked up from this machine/);
   t.match(local.output, /unknown \(/, 'this machine has no login');
 
   const viewer = await as('viewer', 'explain', 'pod/web', '-n', 'shop');

@@ -82,7 +82,7 @@ t.test('the report on a schedule', async (t) => {
   const own = await runArchwright(cluster, ['report', '-o', 'json', '--kubeconfig', admin]);
   t.equal(own.output.trim(), json.trim(), 'the figures of the command');
   t.match(JSON.parse(json), {
-    asked: /^asked through archwright\/archwright-controller/,
+    lookups: /^through archwright\/archwright-controller/,
     totals: { no: { pods: 1 } },
   });
   t.match(unpacked('report.html.gz'), /^<!doctype html>/);

@@ -49,10 +49,11 @@ export async function explainSays(
 ): Promise<void> {
   const words = `explain ${object} -n ${inNamespace}`;
   const { has = [] } = expected;
-  const asked = /Images: asked through archwright\/archwright-controller, with the credentials of its agents/;
+  const asked =
+    /Images: looked up through archwright\/archwright-controller, with the credentials of its agents/;
   check('outside', await readme.sh(`kubectl archwright ${words}`), { ...expected, has: [...has, asked] });
   const exec = `kubectl -n ${namespace} exec deployment/archwright-controller -- archwright ${words}`;
-  const agents = /Images: asked the agents of endpointslices:archwright\/archwright-agent/;
+  const agents = /Images: looked up by the agents of endpointslices:archwright\/archwright-agent/;
   check('inside', await readme.sh(exec), { ...expected, has: [...has, ...inside, agents] });
 }
 

@@ -92,20 +92,20 @@ function commands(image: World['image']): readonly Command[] {
       /decided before: placed, requires s390x/,
       /created again +placed/,
       /s390x +memory +credential-provider/,
-      /asked through archwright\/archwright-controller/,
+      /looked up through archwright\/archwright-controller/,
     ],
     [
       'kubectl archwright explain --local has no access to the nodes',
       beside('explain --local pod/told -n default'),
       /decided before: placed, requires s390x/,
       /unknown \(unauthorized\)/,
-      /asked from this machine/,
+      /looked up from this machine/,
     ],
     [
       'kubectl archwright report asks through the controller',
       beside('report --architecture s390x --namespace default'),
       /default +Pod\/told +1 +placed +s390x +\S+ +\S+ +yes/,
-      /asked through archwright\/archwright-controller/,
+      /looked up through archwright\/archwright-controller/,
     ],
     [
       'kubectl archwright explain of a Deployment, with the patch',

@@ -37,7 +37,7 @@ function fullPage(): string {
   const images = pods.flatMap(({ blockers }) => blockers.map(({ image = '' }) => image)).filter(Boolean);
   return reportPage({
     architecture: 'arm64',
-    asked: 'asked from this machine',
+    lookups: 'from this machine',
     pods,
     namespaces: [],
     made: new Date('2026-11-22T10:00:00Z'),
@@ -62,13 +62,13 @@ t.before(async () => {
       why: hostile,
     }),
   ];
-  const asked = 'asked from this machine';
+  const lookups = 'from this machine';
   const made = new Date('2026-11-22T10:00:00Z');
   writeFileSync(
     file,
     reportPage({
       architecture: 'arm64',
-      asked,
+      lookups,
       pods,
       namespaces: [],
       made,

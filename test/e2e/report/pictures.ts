@@ -80,7 +80,7 @@ const temporary = mkdtempSync(join(tmpdir(), 'archwright-picture-'));
 const file = join(temporary, 'report.html');
 const page = reportPage({
   architecture: 'arm64',
-  asked: 'asked through archwright/archwright-controller, with the credentials of its agents and of the pods',
+  lookups: 'through archwright/archwright-controller, with the credentials of its agents and of the pods',
   pods,
   namespaces: [],
   made: new Date('2026-11-22T10:00:00Z'),
