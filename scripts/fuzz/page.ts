@@ -18,10 +18,13 @@ export function pageOf({ inputs: requested, seed, workers, seconds, fuzzed }: Ru
 
 # Fuzzing
 
-\`npm run fuzz\` feeds generated inputs (valid examples with damage) to every parser of external data, and to a running webhook and agent over TLS. A
-parser must return a result or one of its own typed errors, within 2 s of a processor; result and messages are bounded by the size of the input; what
-archwright also writes must read the same again. A process must give no undocumented status of 500 or more, stay below the chart's memory limit, and
-answer a valid request after each batch. \`test/support/fuzz/targets.test.ts\` fails if no target feeds a parser.
+\`npm run fuzz\` feeds generated inputs (valid examples with damage) to every parser of external data, and to a running webhook and agent over TLS.
+
+- A parser must return a result or one of its own typed errors within 2 s of CPU time. The size of the input bounds result and messages. If archwright
+  also writes the format, it must read back the same value.
+- A process must return no undocumented status of 500 or more, stay below the chart's memory limit, and answer a valid request after each batch.
+
+\`test/support/fuzz/targets.test.ts\` fails if a parser has no target.
 
 The last run: ${fuzzed.length} targets, seed ${seed}, ${workers} worker processes, ${Math.ceil(seconds / 60)} minutes, **${total.toLocaleString('en')} inputs,
 ${findings} findings**, at most ${memory} MiB resident. To repeat it: \`npm run fuzz -- --seed ${seed} --inputs ${requested}\`.
