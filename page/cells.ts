@@ -1,12 +1,11 @@
 /** How cells are shown, sorted and searched. */
+import { bytes, percent, rangeText } from '../cmd/report/amounts.ts';
 import type { Cell, ColumnKind, PageData, Row } from '../cmd/report/page/data.ts';
 import { element } from './element.ts';
 
 const collator = new Intl.Collator('en', { numeric: true });
 const count = new Intl.NumberFormat('en');
 const cores = new Intl.NumberFormat('en', { maximumFractionDigits: 3 });
-const threeDigits = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
-const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
 
 export function isNumeric(kind: ColumnKind): boolean {
   return kind !== 'text' && kind !== 'causes';
@@ -30,30 +29,12 @@ export function cellElement(
 function numberText(cell: Cell, kind: ColumnKind, currency: string): string {
   if (typeof cell === 'object' && cell !== null) {
     const [low, high] = cell;
-    return typeof low === 'number' && typeof high === 'number' ? rangeText(low, high, currency) : '';
+    return typeof low === 'number' && typeof high === 'number' ? rangeText([low, high], currency) : '';
   }
   if (typeof cell !== 'number') return '';
-  if (kind === 'share') return percentText(cell);
-  if (kind === 'bytes') return bytesText(cell);
+  if (kind === 'share') return percent(cell);
+  if (kind === 'bytes') return bytes(cell);
   return (kind === 'cores' ? cores : count).format(cell);
-}
-
-function rangeText(low: number, high: number, currency: string): string {
-  const money = new Intl.NumberFormat('en', { style: 'currency', currency });
-  const [from, to] = [money.format(low), money.format(high)];
-  return from === to ? from : `${from} to ${to}`;
-}
-
-/** As on the rest of the page: never 100 % for less than all. */
-function percentText(share: number): string {
-  const rounded = Math.round(share * 100);
-  if (share < 1 && rounded >= 100) return '> 99 %';
-  return share > 0 && rounded <= 0 ? '< 1 %' : `${rounded} %`;
-}
-
-function bytesText(value: number): string {
-  const unit = value < 1 ? 0 : Math.min(Math.floor(Math.log2(value) / 10), units.length - 1);
-  return `${threeDigits.format(value / 1024 ** unit)}${units[unit] ?? ''}`;
 }
 
 /** Smaller first. Ranges compare by their upper ends. */

@@ -1,4 +1,4 @@
-/** Requests as people read them. */
+/** Numbers as people read them, also in the browser. */
 
 /** To a thousandth, the smallest unit of Kubernetes. */
 export function rounded(value: number): number {
@@ -16,4 +16,19 @@ export function bytes(value: number): string {
     unit++;
   }
   return `${left < 10 ? Math.round(left * 10) / 10 : Math.round(left)}${units[unit]}`;
+}
+
+/** A whole number of percent, never 100 % for less than all nor 0 % for more than nothing. */
+export function percent(share: number): string {
+  const rounded = Math.round(share * 100);
+  if (share < 1 && rounded >= 100) return '> 99 %';
+  return share > 0 && rounded <= 0 ? '< 1 %' : `${rounded} %`;
+}
+
+/** `$1.00 to $2.00`, or `–` if nothing is known. */
+export function rangeText(range: readonly [low: number, high: number] | undefined, currency: string): string {
+  if (range === undefined) return '–';
+  const money = new Intl.NumberFormat('en', { style: 'currency', currency });
+  const [from, to] = [money.format(range[0]), money.format(range[1])];
+  return from === to ? from : `${from} to ${to}`;
 }

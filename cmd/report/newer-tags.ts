@@ -8,7 +8,7 @@ import { CredentialError } from '../../src/credentials/credential.ts';
 import type { ImageFactsSource, ImageRequest } from '../../src/images/facts/facts.ts';
 import { InvalidReference, parseReference } from '../../src/images/references/reference.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
-import { imageRows, type JudgedPod } from './rows.ts';
+import { byText, imageRows, type JudgedPod } from './rows.ts';
 import type { TagLists } from './tag-lists.ts';
 import { newerTags } from './tag-order.ts';
 
@@ -25,14 +25,21 @@ export interface NewerTagOptions {
   readonly stop: AbortSignal;
   /** Called after each image. */
   readonly onProgress: (done: number, of: number) => void;
-  readonly onProblem: (message: string) => void;
+  /** Called once for each problem. */
+  readonly onProblem: (problem: string) => void;
 }
 
-/** @returns by image as written in the pods: the same image with the newer tag */
+export interface NewerTags {
+  /** By image as written in the pods: the same image with a newer tag that has the architecture. */
+  readonly byImage: ReadonlyMap<string, string>;
+  /** Why some tags were not looked up. */
+  readonly problems: readonly string[];
+}
+
 export async function findNewerTags(
   pods: readonly JudgedPod[],
   options: NewerTagOptions,
-): Promise<ReadonlyMap<string, string>> {
+): Promise<NewerTags> {
   // A pod whose credentials could read the image.
   const lacking = new Map<string, JudgedPod>();
   for (const pod of pods)
@@ -44,32 +51,35 @@ export async function findNewerTags(
       return user === undefined ? [] : [{ image, user }];
     })
     .slice(0, maxImages);
-  if (lacking.size > images.length)
-    options.onProblem(
-      `newer tags: only the ${maxImages} images with the highest CPU requests were looked up`,
-    );
   const search = new Search(options);
-  const found = new Map<string, string>();
+  if (lacking.size > images.length)
+    search.warn(`only the ${maxImages} images with the highest CPU requests were looked up`);
+  const byImage = new Map<string, string>();
   let done = 0;
   await concurrently(images, concurrentImages, async ({ image, user }) => {
     const newer = await search.find(image, user);
-    if (newer !== undefined) found.set(image, newer);
+    if (newer !== undefined) byImage.set(image, newer);
     done += 1;
     options.onProgress(done, images.length);
   });
-  return found;
+  return { byImage, problems: [...search.problems].toSorted(byText) };
 }
 
 class Search {
+  readonly problems = new Set<string>();
   readonly #options: NewerTagOptions;
 
   constructor(options: NewerTagOptions) {
     this.#options = options;
   }
 
+  warn(problem: string): void {
+    if (!this.problems.has(problem)) this.#options.onProblem(problem);
+    this.problems.add(problem);
+  }
+
   async find(image: string, user: JudgedPod): Promise<string | undefined> {
-    const { stop, onProblem } = this.#options;
-    const signal = AbortSignal.any([stop, AbortSignal.timeout(imageLimitMs)]);
+    const signal = AbortSignal.any([this.#options.stop, AbortSignal.timeout(imageLimitMs)]);
     try {
       return await this.#newerOf(image, user, signal);
     } catch (error) {
@@ -77,19 +87,18 @@ class Search {
       if (!(error instanceof RegistryError || error instanceof CredentialError) && !signal.aborted)
         throw error;
       const reason = error instanceof Error ? error.message : 'no answer in time';
-      onProblem(`newer tags: ${reason}`);
+      this.warn(reason);
       return undefined;
     }
   }
 
   async #newerOf(image: string, user: JudgedPod, signal: AbortSignal): Promise<string | undefined> {
-    const { architecture, inspector, onProblem } = this.#options;
+    const { architecture, inspector } = this.#options;
     const request = await this.#requestOf(image, user, signal);
     const { tag, digest, repository } = request.reference;
     if (tag === undefined || digest !== undefined) return undefined;
     const { tags, isComplete } = await this.#options.lists.tags(request, signal);
-    if (!isComplete)
-      onProblem(`newer tags: ${repository} has more than the ${tags.length} tags that were listed`);
+    if (!isComplete) this.warn(`${repository} has more than the ${tags.length} tags that were listed`);
     for (const newer of newerTags(tag, tags)) {
       const name = `${image.slice(0, -tag.length)}${newer}`;
       const facts = await inspector.lookup(

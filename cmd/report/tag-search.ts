@@ -4,11 +4,10 @@ import type { ClusterContext } from '../explain/cluster-context.ts';
 import { createProgress } from '../program/progress.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { openCachedLookups } from '../wiring/cached-lookups.ts';
-import { findNewerTags } from './newer-tags.ts';
+import { findNewerTags, type NewerTags } from './newer-tags.ts';
 import type { JudgedPod } from './rows.ts';
 import { openTagLists } from './tag-lists.ts';
 
-/** @returns by image as written in the pods: the same image with a newer tag that has the architecture */
 export async function searchNewerTags(
   invocation: Pick<Invocation, 'flags' | 'io' | 'stop'>,
   { context }: Pick<ClusterContext, 'context'>,
@@ -17,10 +16,9 @@ export async function searchNewerTags(
     readonly architecture: string;
     readonly pullSecrets: PullSecrets;
   },
-): Promise<ReadonlyMap<string, string>> {
+): Promise<NewerTags> {
   const { io, stop } = invocation;
   const progress = createProgress(io);
-  const problems = new Set<string>();
   await using opened = new AsyncDisposableStack();
   const { memory, tags: source, directory } = await openCachedLookups(invocation, context, opened);
   const lists = await openTagLists({ source, directory, log: context.log });
@@ -32,10 +30,9 @@ export async function searchNewerTags(
       inspector: memory,
       stop,
       onProgress: (done, of) => progress.show(`newer tags of ${done} of ${of} images`),
-      onProblem: (message) => {
+      onProblem: (problem) => {
         progress.end();
-        if (!problems.has(message)) io.err(`archwright: warning: ${message}\n`);
-        problems.add(message);
+        io.err(`archwright: warning: newer tags: ${problem}\n`);
       },
     });
   } finally {

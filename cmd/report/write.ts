@@ -1,6 +1,7 @@
 /** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
 import { cell, nothing, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
+import type { NewerTags } from './newer-tags.ts';
 import type { Money } from './prices/price-book.ts';
 import type { PriceList } from './prices/price-file.ts';
 import type { Savings } from './prices/savings.ts';
@@ -33,8 +34,8 @@ export interface Report {
 export interface ReportExtras {
   /** Absent without prices. */
   readonly money?: Money;
-  /** By image: the same image with a newer tag that has the architecture; absent: they were not looked up. */
-  readonly newerTags?: ReadonlyMap<string, string>;
+  /** Absent: they were not looked up. */
+  readonly newerTags?: NewerTags;
 }
 
 export function reportOf(
@@ -47,7 +48,7 @@ export function reportOf(
     totals: totals(pods, architecture),
     workloads: workloadRows(pods, (some) => money?.savings.of(some)?.saved),
     images: imageRows(pods).map((row) => {
-      const newerTag = newerTags?.get(row.image);
+      const newerTag = newerTags?.byImage.get(row.image);
       return newerTag === undefined ? row : { ...row, newerTag };
     }),
     ...(money && { savings: savingsOf(pods, money) }),

@@ -262,8 +262,10 @@ t.test('a list that is cut is a warning, from the cache too', async (t) => {
   const { closed, report } = await cluster(t, ownCredentials);
   for (let index = 0; index < 30; index += 1) closed.push('team/job', `0.${index}`, image('linux/amd64'));
   for (const how of ['listed', 'cached']) {
-    const { code, err } = await report('--newer-tags');
+    const { code, out, err } = await report('--newer-tags');
     t.equal(code, 0);
+    t.ok(out.replaceAll(closed.host, 'R').includes('<p>Some tags were not looked up:</p>'), how);
+    t.ok(out.includes('team/job has more than the 20 tags that were listed</li>'), how);
     t.equal(
       err.replaceAll(closed.host, 'R'),
       'archwright: warning: newer tags: R/team/job has more than the 20 tags that were listed\n',

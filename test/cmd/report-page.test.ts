@@ -2,11 +2,12 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import t from 'tap';
+import { percent } from '../../cmd/report/amounts.ts';
 import { blockersOf, type Blocker } from '../../cmd/report/blockers.ts';
 import { firstChanges } from '../../cmd/report/page/changes.ts';
 import type { PageData } from '../../cmd/report/page/data.ts';
 import { reportPage } from '../../cmd/report/page/page.ts';
-import { percent, sharesByState } from '../../cmd/report/page/shares.ts';
+import { sharesByState } from '../../cmd/report/page/shares.ts';
 import type { JudgedPod } from '../../cmd/report/rows.ts';
 import type { PodSpec } from '../../src/kube/api/objects.ts';
 import { multiArch } from '../support/registry/content.ts';

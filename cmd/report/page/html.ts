@@ -7,7 +7,7 @@ export class Html {
   }
 }
 
-type Value = string | number | Html | undefined | readonly Value[];
+export type Value = string | number | Html | undefined | readonly Value[];
 
 /** A template. `undefined` becomes nothing, a list becomes its items. */
 export function markup(parts: TemplateStringsArray, ...values: readonly Value[]): Html {

@@ -1,18 +1,13 @@
 /** What moving the pods would save. Each amount is a range, and its assumptions stand beside it. */
 import { printable } from '../../../src/names/printable.ts';
-import { bytes, rounded } from '../amounts.ts';
+import { bytes, rangeText, rounded } from '../amounts.ts';
 import type { Money, PricedKind } from '../prices/price-book.ts';
 import type { PriceList } from '../prices/price-file.ts';
-import { unpriced, type Range, type Savings, type SavingsOf } from '../prices/savings.ts';
+import { unpriced, type Savings, type SavingsOf } from '../prices/savings.ts';
 import type { JudgedPod } from '../rows.ts';
 import type { Change } from './changes.ts';
 import { markup, type Html } from './html.ts';
-
-export function rangeText([low, high]: Range, currency: string): string {
-  const money = new Intl.NumberFormat('en', { style: 'currency', currency });
-  const [from, to] = [money.format(low), money.format(high)];
-  return from === to ? from : `${from} to ${to}`;
-}
+import { numberCells, section, table, type Head } from './layout.ts';
 
 export function moneySection(
   { list, kinds, savings }: Money,
@@ -29,16 +24,12 @@ export function moneySection(
     ...(ready.length === pods.length ? [] : ([['Without any blocker', pods]] as const)),
   ];
   const lines = rows.map(([label, some]) => savingsRow(label, savings.of(some), currency));
-  return markup`<section aria-labelledby="money">
-    <h2 id="money">What moving them saves in a month</h2>
-    <div class="scroll" role="region" aria-labelledby="money" tabindex="0"><table>
-      <thead><tr>
-        <th scope="col">Pods</th><th scope="col" class="n">Number</th><th scope="col" class="n">They cost now</th>
-        <th scope="col" class="n">On ${architecture}</th><th scope="col" class="n">Saving</th>
-      </tr></thead>
-      <tbody>${lines}</tbody>
-    </table></div>
-    <h3>Assumptions</h3>
+  const heads = ['Pods', ...['Number', 'They cost now', `On ${architecture}`, 'Saving'].map(number)];
+  return section(
+    'money',
+    'What moving them saves in a month',
+    table('money', heads, lines),
+    markup`<h3>Assumptions</h3>
     <ul>
       <li>Only what the pods request counts, and the capacity that they leave is given back.</li>
       ${rows.length > 1 ? markup`<li>After the changes, images without the architecture and unknown ones have it.</li>` : undefined}
@@ -49,16 +40,20 @@ export function moneySection(
         table below that they could move to.</li>
       ${exclusions(pods, savings).map((text) => markup`<li>${text}</li>`)}
     </ul>
-    <h3>Prices</h3>
-    ${priceTable(kinds, list)}
-  </section>`;
+    <h3 id="prices">Prices</h3>`,
+    priceTable(kinds, list),
+  );
+}
+
+function number(label: string): Head {
+  return { number: label };
 }
 
 function savingsRow(label: string, savings: Savings | undefined, currency: string): Html {
-  const amount = (range: Range | undefined): Html =>
-    markup`<td class="n">${range === undefined ? '–' : rangeText(range, currency)}</td>`;
-  return markup`<tr><th scope="row">${label}</th><td class="n">${(savings?.pods ?? 0).toLocaleString('en')}</td>
-    ${amount(savings?.now)}${amount(savings?.moved)}${amount(savings?.saved)}</tr>`;
+  const ranges = [savings?.now, savings?.moved, savings?.saved];
+  const texts = ranges.map((range) => rangeText(range, currency));
+  const count = (savings?.pods ?? 0).toLocaleString('en');
+  return markup`<tr><th scope="row">${label}</th>${numberCells(count, ...texts)}</tr>`;
 }
 
 function exclusions(pods: readonly JudgedPod[], savings: SavingsOf): readonly string[] {
@@ -70,6 +65,8 @@ function exclusions(pods: readonly JudgedPod[], savings: SavingsOf): readonly st
       : [`Not counted: ${count.toLocaleString('en')} ${count === 1 ? 'pod' : 'pods'} ${unpriced[reason]}.`];
   });
 }
+
+const gib = 2 ** 30;
 
 const sources = {
   file: 'file of prices',
@@ -83,18 +80,29 @@ function priceTable(kinds: readonly PricedKind[], { currency, hoursPerMonth }: P
   const rows = kinds.map(({ offer, nodes }) => {
     const { architecture, instanceType, region, capacityType, price, source, vcpu, memory } = offer;
     const monthly = price * hoursPerMonth;
-    return markup`<tr><th scope="row" class="name">${printable(instanceType, 128) || '–'}</th><td>${printable(architecture, 64)}</td>
-      <td>${printable(region, 128) || '–'}</td><td>${capacityType}</td><td class="n">${nodes}</td><td class="n">${rounded(vcpu)}</td>
-      <td class="n">${bytes(memory)}</td><td class="n">${exact.format(price)}</td><td class="n">${format.format(monthly / vcpu)}</td>
-      <td class="n">${format.format((monthly * 2 ** 30) / memory)}</td><td>${sources[source]}</td></tr>`;
+    const amounts = [
+      exact.format(price),
+      format.format(monthly / vcpu),
+      format.format((monthly * gib) / memory),
+    ];
+    return markup`<tr>
+      <th scope="row" class="name">${printable(instanceType, 128) || '–'}</th>
+      <td>${printable(architecture, 64)}</td>
+      <td>${printable(region, 128) || '–'}</td>
+      <td>${capacityType}</td>
+      ${numberCells(nodes, rounded(vcpu), bytes(memory), ...amounts)}
+      <td>${sources[source]}</td>
+    </tr>`;
   });
-  return markup`<div class="scroll" role="region" aria-label="Prices" tabindex="0"><table>
-    <thead><tr>
-      <th scope="col">Type</th><th scope="col">Architecture</th><th scope="col">Region</th><th scope="col">Capacity</th>
-      <th scope="col" class="n">Nodes</th><th scope="col" class="n">Cores</th><th scope="col" class="n">Memory</th>
-      <th scope="col" class="n">An hour</th><th scope="col" class="n">A core a month, if all is for CPU</th>
-      <th scope="col" class="n">A GiB a month, if all is for memory</th><th scope="col">From</th>
-    </tr></thead>
-    <tbody>${rows}</tbody>
-  </table></div>`;
+  const heads = [
+    'Type',
+    'Architecture',
+    'Region',
+    'Capacity',
+    ...['Nodes', 'Cores', 'Memory', 'An hour'].map(number),
+    number('A core a month, if all is for CPU'),
+    number('A GiB a month, if all is for memory'),
+    'From',
+  ];
+  return table('prices', heads, rows);
 }

@@ -1,45 +1,35 @@
 /** Images that are one step away: a newer tag has the architecture. */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
+import type { NewerTags } from '../newer-tags.ts';
 import { imageRows, type JudgedPod } from '../rows.ts';
 import { markup, type Html } from './html.ts';
+import { numberCells, section, table } from './layout.ts';
 import { amount } from './sections.ts';
 
-/** @param newerTags by image; `undefined`: nobody looked */
-export function newerSection(
-  newerTags: ReadonlyMap<string, string> | undefined,
-  pods: readonly JudgedPod[],
-): Html | undefined {
-  if (newerTags === undefined) return undefined;
+/** More of a message says nothing more about its cause. */
+const maxProblemBytes = 512;
+
+export function newerSection({ byImage, problems }: NewerTags, pods: readonly JudgedPod[]): Html {
   const rows = imageRows(pods).flatMap((row) => {
-    const newer = newerTags.get(row.image);
+    const newer = byImage.get(row.image);
     if (newer === undefined) return [];
     const share = { pods: row.pods, ...row.requests };
     return [
       markup`<tr>
         <th scope="row" class="name">${printable(row.image, maxImageBytes)}</th>
         <td class="name">${printable(newer, maxImageBytes)}</td>
-        <td class="n">${amount(share, 'pods')}</td>
-        <td class="n">${amount(share, 'cpu')}</td>
+        ${numberCells(amount(share, 'pods'), amount(share, 'cpu'))}
       </tr>`,
     ];
   });
-  const table = markup`<div class="scroll" role="region" aria-labelledby="newer" tabindex="0">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Image</th>
-          <th scope="col">Newer tag that has it</th>
-          <th scope="col" class="n">Pods</th>
-          <th scope="col" class="n">CPU</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${rows}
-      </tbody>
-    </table>
-  </div>`;
-  return markup`<section aria-labelledby="newer">
-    <h2 id="newer">One step away: newer tags</h2>
-    ${rows.length === 0 ? markup`<p>No newer tag of the images that were looked up has it.</p>` : table}
-  </section>`;
+  const heads = ['Image', 'Newer tag that has it', { number: 'Pods' }, { number: 'CPU' }];
+  const items = problems.map((problem) => markup`<li>${printable(problem, maxProblemBytes)}</li>`);
+  return section(
+    'newer',
+    'One step away: newer tags',
+    rows.length === 0
+      ? markup`<p>No newer tag of the images that were looked up has it.</p>`
+      : table('newer', heads, rows),
+    items.length === 0 ? undefined : markup`<p>Some tags were not looked up:</p><ul>${items}</ul>`,
+  );
 }

@@ -6,13 +6,13 @@ import { createHash } from 'node:crypto';
 import { printable } from '../../../src/names/printable.ts';
 import type { JudgedPod } from '../rows.ts';
 import { pageScript, pageStyle } from './assets.ts';
-import type { Money } from '../prices/price-book.ts';
 import type { ReportExtras } from '../write.ts';
-import { firstChanges, type Change } from './changes.ts';
+import { firstChanges } from './changes.ts';
 import type { PageData } from './data.ts';
 import { embeddedJson, Html, markup } from './html.ts';
-import { moneySection, rangeText } from './money.ts';
+import { moneySection } from './money.ts';
 import { newerSection } from './newer.ts';
+import { section } from './layout.ts';
 import { changesSection, namespacesSection, todaySection } from './sections.ts';
 import { stateLabels } from './shares.ts';
 import { pageTables } from './tables.ts';
@@ -35,7 +35,7 @@ export function reportPage(input: PageInput): string {
   const data: PageData = {
     causeLabels: stateLabels,
     ...(money && { currency: money.list.currency }),
-    tables: pageTables(pods, { savings: money?.savings, newerTags }),
+    tables: pageTables(pods, { savings: money?.savings, newerTags: newerTags?.byImage }),
   };
   const scope = namespaces.length === 0 ? 'all namespaces' : `namespaces ${namespaces.join(', ')}`;
   const madeAt = made.toISOString().slice(0, 16).replace('T', ' ');
@@ -61,13 +61,16 @@ export function reportPage(input: PageInput): string {
 </select></label></header>
 <main>
 ${todaySection(pods, architecture)}
-${changesSection(changes, pods, newerTags ?? new Map(), money && savingColumn(money))}
-${newerSection(newerTags, pods)}
+${changesSection(changes, pods, input)}
+${newerTags && newerSection(newerTags, pods)}
 ${money && moneySection(money, architecture, pods, changes)}
 ${namespacesSection(pods)}
-<section aria-labelledby="all"><h2 id="all">All workloads, namespaces and images</h2>
-<noscript><p>The table needs JavaScript, which is part of this file.</p></noscript>
-<div id="table" tabindex="-1"></div></section>
+${section(
+  'all',
+  'All workloads, namespaces and images',
+  markup`<noscript><p>The table needs JavaScript, which is part of this file.</p></noscript>
+<div id="table" tabindex="-1"></div>`,
+)}
 </main>
 <footer><p>CPU and memory are the requests of the pods. Pods that have ended and mirror pods are not counted.</p></footer>
 <script type="application/json" id="data">${embeddedJson(data)}</script>
@@ -75,16 +78,6 @@ ${namespacesSection(pods)}
 </body>
 </html>
 `.text;
-}
-
-function savingColumn({ list, savings }: Money) {
-  return {
-    head: 'Saving a month',
-    cell: ({ freed }: Change) => {
-      const saved = savings.of(freed)?.saved;
-      return markup`<td class="n">${saved === undefined ? '–' : rangeText(saved, list.currency)}</td>`;
-    },
-  };
 }
 
 const policy = [

@@ -1,13 +1,14 @@
 /** The parts of the page that need no script. */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
-import { bytes, rounded } from '../amounts.ts';
+import { bytes, percent, rangeText, rounded } from '../amounts.ts';
 import { causes, type Cause } from '../blockers.ts';
 import type { JudgedPod } from '../rows.ts';
+import type { ReportExtras } from '../write.ts';
 import { bar, swatch } from './charts.ts';
 import type { Change } from './changes.ts';
 import { markup, type Html } from './html.ts';
+import { numberCells, section, table, type Head } from './layout.ts';
 import {
-  percent,
   ratio,
   shareOf,
   sharesByState,
@@ -56,25 +57,14 @@ export function todaySection(pods: readonly JudgedPod[], architecture: string): 
           <td>${meanings[state]}</td>
         </tr>`,
     );
-  return markup`<section aria-labelledby="today">
-    <h2 id="today">What can run on ${architecture} today</h2>
-    <div class="tiles">${tiles}</div>
-    <p>${there.toLocaleString('en')} of ${amount(all, 'pods')} pods run on ${architecture} now.</p>
-    <div class="scroll" role="region" aria-labelledby="today" tabindex="0">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">State</th>
-            ${measureNames.map((measure) => markup`<th scope="colgroup" colspan="2" class="n">${measures[measure]}</th>`)}
-            <th scope="col">Meaning</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${rows}
-        </tbody>
-      </table>
-    </div>
-  </section>`;
+  const heads = ['State', ...measureNames.map((name) => ({ number: measures[name], columns: 2 })), 'Meaning'];
+  return section(
+    'today',
+    `What can run on ${architecture} today`,
+    markup`<div class="tiles">${tiles}</div>
+<p>${there.toLocaleString('en')} of ${amount(all, 'pods')} pods run on ${architecture} now.</p>`,
+    table('today', heads, rows),
+  );
 }
 
 function segments(byState: Readonly<Record<State, Share>>, all: Share, measure: Measure) {
@@ -84,10 +74,9 @@ function segments(byState: Readonly<Record<State, Share>>, all: Share, measure: 
   }));
 }
 
-function amountCells(share: Share, all: Share, measure: Measure): Html {
+function amountCells(share: Share, all: Share, measure: Measure): readonly Html[] {
   const part = all[measure] === 0 ? '–' : percent(share[measure] / all[measure]);
-  return markup`<td class="n">${amount(share, measure)}</td>
-    <td class="n">${part}</td>`;
+  return numberCells(amount(share, measure), part);
 }
 
 export function amount(share: Share, measure: Measure): string {
@@ -103,18 +92,19 @@ const actions: Readonly<Record<Cause, string>> = {
   affinity: 'Remove the node affinity of',
 };
 
-function describeChange({ cause, subject, image }: Change, newerTags: ReadonlyMap<string, string>): Html {
-  const newer = image === undefined ? undefined : newerTags.get(image);
+function describeChange(
+  { cause, subject, image }: Change,
+  newerTags: ReadonlyMap<string, string> | undefined,
+): Html {
+  const newer = image === undefined ? undefined : newerTags?.get(image);
   const action = newer === undefined ? actions[cause] : `Take ${printable(newer, maxImageBytes)} in place of`;
   return markup`${action} <span class="name">${subject}</span>`;
 }
 
-/** @param more further columns: a head, and a cell of each change */
 export function changesSection(
   changes: readonly Change[],
   pods: readonly JudgedPod[],
-  newerTags: ReadonlyMap<string, string>,
-  more?: { readonly head: string; readonly cell: (change: Change) => Html },
+  { newerTags, money }: ReportExtras,
 ): Html | undefined {
   if (changes.length === 0) return undefined;
   const all = shareOf(pods);
@@ -127,45 +117,34 @@ export function changesSection(
       { color: 'gain', part: all.cpu === 0 ? 0 : change.gain.cpu / all.cpu },
     ];
     return markup`<tr>
-      <td class="n">${index + 1}</td>
-      <th scope="row">${describeChange(change, newerTags)}</th>
-      <td class="n">${change.blocked.toLocaleString('en')}</td>
-      <td class="n">${amount(change.gain, 'pods')}</td>
-      <td class="n">${amount(change.gain, 'cpu')}</td>
-      <td class="n">${amount(change.gain, 'memory')}</td>
-      ${more?.cell(change)}
+      ${numberCells(index + 1)}
+      <th scope="row">${describeChange(change, newerTags?.byImage)}</th>
+      ${numberCells(change.blocked.toLocaleString('en'))}
+      ${measureNames.map((measure) => numberCells(amount(change.gain, measure)))}
+      ${money && numberCells(rangeText(money.savings.of(change.freed)?.saved, money.list.currency))}
       <td class="reached">${bar(parts)} <span>${percent(ratio(reached, all.cpu))}</span></td>
     </tr>`;
   });
   const unknown = changes.some(({ cause }) => cause === 'unknown')
     ? ' An unknown image counts as if it had the architecture.'
     : '';
-  return markup`<section aria-labelledby="first">
-    <h2 id="first">What to change first</h2>
-    <p>
-      First the changes that bring the most. A pod counts when its last blocker is gone, so some steps bring
-      nothing before the next one.${unknown}
-    </p>
-    <div class="scroll" role="region" aria-labelledby="first" tabindex="0">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col" class="n">Step</th>
-            <th scope="col">Change</th>
-            <th scope="col" class="n">Pods with it</th>
-            <th scope="col" class="n">Pods that can run then</th>
-            <th scope="col" class="n">CPU</th>
-            <th scope="col" class="n">Memory</th>
-            ${more && markup`<th scope="col">${more.head}</th>`}
-            <th scope="col">CPU that can run after it</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${rows}
-        </tbody>
-      </table>
-    </div>
-  </section>`;
+  const heads: readonly Head[] = [
+    { number: 'Step' },
+    'Change',
+    { number: 'Pods with it' },
+    { number: 'Pods that can run then' },
+    { number: 'CPU' },
+    { number: 'Memory' },
+    ...(money ? [{ number: 'Saving a month' }] : []),
+    'CPU that can run after it',
+  ];
+  return section(
+    'first',
+    'What to change first',
+    markup`<p>First the changes that bring the most. A pod counts when its last blocker is gone, so some steps bring
+nothing before the next one.${unknown}</p>`,
+    table('first', heads, rows),
+  );
 }
 
 /** Ten bars are read; the table has the rest. */
@@ -191,30 +170,15 @@ export function namespacesSection(pods: readonly JudgedPod[]): Html | undefined 
     return markup`<tr>
       <th scope="row" class="name">${printable(namespace, 253)}</th>
       <td class="wide">${bar(parts)}</td>
-      <td class="n">${rounded(blocked).toLocaleString('en')}</td>
+      ${numberCells(rounded(blocked).toLocaleString('en'))}
       <td>${blocking.join(', ')}</td>
     </tr>`;
   });
   const legend = states.map((state) => markup`<li>${swatch(state)} ${stateLabels[state]}</li>`);
-  return markup`<section aria-labelledby="where">
-    <h2 id="where">Where the rest is</h2>
-    <ul class="legend">
-      ${legend}
-    </ul>
-    <div class="scroll" role="region" aria-labelledby="where" tabindex="0">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Namespace</th>
-            <th scope="col">CPU requests by state</th>
-            <th scope="col" class="n">Blocked cores</th>
-            <th scope="col">Of these</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${lines}
-        </tbody>
-      </table>
-    </div>
-  </section>`;
+  return section(
+    'where',
+    'Where the rest is',
+    markup`<ul class="legend">${legend}</ul>`,
+    table('where', ['Namespace', 'CPU requests by state', { number: 'Blocked cores' }, 'Of these'], lines),
+  );
 }

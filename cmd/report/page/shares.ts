@@ -42,10 +42,3 @@ export function sharesByState(pods: readonly JudgedPod[]): Readonly<Record<State
 export function ratio(part: number, whole: number): number {
   return whole === 0 ? 1 : part / whole;
 }
-
-/** A whole number of percent, never 100 % for less than all nor 0 % for more than nothing. */
-export function percent(share: number): string {
-  const rounded = Math.round(share * 100);
-  if (share < 1 && rounded >= 100) return '> 99 %';
-  return share > 0 && rounded <= 0 ? '< 1 %' : `${rounded} %`;
-}

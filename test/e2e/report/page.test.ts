@@ -42,7 +42,10 @@ function fullPage(): string {
     namespaces: [],
     made: new Date('2026-11-22T10:00:00Z'),
     version: '0.1.0',
-    newerTags: new Map(images.map((image) => [image, `${image}.9-bookworm-slim`])),
+    newerTags: {
+      byImage: new Map(images.map((image) => [image, `${image}.9-bookworm-slim`])),
+      problems: ['registry.example.com/app has more than the 10000 tags that were listed'],
+    },
     ...(money && { money }),
   });
 }
