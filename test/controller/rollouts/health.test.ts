@@ -11,8 +11,8 @@ const since = 1_000_000;
 const second = 1000;
 
 interface PodLine {
-  readonly count?: number;
-  readonly isTarget?: boolean;
+  readonly count: number;
+  readonly isTarget: boolean;
   readonly restarts?: number;
   /** Seconds after the beginning. */
   readonly created?: number;
@@ -24,11 +24,16 @@ interface PodLine {
   /** Default: `web-1`. */
   readonly replicaSet?: string;
 }
+type PodState = Omit<PodLine, 'count' | 'isTarget'>;
+
+/** So many pods on the architecture, and on others. */
+const target = (count: number, state: PodState): PodLine => ({ ...state, count, isTarget: true });
+const other = (count: number, state: PodState): PodLine => ({ ...state, count, isTarget: false });
 
 function podsOf(lines: readonly PodLine[]): readonly RolledPod[] {
   return lines.flatMap((line, index) =>
-    Array.from({ length: line.count ?? 1 }, (_, copy): RolledPod => {
-      const { isTarget = false, restarts = 0, created = 1, took, exit } = line;
+    Array.from({ length: line.count }, (_, copy): RolledPod => {
+      const { isTarget, restarts = 0, created = 1, took, exit } = line;
       const { waited = 0, replicaSet = 'web-1' } = line;
       const createdAt = since + created * second;
       const container = { name: 'c', image: 'app', imageID: `app@${digest}`, ready: false, running: false };
@@ -55,160 +60,105 @@ function podsOf(lines: readonly PodLine[]): readonly RolledPod[] {
   );
 }
 
-const target = { isTarget: true };
 const fine = { took: 5 };
 const crashing = { restarts: 2 };
 const execFormat = { exit: { exitCode: 255, message: 'exec /app: exec format error' } };
 const level = { exit: { exitCode: 127, message: 'Fatal glibc error: CPU does not support x86-64-v3' } };
+const exited = { restarts: 1, exit: { exitCode: 1 } };
+const ofNew = { replicaSet: 'web-2' };
 
+interface More {
+  readonly spec?: object;
+  readonly broken?: string;
+}
+
+/** Without a message, the pods are not unhealthy. */
 const rows: Readonly<
-  Record<
-    string,
-    readonly [now: number, pods: readonly PodLine[], said?: RegExp, spec?: object, broken?: string]
-  >
+  Record<string, readonly [now: number, pods: readonly PodLine[], said?: RegExp, more?: More]>
 > = {
-  'all is well': [
-    60,
-    [
-      { ...target, ...fine, count: 5 },
-      { ...fine, count: 5 },
-    ],
-  ],
+  'all is well': [60, [target(5, fine), other(5, fine)]],
   'no pod is there': [60, []],
-  'two of five are not enough': [
-    60,
-    [{ ...target, ...crashing, count: 2 }, { ...target, ...fine, count: 3 }, fine],
-  ],
+  'two of five are not enough': [60, [target(2, crashing), target(3, fine), other(1, fine)]],
   'three of five are': [
     60,
-    [{ ...target, ...crashing, count: 3 }, { ...target, ...fine, count: 2 }, fine],
+    [target(3, crashing), target(2, fine), other(1, fine)],
     /^web: 3 of 5 pods on arm64 are unhealthy, of the others 0 of 1: p-0-0 restarted 2 times$/,
   ],
-  'one of one is': [60, [{ ...target, ...crashing }, fine], /1 of 1 pods on arm64/],
-  'the others are as bad': [
-    60,
-    [
-      { ...target, ...crashing, count: 3 },
-      { ...crashing, count: 3 },
-    ],
-  ],
-  'the others are nearly as bad': [
-    60,
-    [{ ...target, ...crashing, count: 10 }, { ...crashing, count: 9 }, fine],
-  ],
+  'one of one is': [60, [target(1, crashing), other(1, fine)], /1 of 1 pods on arm64/],
+  'the others are as bad': [60, [target(3, crashing), other(3, crashing)]],
+  'the others are nearly as bad': [60, [target(10, crashing), other(9, crashing), other(1, fine)]],
   'without tolerance': [
     60,
-    [{ ...target, ...crashing, count: 10 }, { ...crashing, count: 9 }, fine],
+    [target(10, crashing), other(9, crashing), other(1, fine)],
     /10 of 10 .* 9 of 10/,
-    { tolerance: '0%' },
+    { spec: { tolerance: '0%' } },
   ],
   'three of a hundred are within the tolerance': [
     60,
-    [{ ...target, ...crashing, count: 3 }, { ...target, ...fine, count: 97 }, fine],
+    [target(3, crashing), target(97, fine), other(1, fine)],
   ],
-  'fewer restarts than set': [60, [{ ...target, ...fine, restarts: 1 }, fine]],
-  'not ready in time': [302, [{ ...target, count: 3 }], /there are no others: p-0-0 is not ready for 5m1s/],
-  'not ready yet': [300, [{ ...target, count: 3 }]],
+  'fewer restarts than set': [60, [target(1, { ...fine, restarts: 1 }), other(1, fine)]],
+  'not ready in time': [302, [target(3, {})], /there are no others: p-0-0 is not ready for 5m1s/],
+  'not ready yet': [300, [target(3, {})]],
   'not ready for longer than the others took': [
     32,
-    [
-      { ...target, count: 3 },
-      { ...fine, count: 3 },
-    ],
+    [target(3, {}), other(3, fine)],
     /p-0-0 is not ready for 31s/,
   ],
   'slower than the others': [
     100,
-    [
-      { ...target, took: 90, count: 3 },
-      { took: 20, count: 3 },
-    ],
+    [target(3, { took: 90 }), other(3, { took: 20 })],
     /p-0-0 took 1m30s to become ready, the others 20s/,
   ],
-  'not much slower': [
-    100,
-    [
-      { ...target, took: 59, count: 3 },
-      { took: 20, count: 3 },
-    ],
-  ],
+  'not much slower': [100, [target(3, { took: 59 }), other(3, { took: 20 })]],
   'an autoscaler makes their node': [
     200,
-    [
-      { ...target, waited: 100, took: 110, count: 3 },
-      { ...target, waited: Infinity, count: 3 },
-      { ...fine, count: 3 },
-    ],
+    [target(3, { waited: 100, took: 110 }), target(3, { waited: Infinity }), other(3, fine)],
   ],
-  'no node for too long': [302, [{ ...target, waited: Infinity }, fine], /p-0-0 is not ready for 5m1s/],
+  'no node for too long': [
+    302,
+    [target(1, { waited: Infinity }), other(1, fine)],
+    /p-0-0 is not ready for 5m1s/,
+  ],
   'a new version that crashes everywhere': [
     60,
-    [
-      { ...target, ...crashing, replicaSet: 'web-2' },
-      { ...crashing, count: 4, replicaSet: 'web-2' },
-      { ...fine, count: 8 },
-    ],
+    [target(1, { ...crashing, ...ofNew }), other(4, { ...crashing, ...ofNew }), other(8, fine)],
   ],
   'a new version that crashes there only': [
     60,
-    [
-      { ...target, ...fine, count: 4 },
-      { ...fine, count: 4 },
-      { ...target, ...crashing, count: 3, replicaSet: 'web-2' },
-      { ...fine, count: 3, replicaSet: 'web-2' },
-    ],
+    [target(4, fine), other(4, fine), target(3, { ...crashing, ...ofNew }), other(3, { ...fine, ...ofNew })],
     /3 of 3 pods on arm64 are unhealthy, of the others 0 of 3/,
   ],
   'a new version that is there only is compared with the old one': [
     60,
-    [{ ...target, ...crashing, count: 3, replicaSet: 'web-2' }, fine],
+    [target(3, { ...crashing, ...ofNew }), other(1, fine)],
     /3 of 3 pods on arm64 are unhealthy, of the others 0 of 1/,
   ],
   'others from before have no time to compare with': [
     100,
-    [
-      { ...target, took: 90, count: 3 },
-      { created: -900, took: 1, count: 3 },
-    ],
+    [target(3, { took: 90 }), other(3, { created: -900, took: 1 })],
   ],
   'pods that were there before the attempt do not count': [
     60,
-    [{ ...target, ...crashing, created: -5, count: 3 }, fine],
+    [target(3, { ...crashing, created: -5 }), other(1, fine)],
   ],
   'an exec format error of one of many': [
     60,
-    [{ ...target, ...execFormat }, { ...target, ...fine, count: 50 }, fine],
+    [target(1, execFormat), target(50, fine), other(1, fine)],
     /^web: pod p-0-0: its program is not built for the CPU of the node$/,
   ],
-  'a CPU below the level': [
-    60,
-    [
-      { ...target, ...level },
-      { ...target, ...fine, count: 50 },
-    ],
-    /not built/,
-  ],
-  'an exec format error on another architecture': [60, [execFormat, { ...target, ...fine, count: 5 }]],
+  'a CPU below the level': [60, [target(1, level), target(50, fine)], /not built/],
+  'an exec format error on another architecture': [60, [other(1, execFormat), target(5, fine)]],
   'a crash of an image that is noted': [
     60,
-    [
-      { ...target, restarts: 1, exit: { exitCode: 1 } },
-      { ...target, ...fine, count: 50 },
-    ],
+    [target(1, exited), target(50, fine)],
     /app cannot run there/,
-    {},
-    'app cannot run there',
+    { broken: 'app cannot run there' },
   ],
-  'a crash of another image': [
-    60,
-    [
-      { ...target, restarts: 1, exit: { exitCode: 1 } },
-      { ...target, ...fine, count: 50 },
-    ],
-  ],
+  'a crash of another image': [60, [target(1, exited), target(50, fine)]],
 };
 
-for (const [about, [now, lines, said, spec = {}, broken]] of Object.entries(rows))
+for (const [about, [now, lines, said, { spec, broken } = {}]] of Object.entries(rows))
   t.test(about, (t) => {
     const read = readRollout(rollout({ architecture: 'arm64', ...spec })).rollout;
     if (!read) throw new Error('not valid');

@@ -1,10 +1,10 @@
 /** Rounds of a leader: the order of tolerations and taints, what is left alone, and what is taken off again. */
-import { join } from 'node:path';
 import t from 'tap';
 import { taints } from '../../../src/controller/taints/taints.ts';
 import type { NodeSelectorRequirement } from '../../../src/kube/api/objects.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
-import { requiring } from '../../support/placement-input.ts';
+import { isIn, notIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
+import { webhooksFile } from '../leading.ts';
 import {
   annotation,
   key,
@@ -18,6 +18,9 @@ import {
 } from './setup.ts';
 
 const patches = /^PATCH /;
+const neverPulled = { name: 'app', image: 'app:1', imagePullPolicy: 'Never' };
+const controlPlane = { key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' };
+const everyArchitecture = { configuration: { taintArchitectures: ['*'] } };
 
 void t.test('pods first, then nodes; then nothing more', async (t) => {
   const world = await startWorld(t);
@@ -83,53 +86,45 @@ void t.test('a taint that others set does not mean that the pods had their turn'
 });
 
 void t.test('every architecture; a control plane stays open', async (t) => {
-  const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
+  const world = await startWorld(t, everyArchitecture);
   const { store } = world;
-  const role = { key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' };
   putNode(store, 'amd', 'amd64', { taints: [taintOf('arm64')] });
   putNode(store, 's', 's390x');
-  putNode(store, 'cp', 'amd64', { taints: [role] });
+  putNode(store, 'cp', 'amd64', { taints: [controlPlane] });
   await world.reconcilePods();
   t.same(world.taints('amd'), [taintOf('amd64')], 'the wrong value is replaced');
   t.same(world.taints('s'), [taintOf('s390x')]);
-  t.same(world.taints('cp'), [role]);
+  t.same(world.taints('cp'), [controlPlane]);
 });
 
-const pods: readonly { name: string; options: PodOptions; gets: boolean }[] = [
-  { name: 'of a ReplicaSet', options: {}, gets: true },
-  { name: 'of a Job', options: { owner: 'Job' }, gets: true },
-  { name: 'pending on its node', options: { phase: 'Pending', ready: false }, gets: true },
-  { name: 'without any toleration', options: { tolerations: [] }, gets: true },
-  {
-    name: 'with that of another architecture',
-    options: { tolerations: [tolerationOf('amd64')] },
-    gets: true,
-  },
-  { name: 'of a DaemonSet', options: { owner: 'DaemonSet', ready: false }, gets: false },
-  { name: 'ended', options: { phase: 'Succeeded' }, gets: false },
-  { name: 'failed', options: { phase: 'Failed' }, gets: false },
-  {
-    name: 'static',
-    options: { annotations: { 'kubernetes.io/config.mirror': 'x' }, owner: 'Node' },
-    gets: false,
-  },
-  { name: 'disabled by label', options: { labels: { 'arch.example/placement': 'disabled' } }, gets: false },
-  { name: 'in an excluded namespace', options: { namespace: 'kube-system' }, gets: false },
-  { name: 'in our own namespace', options: { namespace: 'archwright' }, gets: false },
-  { name: 'in a disabled namespace', options: { namespace: 'closed' }, gets: false },
-  { name: 'tolerating it', options: { tolerations: [tolerationOf('arm64')] }, gets: false },
-  { name: 'tolerating everything', options: { tolerations: [{ operator: 'Exists' }] }, gets: false },
-  { name: 'tolerating the key', options: { tolerations: [{ key, operator: 'Exists' }] }, gets: false },
-];
-for (const { name, options, gets } of pods) {
+const disabled = { 'arch.example/placement': 'disabled' };
+
+const tolerating: Readonly<Record<string, PodOptions>> = {
+  'of a ReplicaSet': {},
+  'of a Job': { owner: 'Job' },
+  'pending on its node': { phase: 'Pending', ready: false },
+  'without any toleration': { tolerations: [] },
+  'with that of another architecture': { tolerations: [tolerationOf('amd64')] },
+};
+const left: Readonly<Record<string, PodOptions>> = {
+  'of a DaemonSet': { owner: 'DaemonSet', ready: false },
+  ended: { phase: 'Succeeded' },
+  failed: { phase: 'Failed' },
+  static: { annotations: { 'kubernetes.io/config.mirror': 'x' }, owner: 'Node' },
+  'disabled by label': { labels: disabled },
+  'in an excluded namespace': { namespace: 'kube-system' },
+  'in our own namespace': { namespace: 'archwright' },
+  'in a disabled namespace': { namespace: 'closed' },
+  'tolerating it': { tolerations: [tolerationOf('arm64')] },
+  'tolerating everything': { tolerations: [{ operator: 'Exists' }] },
+  'tolerating the key': { tolerations: [{ key, operator: 'Exists' }] },
+};
+for (const [name, options] of Object.entries({ ...tolerating, ...left })) {
+  const gets = name in tolerating;
   void t.test(`a pod ${name}: ${gets ? 'gets the toleration' : 'is left as it is'}`, async (t) => {
-    const world = await startWorld(t);
+    const world = await startWorld(t, { nodes: { 'arm-1': 'arm64', 'amd-1': 'amd64' } });
     const { store } = world;
-    store.put('/api/v1/namespaces/closed', {
-      metadata: { name: 'closed', labels: { 'arch.example/placement': 'disabled' } },
-    });
-    putNode(store, 'arm-1', 'arm64');
-    putNode(store, 'amd-1', 'amd64');
+    store.put('/api/v1/namespaces/closed', { metadata: { name: 'closed', labels: disabled } });
     putPod(store, 'p', 'arm-1', options);
     await store.until(() => world.leading.caches.namespaces.size === 1);
     await world.settled();
@@ -148,13 +143,8 @@ void t.test('a DaemonSet that would lose the node holds the taint back until it 
   await world.reconcilePods();
   await world.reconcilePods();
   t.same(world.taints('arm-1'), []);
-  t.match(world.events, [
-    {
-      type: 'Warning',
-      reason: 'TaintHeldBack',
-      about: { kind: 'DaemonSet', namespace: 'shop', name: 'of-log' },
-    },
-  ]);
+  const about = { kind: 'DaemonSet', namespace: 'shop', name: 'of-log' };
+  t.match(world.events, [{ type: 'Warning', reason: 'TaintHeldBack', about }]);
   t.equal(world.events.length, 1, 'told once');
   t.match(world.events[0]?.message, /kubectl rollout restart/);
   t.equal(await world.series('archwright_taint_blockers{reason="daemonsets"}'), 1);
@@ -165,22 +155,16 @@ void t.test('a DaemonSet that would lose the node holds the taint back until it 
   t.equal(await world.series('archwright_taint_blockers{reason="daemonsets"}'), 0);
 });
 
-const daemonSets: readonly {
-  name: string;
-  options: PodOptions;
-  template?: readonly object[];
-  node?: string;
-}[] = [
-  { name: 'whose pod is not ready there', options: { ready: false }, template: [] },
-  { name: 'that is gone', options: {} },
-  { name: 'whose pods tolerate it', options: { tolerations: [tolerationOf('arm64')] }, template: [] },
-  { name: 'on another architecture', options: {}, template: [], node: 'amd-1' },
-];
-for (const { name, options, template, node = 'arm-1' } of daemonSets) {
+const harmless: Readonly<Record<string, readonly [pod: PodOptions, template?: object[], node?: string]>> = {
+  'whose pod is not ready there': [{ ready: false }, []],
+  'that is gone': [{}],
+  'whose pods tolerate it': [{ tolerations: [tolerationOf('arm64')] }, []],
+  'on another architecture': [{}, [], 'amd-1'],
+};
+for (const [name, [options, template, node = 'arm-1']] of Object.entries(harmless)) {
   void t.test(`a DaemonSet ${name} holds nothing back`, async (t) => {
-    const world = await startWorld(t);
+    const world = await startWorld(t, { nodes: { 'arm-1': 'arm64', 'amd-1': 'amd64' } });
     const { store } = world;
-    putNode(store, 'amd-1', 'amd64');
     putPod(store, 'log', node, { ...options, owner: 'DaemonSet' });
     if (template) putDaemonSet(store, 'log', template);
     await world.reconcilePods();
@@ -208,7 +192,7 @@ for (const apiVersion of ['apps.kruise.io/v1alpha1', 'apps/v1']) {
 }
 
 void t.test('a skipped pod keeps one node open', async (t) => {
-  const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
+  const world = await startWorld(t, everyArchitecture);
   const { store } = world;
   putNode(store, 'amd-1', 'amd64');
   putPod(store, 'dns', 'arm-1', { namespace: 'kube-system' });
@@ -218,14 +202,11 @@ void t.test('a skipped pod keeps one node open', async (t) => {
   t.match(world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'dns' } }]);
   t.equal(await world.series('archwright_taint_blockers{reason="no-other-node"}'), 1);
 
-  putNode(store, 'cp', 'amd64', {
-    taints: [{ key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' }],
-  });
+  putNode(store, 'cp', 'amd64', { taints: [controlPlane] });
   await world.reconcilePods();
   t.same(world.taints('arm-1'), [], 'it does not tolerate that one');
-  putNode(store, 's', 's390x', {
-    taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }],
-  });
+  const unschedulable = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+  putNode(store, 's', 's390x', { taints: [unschedulable] });
   world.configure({ taintArchitectures: ['arm64'] });
   await world.reconcileNodes();
   await world.reconcilePods();
@@ -237,96 +218,70 @@ void t.test('a skipped pod that needs no other node', async (t) => {
   const unready = { namespace: 'kube-system', ready: false };
   const tolerant = { namespace: 'kube-system', tolerations: [{ operator: 'Exists' }] };
   for (const options of [unready, tolerant]) {
-    const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
+    const world = await startWorld(t, everyArchitecture);
     putPod(world.store, 'dns', 'arm-1', options);
     await world.reconcilePods();
     t.same(world.taints('arm-1'), [taintOf('arm64')]);
   }
 });
 
-const matching = (...terms: readonly NodeSelectorRequirement[][]): object =>
-  requiring(...terms.map((matchExpressions) => ({ matchExpressions })));
-const choosing = (labels: Record<string, string>): object => ({ nodeSelector: labels });
+type Choices = Readonly<Record<string, Pick<PodOptions, 'namespace' | 'spec'>>>;
+const matching = (...terms: readonly NodeSelectorRequirement[]): object =>
+  requiring(...terms.map((each) => termOf(each)));
+const exists = (label: string): NodeSelectorRequirement => ({ key: label, operator: 'Exists' });
+const lacks = (label: string): NodeSelectorRequirement => ({ key: label, operator: 'DoesNotExist' });
 
-const choices: readonly { name: string; spec: object; namespace?: string; holds: boolean }[] = [
-  { name: 'the architecture', spec: choosing({ 'kubernetes.io/arch': 'arm64' }), holds: true },
-  { name: 'what the other node has', spec: choosing({ zone: 'a' }), holds: false },
-  {
-    name: 'what the other node has, and the architecture',
-    spec: choosing({ zone: 'a', 'kubernetes.io/arch': 'arm64' }),
-    holds: true,
+/** No other node would be left for the successor. */
+const holding: Choices = {
+  'the architecture': { spec: onArch('arm64') },
+  'what the other node has, and the architecture': {
+    spec: { nodeSelector: { zone: 'a', 'kubernetes.io/arch': 'arm64' } },
   },
-  {
-    name: 'nodes by affinity, none of which is another one',
-    spec: matching(
-      [{ key: 'zone', operator: 'In', values: ['b', 'c'] }],
-      [{ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64'] }],
-    ),
-    holds: true,
+  'nodes by affinity, none of which is another one': {
+    spec: matching(isIn('zone', 'b', 'c'), notIn('kubernetes.io/arch', 'amd64')),
   },
-  {
-    name: 'nodes by affinity, one of which is another one',
-    spec: matching([{ key: 'gpu', operator: 'Exists' }], [{ key: 'gpu', operator: 'DoesNotExist' }]),
-    holds: false,
+  'nodes by affinity, one of which is another one, but not by its selector': {
+    spec: { nodeSelector: { zone: 'b' }, ...matching(lacks('gpu')) },
   },
-  {
-    name: 'nodes by affinity, one of which is another one, but not by its selector',
-    spec: { ...choosing({ zone: 'b' }), ...matching([{ key: 'gpu', operator: 'DoesNotExist' }]) },
-    holds: true,
+  'nodes by a number, which none of them reaches': {
+    spec: matching({ key: 'cores', operator: 'Gt', values: ['100'] }),
   },
-  {
-    name: 'nodes by a number, which none of them reaches',
-    spec: matching([{ key: 'cores', operator: 'Gt', values: ['100'] }]),
-    holds: true,
-  },
-  {
-    name: 'the control plane, which the webhook leaves alone everywhere',
-    spec: choosing({ 'node-role.kubernetes.io/control-plane': 'true' }),
+  'the control plane, which the webhook leaves alone everywhere': {
+    spec: { nodeSelector: { [controlPlane.key]: 'true' } },
     namespace: 'shop',
-    holds: true,
   },
-  {
-    name: 'nothing, with images that are never pulled, which the webhook leaves alone too',
-    spec: { containers: [{ name: 'app', image: 'app:1', imagePullPolicy: 'Never' }] },
+};
+const free: Choices = {
+  'what the other node has': { spec: { nodeSelector: { zone: 'a' } } },
+  'nodes by affinity, one of which is another one': { spec: matching(exists('gpu'), lacks('gpu')) },
+  'nothing, with images that are never pulled, which the webhook leaves alone too': {
+    spec: { containers: [neverPulled] },
     namespace: 'shop',
-    holds: false,
   },
-];
-for (const { name, spec, namespace = 'kube-system', holds } of choices) {
+};
+for (const [name, { spec = {}, namespace = 'kube-system' }] of Object.entries({ ...holding, ...free })) {
   void t.test(`a skipped pod that chooses ${name}`, async (t) => {
     const world = await startWorld(t);
     const { store } = world;
-    putNode(store, 'arm-1', 'arm64', { labels: { 'node-role.kubernetes.io/control-plane': 'true' } });
+    putNode(store, 'arm-1', 'arm64', { labels: { [controlPlane.key]: 'true' } });
     putNode(store, 'amd-1', 'amd64', { labels: { zone: 'a' } });
-    putNode(store, 'amd-2', 'amd64', {
-      labels: { zone: 'b' },
-      taints: [{ key: 'gpu', effect: 'NoSchedule' }],
-    });
+    const taints = [{ key: 'gpu', effect: 'NoSchedule' }];
+    putNode(store, 'amd-2', 'amd64', { labels: { zone: 'b' }, taints });
     putPod(store, 'dns', 'arm-1', { namespace, spec });
     await world.reconcilePods();
     t.equal(world.tolerations('dns', namespace).length, 1, 'it is left as it is');
+    const holds = name in holding;
     t.same(world.taints('arm-1'), holds ? [] : [taintOf('arm64')]);
     t.equal(await world.series('archwright_taint_blockers{reason="no-other-node"}'), holds ? 1 : 0);
   });
 }
 
 void t.test('pods for which the webhook is not called are skipped', async (t) => {
-  const webhooks = [
-    {
-      name: 'pods.arch.example',
-      clientConfig: { url: 'https://webhook.example/' },
-      rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
-      namespaceSelector: { matchLabels: { archwright: 'on' } },
-    },
-  ];
-  const dir = t.testdir({ 'webhooks.yaml': JSON.stringify({ webhooks }) });
-  const world = await startWorld(t, {
-    configuration: { taintArchitectures: ['*'], webhooksFile: join(dir, 'webhooks.yaml') },
-  });
+  const file = webhooksFile(t, { matchLabels: { archwright: 'on' } });
+  const configuration = { taintArchitectures: ['*'], webhooksFile: file };
+  const world = await startWorld(t, { configuration, nodes: { 'arm-1': 'arm64', 'amd-1': 'amd64' } });
   const { store } = world;
   store.put('/api/v1/namespaces/asked', { metadata: { name: 'asked', labels: { archwright: 'on' } } });
-  putNode(store, 'arm-1', 'arm64');
-  putNode(store, 'amd-1', 'amd64');
   putPod(store, 'in', 'arm-1', { namespace: 'asked' });
   putPod(store, 'out', 'arm-1');
   await store.until(() => world.leading.caches.namespaces.size === 1);
@@ -339,9 +294,8 @@ void t.test('pods for which the webhook is not called are skipped', async (t) =>
 });
 
 void t.test('with every architecture, a pod whose image is never pulled keeps one node open', async (t) => {
-  const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
-  const containers = [{ name: 'app', image: 'app:1', imagePullPolicy: 'Never' }];
-  putPod(world.store, 'imported', 'arm-1', { spec: { containers } });
+  const world = await startWorld(t, everyArchitecture);
+  putPod(world.store, 'imported', 'arm-1', { spec: { containers: [neverPulled] } });
   await world.reconcilePods();
   t.same(world.taints('arm-1'), [], 'its successor would get no toleration');
   t.match(world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'imported' } }]);
@@ -393,7 +347,7 @@ void t.test('a key with a taint of others replaces ours', async (t) => {
 });
 
 void t.test('another key, and its taint is blocked: the old taint does not keep new pods out', async (t) => {
-  const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
+  const world = await startWorld(t, everyArchitecture);
   const { store } = world;
   putNode(store, 'amd-1', 'amd64');
   putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', tolerations: [tolerationOf('arm64')] });
