@@ -1,6 +1,7 @@
 /** How many go at once, how fast, never twice for one cause, and what faults and a new leader change of that. */
-import t from 'tap';
-import { facts, requiring } from '../../support/placement-input.ts';
+import t, { type Test } from 'tap';
+import { facts, isIn, requiring, termOf } from '../../support/placement-input.ts';
+import type { StoreRequest } from '../../support/kube-store.ts';
 import {
   disruptedPods,
   maxUnavailable,
@@ -14,23 +15,22 @@ import {
   notesPath,
   podPath,
   putPod,
-  putReplicas,
+  startDeleting,
   startWorld,
   webOwner,
   type World,
 } from './setup.ts';
 
+const replicaSets = '/apis/apps/v1/namespaces/shop/replicasets';
+const quarter = { misplacedPodsShare: 25 };
 const names = (count: number): string[] => Array.from({ length: count }, (_, n) => `web-${n}`);
 
-async function withPods(t: Parameters<typeof startWorld>[0], count: number, share: number): Promise<World> {
-  const world = await startWorld(t, { configuration: { misplacedPodsShare: share } });
-  putReplicas(world.store, count);
-  for (const name of names(count)) putPod(world.store, name);
-  return world;
-}
+/** So many misplaced pods, a quarter of which may go at once. */
+const withPods = (t: Test, count: number): Promise<World> =>
+  startWorld(t, { pods: names(count), configuration: quarter });
 
 void t.test('a share at a time; the next ones when the successors are ready', async (t) => {
-  const world = await withPods(t, 8, 25);
+  const world = await withPods(t, 8);
   await world.afterGrace();
   t.equal(world.pods().length, 6);
   await world.after(20_000);
@@ -46,14 +46,12 @@ void t.test('a share at a time; the next ones when the successors are ready', as
 });
 
 void t.test('two ReplicaSets of one Deployment have one share', async (t) => {
-  const world = await withPods(t, 4, 25);
+  const world = await withPods(t, 4);
   const { store } = world;
   const older = { ...webOwner, name: 'web-0', uid: 'older-uid' };
-  const set = store.get('/apis/apps/v1/namespaces/shop/replicasets/web-1');
-  store.put('/apis/apps/v1/namespaces/shop/replicasets/web-0', {
-    ...set,
-    metadata: { ownerReferences: set?.metadata.ownerReferences, uid: 'older-uid' },
-  });
+  const set = store.get(`${replicaSets}/web-1`);
+  const { ownerReferences } = set?.metadata ?? {};
+  store.put(`${replicaSets}/web-0`, { ...set, metadata: { ownerReferences, uid: 'older-uid' } });
   for (const name of names(4)) putPod(store, `old-${name}`, { owner: older });
   await world.afterGrace();
   const started = world.pods().length;
@@ -73,16 +71,14 @@ void t.test('a pod from the second at which moving began is a successor', async 
 });
 
 void t.test('pods that are going count until they are gone', async (t) => {
-  const world = await withPods(t, 8, 25);
-  const deletionTimestamp = new Date(world.now()).toISOString();
-  const pod = world.store.get(podPath('web-7'));
-  world.store.put(podPath('web-7'), { ...pod, metadata: { ...pod?.metadata, deletionTimestamp } });
+  const world = await withPods(t, 8);
+  startDeleting(world.store, 'web-7');
   await world.afterGrace();
   t.equal(world.pods().length, 7, 'one goes by itself, so only one is evicted');
 });
 
 void t.test('a successor that never becomes ready does not keep the others for ever', async (t) => {
-  const world = await withPods(t, 4, 25);
+  const world = await withPods(t, 4);
   await world.afterGrace();
   t.equal(world.pods().length, 3);
   putPod(world.store, 'next', { node: 'amd-1', createdAt: world.now() });
@@ -93,11 +89,11 @@ void t.test('a successor that never becomes ready does not keep the others for e
 });
 
 void t.test('a new leader knows what is under way', async (t) => {
-  const first = await withPods(t, 8, 25);
+  const first = await withPods(t, 8);
   await first.afterGrace();
   t.equal(first.pods().length, 6);
   first.depose();
-  const second = await startWorld(t, { over: first, configuration: { misplacedPodsShare: 25 } });
+  const second = await startWorld(t, { over: first, configuration: quarter });
   await second.afterGrace();
   t.equal(second.pods().length, 6, 'two are missing, so none may go');
   await second.after(6 * 60_000);
@@ -153,9 +149,7 @@ void t.test('notes that nobody could have written, and a note of a thing that we
 });
 
 void t.test('evictions per minute', async (t) => {
-  const world = await startWorld(t, { configuration: { evictionsPerMinute: 30 } });
-  putReplicas(world.store, 25);
-  for (const name of names(25)) putPod(world.store, name);
+  const world = await startWorld(t, { pods: names(25), configuration: { evictionsPerMinute: 30 } });
   t.equal(await world.afterGrace(), true, 'more is to be done');
   t.equal(world.pods().length, 5, 'as many as one pass does');
   t.equal(world.pauses.length, 19);
@@ -166,28 +160,23 @@ void t.test('evictions per minute', async (t) => {
 
 void t.test('a pod that changes while it waits for its turn is not asked for', async (t) => {
   const world = await startWorld(t, {
+    pods: names(2),
     whilePausing: (store) => void putPod(store, 'web-1', { ready: true }),
   });
-  putReplicas(world.store, 2);
-  for (const name of names(2)) putPod(world.store, name);
   await world.afterGrace();
   t.same(world.pods(), ['web-1']);
   t.equal(world.store.asked(evictions).length, 1);
 });
 
 void t.test('a budget holds an eviction: tried later and later, one event, no other pod waits', async (t) => {
-  const world = await startWorld(t);
+  const world = await startWorld(t, { pods: ['web-a', 'web-b'] });
   const { store } = world;
-  putReplicas(store, 2);
-  putPod(store, 'web-a');
-  putPod(store, 'web-b');
+  const held = () => world.events.filter(({ reason }) => reason === 'MisplacedPodHeld');
   store.evictions(podPath('web-a'), { status: 429, retryAfter: 10 }, { status: 429 }, { status: 429 });
   await world.afterGrace();
   t.same(world.pods(), ['web-a']);
-  t.match(
-    world.events.filter(({ reason }) => reason === 'MisplacedPodHeld').map(({ about }) => about.kind),
-    ['Pod', 'Deployment'],
-  );
+  t.match(held(), [{ about: { kind: 'Pod' } }, { about: { kind: 'Deployment' } }]);
+  t.equal(held().length, 2);
   const asked: number[] = [];
   let last = world.now();
   for (let n = 0; n < 200 && world.pods().length > 0; n += 1) {
@@ -200,7 +189,7 @@ void t.test('a budget holds an eviction: tried later and later, one event, no ot
   }
   t.same(world.pods(), []);
   t.same(asked, [15, 30, 60]);
-  t.equal(world.events.filter(({ reason }) => reason === 'MisplacedPodHeld').length, 2);
+  t.equal(held().length, 2);
   t.equal(await world.series('archwright_misplaced_pods_total{outcome="held"}'), 3);
 });
 
@@ -220,12 +209,8 @@ void t.test('what is made while a budget holds the first eviction back is no suc
   t.equal(Object.keys(world.notes()).length, 1, 'and that is noted');
 });
 
-for (const { status, isSure } of [
-  { status: 403, isSure: true },
-  { status: 422, isSure: true },
-  { status: 400, isSure: false },
-  { status: 500, isSure: false },
-]) {
+for (const status of [403, 422, 400, 500]) {
+  const isSure = status === 403 || status === 422;
   void t.test(`what is made after a first eviction that failed with ${status}`, async (t) => {
     const world = await startWorld(t, { pods: ['web-a'] });
     const { store } = world;
@@ -243,15 +228,10 @@ for (const { status, isSure } of [
 }
 
 void t.test('an eviction that the API server refuses, and one that refuses all', async (t) => {
-  const world = await startWorld(t);
+  const world = await startWorld(t, { pods: names(9) });
   const { store } = world;
-  putReplicas(store, 9);
-  for (const name of names(9)) putPod(store, name);
-  store.fault(`POST ${podPath('web-0')}/eviction`, {
-    times: 1,
-    status: 500,
-    message: 'more than one budget',
-  });
+  const twoBudgets = { times: 1, status: 500, message: 'more than one budget' };
+  store.fault(`POST ${podPath('web-0')}/eviction`, twoBudgets);
   await world.afterGrace();
   t.same(world.pods(), ['web-0']);
   for (const name of names(9)) putPod(store, name);
@@ -261,12 +241,8 @@ void t.test('an eviction that the API server refuses, and one that refuses all',
   t.equal(store.asked(evictions).length - before, 5);
 });
 
-for (const path of [
-  /GET .*\/pods\/web-a$/,
-  /GET .*replicasets/,
-  /GET .*configmaps/,
-  /(PATCH|POST) .*configmaps/,
-]) {
+const needed = [/GET .*\/pods\/web-a$/, /GET .*replicasets/, /GET .*configmaps/, /(PATCH|POST) .*configmaps/];
+for (const path of needed) {
   void t.test(`${path.source} fails: nothing is evicted; then it is`, async (t) => {
     const world = await startWorld(t, { pods: ['web-a'] });
     const end = world.store.fault(path, { status: 503 });
@@ -278,11 +254,16 @@ for (const path of [
   });
 }
 
+/** A leader that has led for a while knows what it did itself, and counts nothing else. */
+async function ledForAWhile(t: Test): Promise<World> {
+  const world = await withPods(t, 4);
+  await world.clock.advance(10 * 60_000);
+  return world;
+}
+
 void t.test('an eviction whose answer is lost counts as one under way', async (t) => {
   for (const carriedOut of [true, false]) {
-    const world = await withPods(t, 4, 25);
-    // A leader that has led for a while knows what it did itself, and counts nothing else.
-    await world.clock.advance(10 * 60_000);
+    const world = await ledForAWhile(t);
     world.store.fault(evictions, { times: 1, ...(carriedOut ? { lost: true } : { reset: true }) });
     await world.afterGrace();
     t.equal(world.pods().length, carriedOut ? 3 : 4, 'no second one in the same pass');
@@ -297,8 +278,7 @@ void t.test('an eviction whose answer is lost counts as one under way', async (t
 });
 
 void t.test('an eviction that ends without an answer in time, and one that never succeeds', async (t) => {
-  const late = await withPods(t, 4, 25);
-  await late.clock.advance(10 * 60_000);
+  const late = await ledForAWhile(t);
   late.store.fault(evictions, { times: 1, status: 504 });
   await t.rejects(late.afterGrace(), { code: 'timeout' });
   const [asked] = late.store.asked(evictions);
@@ -307,18 +287,13 @@ void t.test('an eviction that ends without an answer in time, and one that never
   await late.after(16_000);
   t.equal(late.pods().length, 3, 'it was carried out: no second one');
 
-  const never = await withPods(t, 4, 25);
-  await never.clock.advance(10 * 60_000);
+  const never = await ledForAWhile(t);
   let first: string | undefined;
-  never.store.fault(({ path }) => path.endsWith('/eviction') && path === (first ??= path), {
-    status: 500,
-    message: 'two budgets',
-  });
+  const isOfFirst = (path: string): boolean => path.endsWith('/eviction') && path === (first ??= path);
+  never.store.fault(({ path }) => isOfFirst(path), { status: 500, message: 'two budgets' });
   await never.afterGrace();
   t.equal(never.pods().length, 4);
-  for (let look = 0; look < 8; look += 1) {
-    await never.after(10_000);
-  }
+  for (let look = 0; look < 8; look += 1) await never.after(10_000);
   t.same(never.pods().length, 3, 'another one has gone');
 });
 
@@ -340,71 +315,47 @@ void t.test('a leader that ends between any two steps', async (t) => {
 });
 
 const running = (uid: string, more: Partial<RunningPod> = {}): RunningPod => runningPod({ uid, ...more });
+const succeeded = running('a', { phase: 'Succeeded' });
+/** Not ready, and created at this time. */
+const unready = (createdAt: number): RunningPod => running('a', { ready: false, createdAt });
 
-const shares: readonly { name: string; input: Partial<DisruptionInput>; disrupted: number }[] = [
-  { name: 'nobody', input: {}, disrupted: 0 },
-  { name: 'going', input: { pods: [running('a', { deleting: true }), running('b')] }, disrupted: 1 },
-  { name: 'evicted, not yet seen', input: { evicted: new Set(['a']) }, disrupted: 1 },
-  { name: 'evicted and gone', input: { evicted: new Set(['z']), wanted: 3, maxMissing: 1 }, disrupted: 1 },
-  { name: 'missing for reasons of its own', input: { wanted: 30, maxMissing: 1 }, disrupted: 1 },
-  { name: 'more than wanted', input: { wanted: 1, maxMissing: 5 }, disrupted: 0 },
-  {
-    name: 'ended',
-    input: { pods: [running('a', { phase: 'Succeeded' })], wanted: 0, maxMissing: 9 },
-    disrupted: 0,
-  },
-  {
-    name: 'a successor that is not ready',
-    input: { pods: [running('a', { ready: false, createdAt: 100 })], since: 100, now: 1000 },
-    disrupted: 1,
-  },
-  {
-    name: 'not ready, but there before',
-    input: { pods: [running('a', { ready: false, createdAt: 99 })], since: 100, now: 1000 },
-    disrupted: 0,
-  },
-];
-for (const { name, input, disrupted } of shares) {
+const shares: Readonly<Record<string, readonly [disrupted: number, input: Partial<DisruptionInput>]>> = {
+  nobody: [0, {}],
+  going: [1, { pods: [running('a', { deleting: true }), running('b')] }],
+  'evicted, not yet seen': [1, { evicted: new Set(['a']) }],
+  'evicted and gone': [1, { evicted: new Set(['z']), wanted: 3, maxMissing: 1 }],
+  'missing for reasons of its own': [1, { wanted: 30, maxMissing: 1 }],
+  'more than wanted': [0, { wanted: 1, maxMissing: 5 }],
+  ended: [0, { pods: [succeeded], wanted: 0, maxMissing: 9 }],
+  'a successor that is not ready': [1, { pods: [unready(100)], since: 100, now: 1000 }],
+  'not ready, but there before': [0, { pods: [unready(99)], since: 100, now: 1000 }],
+};
+for (const [name, [disrupted, input]] of Object.entries(shares)) {
   void t.test(`disrupted: ${name}`, async (t) => {
-    const given: DisruptionInput = {
-      pods: [running('a'), running('b')],
+    const pods = [running('a'), running('b')];
+    const usual = {
+      pods,
       wanted: undefined,
-      evicted: new Set(),
+      evicted: new Set<string>(),
       maxMissing: 0,
       since: undefined,
       now: 0,
-      ...input,
     };
-    t.equal(disruptedPods(given), disrupted);
+    t.equal(disruptedPods({ ...usual, ...input }), disrupted);
   });
 }
 
 void t.test('one may always move', async (t) => {
-  t.same(
-    [
-      maxUnavailable(1, 25),
-      maxUnavailable(7, 25),
-      maxUnavailable(8, 25),
-      maxUnavailable(10, 100),
-      maxUnavailable(0, 1),
-    ],
-    [1, 1, 2, 10, 1],
-  );
+  const ofAQuarter = [1, 7, 8].map((pods) => maxUnavailable(pods, 25));
+  t.same([...ofAQuarter, maxUnavailable(10, 100), maxUnavailable(0, 1)], [1, 1, 2, 10, 1]);
 });
 
 void t.test('what is refused because of one pod keeps no other from being moved', async (t) => {
-  const world = await startWorld(t);
-  putReplicas(world.store, 2);
-  const term = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['refused'] }] };
-  world.store.fault(
-    ({ verb, query }) => verb === 'GET' && (query.get('labelSelector') ?? '').includes('zone'),
-    {
-      status: 400,
-      message: 'unable to parse requirement',
-    },
-  );
-  putPod(world.store, 'odd', { spec: requiring(term) });
-  putPod(world.store, 'web-b');
+  const world = await startWorld(t, { pods: ['odd', 'web-b'] });
+  const isOfZone = ({ verb, query }: StoreRequest): boolean =>
+    verb === 'GET' && (query.get('labelSelector') ?? '').includes('zone');
+  world.store.fault(isOfZone, { status: 400, message: 'unable to parse requirement' });
+  putPod(world.store, 'odd', { spec: requiring(termOf(isIn('zone', 'refused'))) });
   await world.afterGrace();
   t.same(world.pods(), ['odd']);
   t.ok(world.lines.some((line) => line.includes('could not be evicted') && line.includes('"odd"')));

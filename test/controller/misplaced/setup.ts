@@ -140,6 +140,13 @@ export const webOwner = {
   controller: true,
 };
 
+/** Deletes a pod that takes its time. */
+export function startDeleting(store: KubeStore, name: string): void {
+  const pod = store.get(podPath(name));
+  const deletionTimestamp = new Date(serverStart).toISOString();
+  store.put(podPath(name), { ...pod, metadata: { ...pod?.metadata, deletionTimestamp } });
+}
+
 export function putPod(store: KubeStore, name: string, options: PodOptions = {}): StoredObject {
   const {
     image = 'app:1',
