@@ -82,6 +82,33 @@ function dataOf(store: KubeStore): object {
 
 const podPath = (name: string, namespace = 'shop'): string => `/api/v1/namespaces/${namespace}/pods/${name}`;
 
+const noted = (store: KubeStore): Promise<void> =>
+  store.until(() => store.get(notesPath) !== undefined, 'a note');
+const keyOf = (suffix: string): string => `sha256-${'a'.repeat(64)}.${suffix}`;
+const isNotedFor = (store: KubeStore, namespaces: string): boolean =>
+  JSON.stringify(dataOf(store)).includes(`${namespaces.replaceAll('"', '\\"')}]`);
+
+/** The reader of the notes, when it has so many. */
+async function readNotes(t: Test, { store, leading: { clock, log } }: TestLeading, size: number) {
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  const name = 'archwright-broken-images';
+  const broken = watchBrokenImages({ client, namespace: 'archwright', name, clock, log });
+  t.teardown(() => broken.close());
+  await store.until(() => broken.size === size, 'the reader');
+  return broken;
+}
+
+/** A namespace writes 200 notes, whatever its pods say; another one writes one. @returns how many the first keeps */
+async function flooded({ store }: TestLeading, text: string): Promise<() => number> {
+  for (let index = 0; index < 200; index += 1) {
+    const other = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
+    store.put(podPath(`web-${index}`, 'attacker'), crashing(`web-${index}`, text, other));
+  }
+  store.put(podPath('web'), crashing('web', text));
+  await store.until(() => isNotedFor(store, '"shop"'), 'the note of the other namespace');
+  return () => Object.values(dataOf(store)).filter((note) => String(note).includes('attacker')).length;
+}
+
 t.test('a log that says it: noted for the namespace, told to pod and owner, counted', async (t) => {
   const test = await start(t);
   const { store } = test;
@@ -89,10 +116,10 @@ t.test('a log that says it: noted for the namespace, told to pod and owner, coun
     query.get('previous') === 'true' && query.get('container') === 'web' ? log : undefined,
   );
   store.put(podPath('web-1'), crashing('web-1'));
-  await store.until(() => store.get(notesPath) !== undefined, 'the note');
+  await noted(store);
   t.match(store.get(notesPath), {
     metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } },
-    data: { [`sha256-${'a'.repeat(64)}.arm64`]: /"image":"shop\/web:1","namespaces":\["shop"\]/ },
+    data: { [keyOf('arm64')]: /"image":"shop\/web:1","namespaces":\["shop"\]/ },
   });
   await store.until(() => test.events.length === 2, 'the events');
   const shown = (): Promise<number | undefined> => test.series('archwright_broken_images');
@@ -103,15 +130,7 @@ t.test('a log that says it: noted for the namespace, told to pod and owner, coun
   ]);
   t.equal(await test.series('archwright_exec_format_errors_total{architecture="arm64"}'), 1);
 
-  const broken = watchBrokenImages({
-    client: createKubeClient({ access: store.access, userAgent: 'test' }),
-    namespace: 'archwright',
-    name: 'archwright-broken-images',
-    clock: test.leading.clock,
-    log: test.leading.log,
-  });
-  t.teardown(() => broken.close());
-  await store.until(() => broken.size === 1, 'the reader');
+  const broken = await readNotes(t, test, 1);
   t.same(broken.brokenOn(digest, 'shop'), ['arm64']);
   t.same(broken.brokenOn(digest, 'bank'), [], 'other namespaces are not concerned');
 });
@@ -125,8 +144,8 @@ t.test('a second namespace joins the note; a second pod of the same writes nothi
     ['c', 'bank'],
   ] as const) {
     crash(store, name, namespace);
-    const expected = namespace === 'bank' ? '["bank","shop"]' : '["shop"]';
-    await store.until(() => JSON.stringify(dataOf(store)).includes(expected.replaceAll('"', '\\"')), name);
+    const expected = namespace === 'bank' ? '["bank","shop"' : '["shop"';
+    await store.until(() => isNotedFor(store, expected), name);
     await store.until(() => test.events.some(({ about }) => about.name === name), name);
   }
   t.equal(store.writes().length, 2);
@@ -136,19 +155,8 @@ t.test(
   'attack: termination messages of one namespace are limited, and others are noted meanwhile',
   async (t) => {
     const test = await start(t);
-    const { store } = test;
-    for (let index = 0; index < 200; index += 1) {
-      const other = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
-      store.put(podPath(`web-${index}`, 'attacker'), crashing(`web-${index}`, log, other));
-    }
-    crash(store, 'web');
-    await store.until(
-      () => JSON.stringify(dataOf(store)).includes('shop\\"]'),
-      'the note of the other namespace',
-    );
-    const ofAttacker = (): number =>
-      Object.values(dataOf(store)).filter((note) => String(note).includes('attacker')).length;
-    await store.until(() => ofAttacker() >= 5, 'the notes of the attacker');
+    const ofAttacker = await flooded(test, log);
+    await test.store.until(() => ofAttacker() >= 5, 'the notes of the attacker');
     t.ok(ofAttacker() <= 10, `${ofAttacker()} notes`);
   },
 );
@@ -162,7 +170,7 @@ t.test('a log that says something else, or cannot be read, is no evidence', asyn
   await store.until(() => store.asked(/\/log$/).length === 2, 'both logs');
   store.put(podPath('panics'), { ...crashing('panics'), touched: true });
   crash(store, 'web');
-  await store.until(() => store.get(notesPath) !== undefined, 'the note of the one that says it');
+  await noted(store);
   t.equal(store.asked(/panics\/log$/).length, 1, 'it is not read again and again');
   t.ok(test.events.every(({ about }) => about.name === 'web'));
 });
@@ -182,19 +190,12 @@ t.test('logs of pods that are left alone are not read', async (t) => {
   const test = await start(t, { configuration: { excludedNamespaces: ['bank'] } });
   const { store } = test;
   const disabled = crashing('disabled') as { readonly metadata: object };
-  for (const [name, namespace] of [
-    ['teller', 'bank'],
-    ['disabled', 'shop'],
-    ['web', 'shop'],
-  ] as const)
-    store.log(podPath(name, namespace), () => log);
-  store.put(podPath('teller', 'bank'), crashing('teller'));
-  store.put(podPath('disabled'), {
-    ...disabled,
-    metadata: { ...disabled.metadata, labels: { 'arch.example/placement': 'disabled' } },
-  });
-  store.put(podPath('web'), crashing('web'));
-  await store.until(() => store.get(notesPath) !== undefined, 'the note');
+  const metadata = { ...disabled.metadata, labels: { 'arch.example/placement': 'disabled' } };
+  crash(store, 'teller', 'bank');
+  store.log(podPath('disabled'), () => log);
+  store.put(podPath('disabled'), { ...disabled, metadata });
+  crash(store, 'web');
+  await noted(store);
   await store.quiet();
   t.same(
     store.asked(/\/log$/).map(({ path }) => path),
@@ -206,7 +207,7 @@ t.test('logs of pods that are left alone are not read', async (t) => {
 t.test('a termination message needs no log', async (t) => {
   const test = await start(t);
   test.store.put(podPath('web'), crashing('web', log));
-  await test.store.until(() => test.store.get(notesPath) !== undefined, 'the note');
+  await noted(test.store);
   t.equal(test.store.asked(/\/log$/).length, 0);
 });
 
@@ -235,7 +236,7 @@ t.test('switched off by the setting or by the custom resource, on again by it', 
   store.put(cluster, { spec: { plugins } });
   await store.until(() => leading.configuration().execFormatErrorMonitor, 'the resource, valid by now');
   store.put(podPath('web-2'), crashing('web-2', log));
-  await store.until(() => store.get(notesPath) !== undefined, 'the note');
+  await noted(store);
 });
 
 t.test('the next leader prunes what has expired and goes on', async (t) => {
@@ -249,7 +250,7 @@ t.test('the next leader prunes what has expired and goes on', async (t) => {
   store.put(podPath('web'), crashing('web', log));
   const next = await startLeading(t, { over: store });
   run(t, next);
-  const added = `sha256-${'a'.repeat(64)}.arm64`;
+  const added = keyOf('arm64');
   await store.until(() => added in dataOf(store) && Object.keys(dataOf(store)).length === 1, 'both writes');
   t.match(dataOf(store), { [added]: /"namespaces":\["shop"\]/ });
   t.same(Object.keys(dataOf(store)), [added], 'what has expired and what is no note are gone');
@@ -260,7 +261,7 @@ t.test('no room for the note: what is told does not promise what it brings about
   const { store } = test;
   const namespaces = Array.from({ length: 20 }, (_, index) => `team-${index}`);
   const note = { image: 'shop/web:1', namespaces, until: '2100-01-01T00:00:00Z' };
-  store.put(notesPath, { data: { [`sha256-${'a'.repeat(64)}.arm64`]: JSON.stringify(note) } });
+  store.put(notesPath, { data: { [keyOf('arm64')]: JSON.stringify(note) } });
   addNode(test);
   run(t, test);
   crash(store, 'web-1');
@@ -276,7 +277,7 @@ t.test('an API server that refuses the note: tried again', async (t) => {
   const { store } = test;
   store.fault(/^POST .*configmaps$/, { status: 500, times: 2 });
   store.put(podPath('web'), crashing('web', log));
-  await store.until(() => store.get(notesPath) !== undefined, 'the note');
+  await noted(store);
   t.ok(store.asked(/^POST .*configmaps$/).length >= 3);
 });
 
@@ -299,7 +300,7 @@ t.test('a leader that knows the pods before the nodes looks at them all the same
   await test.store.quiet();
   isListed = true;
   listed.resolve();
-  await test.store.until(() => test.store.get(notesPath) !== undefined, 'the note');
+  await noted(test.store);
 });
 
 t.test('a node that comes after its pod, and one that does not come', async (t) => {
@@ -313,7 +314,7 @@ t.test('a node that comes after its pod, and one that does not come', async (t) 
   addNode(test);
   await store.until(() => test.leading.caches.nodes.size === 1, 'the node');
   await clock.advance(1_000);
-  await store.until(() => store.get(notesPath) !== undefined, 'the note');
+  await noted(store);
 
   store.put(podPath('lost'), { ...crashing('lost', log), spec: { nodeName: 'gone' } });
   await store.until(() => test.leading.caches.runningPods.size === 2, 'the pod');
@@ -331,13 +332,10 @@ async function eventsOf(t: Test, options: TestLeadingOptions, more: object = {})
   });
   test.store.put(podPath('web-1'), { ...pod, spec: { ...pod.spec, ...more } });
   await test.store.until(() => test.events.length === 2, 'the events');
+  const about = { kind: 'Deployment', namespace: 'shop', name: 'web' };
   t.match(test.events, [
     { type: 'Warning', reason: 'ExecFormatError', about: { kind: 'Pod', name: 'web-1' } },
-    {
-      type: 'Warning',
-      reason: 'ExecFormatError',
-      about: { kind: 'Deployment', namespace: 'shop', name: 'web' },
-    },
+    { type: 'Warning', reason: 'ExecFormatError', about },
   ]);
   t.equal(test.events[1]?.message, `Pod web-1: ${test.events[0]?.message}`);
   return { ...test, message: test.events[0]?.message ?? '' };
@@ -393,7 +391,7 @@ t.test('an image that is noted already stays to blame', async (t) => {
   const factsOfPod = knowing((image) => facts('amd64', { image, digest, brokenOn: ['arm64'] }));
   const { store, message } = await eventsOf(t, { factsOfPod });
   t.match(message, /although its manifest names it/);
-  await store.until(() => store.get(notesPath) !== undefined, 'the note');
+  await noted(store);
 });
 
 const linker = '/app: CPU ISA level is lower than required\n';
@@ -414,7 +412,7 @@ t.test('a CPU without the level: noted for the namespace, told to pod and owner,
   const { store } = test;
   store.log(podPath('web-1'), () => `starting\n${linker}`);
   store.put(podPath('web-1'), crashing('web-1'));
-  const key = `sha256-${'a'.repeat(64)}.amd64-v3`;
+  const key = keyOf('amd64-v3');
   await store.until(() => key in dataOf(store), 'the note');
   t.same(Object.keys(dataOf(store)), [key], 'the image is not noted as broken');
   await store.until(() => test.events.length === 2, 'the events');
@@ -434,15 +432,7 @@ t.test('a CPU without the level: noted for the namespace, told to pod and owner,
 
   store.put(podPath('web-2', 'bank'), crashing('web-2', goText));
   await store.until(() => Object.keys(dataOf(store)).length === 2, 'the note of the other namespace');
-  const broken = watchBrokenImages({
-    client: createKubeClient({ access: store.access, userAgent: 'test' }),
-    namespace: 'archwright',
-    name: 'archwright-broken-images',
-    clock: test.leading.clock,
-    log: test.leading.log,
-  });
-  t.teardown(() => broken.close());
-  await store.until(() => broken.size === 2, 'the reader');
+  const broken = await readNotes(t, test, 2);
   t.equal(broken.requiredLevel(digest, 'shop'), 3, 'other namespaces are not concerned');
   t.equal(broken.requiredLevel(digest, 'bank'), 4);
   t.same(broken.brokenOn(digest, 'shop'), []);
@@ -451,7 +441,7 @@ t.test('a CPU without the level: noted for the namespace, told to pod and owner,
 t.test('a text without a level, on a node without a known level: v2', async (t) => {
   const { store } = await startOnAmd64(t, {});
   store.put(podPath('web'), crashing('web', linker));
-  await store.until(() => `sha256-${'a'.repeat(64)}.amd64-v2` in dataOf(store), 'the note');
+  await store.until(() => keyOf('amd64-v2') in dataOf(store), 'the note');
 });
 
 t.test('a level says nothing on another architecture, or above the highest', async (t) => {
@@ -467,13 +457,6 @@ t.test('a level says nothing on another architecture, or above the highest', asy
 });
 
 t.test('attack: levels that one namespace writes share its limits', async (t) => {
-  const { store } = await startOnAmd64(t);
-  for (let index = 0; index < 200; index += 1) {
-    const other = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
-    store.put(podPath(`web-${index}`, 'attacker'), crashing(`web-${index}`, goText, other));
-  }
-  store.put(podPath('web'), crashing('web', goText));
-  await store.until(() => JSON.stringify(dataOf(store)).includes('shop\\"]'), 'the other namespace');
-  const ofAttacker = Object.values(dataOf(store)).filter((note) => String(note).includes('attacker'));
-  t.ok(ofAttacker.length <= 10, `${ofAttacker.length} notes`);
+  const ofAttacker = await flooded(await startOnAmd64(t), goText);
+  t.ok(ofAttacker() <= 10, `${ofAttacker()} notes`);
 });

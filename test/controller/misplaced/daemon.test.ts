@@ -1,7 +1,7 @@
 /** Pods of DaemonSets on nodes that cannot run them: never evicted, told where a person can do something about it. */
-import t from 'tap';
+import t, { type Test } from 'tap';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
-import { facts, requiring } from '../../support/placement-input.ts';
+import { archIn, facts, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
 import { digest, known, putPod, startWorld, type PodOptions, type World } from './setup.ts';
 
 const owner = {
@@ -12,9 +12,8 @@ const owner = {
   controller: true,
 };
 const path = '/apis/apps/v1/namespaces/shop/daemonsets/probe';
-const onItsNode = requiring({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['arm-1'] }] });
-const choosing = (...values: string[]): object =>
-  requiring({ matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] });
+const onItsNode = requiring({ matchFields: [isIn('metadata.name', 'arm-1')] });
+const choosing = (...values: string[]): object => requiring(termOf(archIn(...values)));
 
 /** The spec of a pod with two images. */
 const both = (image: string): object => ({
@@ -47,81 +46,83 @@ const recorded = JSON.stringify({
 });
 
 interface Case {
-  readonly name: string;
   readonly template?: Template;
   readonly pod?: PodOptions;
   readonly configuration?: Partial<Configuration>;
   readonly facts?: typeof known;
   readonly before?: (world: World) => void;
-  readonly event?: RegExp;
 }
+const disabled = { 'arch.example/placement': 'disabled' };
+const template = (spec: object): Case => ({ template: { spec } });
 
 const unplaced =
   /app:1 has amd64\. Its DaemonSet would create .*: kubectl -n shop rollout restart daemonset probe$/;
-
-const cases: readonly Case[] = [
-  { name: 'applied while nobody placed it', event: unplaced },
-  { name: 'the same under event', configuration: { misplacedPods: 'event' }, event: unplaced },
-  { name: 'the same under off', configuration: { misplacedPods: 'off' } },
-  { name: 'whose pod is ready', pod: { ready: true } },
-  { name: 'on a node that can run it', pod: { node: 'amd-1' } },
-  {
-    name: 'placed by now: its pod is about to go',
+const told: Readonly<Record<string, readonly [message: RegExp, given: Case]>> = {
+  'applied while nobody placed it': [unplaced, {}],
+  'the same under event': [unplaced, { configuration: { misplacedPods: 'event' } }],
+  'that chooses several architectures': [unplaced, template(choosing('amd64', 'arm64'))],
+  'whose images share no architecture': [
+    /no architecture has all of its images/,
+    {
+      template: { images: ['app:1', 'arm:1'] },
+      pod: { spec: both('arm:1') },
+      facts: { ...known, 'arm:1': facts('arm64', { digest: digest('d') }) },
+    },
+  ],
+};
+const silent: Readonly<Record<string, Case>> = {
+  'the same under off': { configuration: { misplacedPods: 'off' } },
+  'whose pod is ready': { pod: { ready: true } },
+  'on a node that can run it': { pod: { node: 'amd-1' } },
+  'placed by now: its pod is about to go': {
     template: { annotations: { 'arch.example/decision': recorded }, spec: choosing('amd64') },
   },
-  { name: 'that chooses its architecture', template: { spec: choosing('arm64') } },
-  {
-    name: 'that chooses several architectures',
-    template: { spec: choosing('amd64', 'arm64') },
-    event: unplaced,
-  },
-  { name: 'that is to be left alone', template: { labels: { 'arch.example/placement': 'disabled' } } },
-  { name: 'in an excluded namespace', configuration: { excludedNamespaces: ['shop'] } },
-  {
-    name: 'whose images share no architecture',
-    template: { images: ['app:1', 'arm:1'] },
-    pod: {
-      spec: both('arm:1'),
-    },
-    facts: { ...known, 'arm:1': facts('arm64', { digest: digest('d') }) },
-    event: /no architecture has all of its images/,
-  },
-  { name: 'that has another image by now', template: { images: ['other:1'] } },
-  { name: 'of which one image is not known', template: { images: ['app:1', 'other:1'] } },
-  {
-    name: 'that is without the image that cannot run there by now',
+  'that chooses its architecture': template(choosing('arm64')),
+  'that is to be left alone': { template: { labels: disabled } },
+  'in an excluded namespace': { configuration: { excludedNamespaces: ['shop'] } },
+  'that has another image by now': { template: { images: ['other:1'] } },
+  'of which one image is not known': { template: { images: ['app:1', 'other:1'] } },
+  'that is without the image that cannot run there by now': {
     template: { images: ['both:1'] },
-    pod: {
-      spec: both('both:1'),
-    },
+    pod: { spec: both('both:1') },
   },
-  { name: 'made again meanwhile', before: (world) => putDaemonSet(world, {}, 'another') },
-  { name: 'that is gone', before: ({ store }) => store.remove(path) },
-  { name: 'that may not be read', before: ({ store }) => void store.fault(`GET ${path}`, { status: 403 }) },
-];
+  'made again meanwhile': { before: (world) => putDaemonSet(world, {}, 'another') },
+  'that is gone': { before: ({ store }) => store.remove(path) },
+  'that may not be read': { before: ({ store }) => void store.fault(`GET ${path}`, { status: 403 }) },
+};
 
-for (const { name, template = {}, pod, configuration, facts: given, before, event } of cases) {
-  void t.test(`a DaemonSet ${name}: ${event ? 'told' : 'nothing is said'}`, async (t) => {
-    const world = await startWorld(t, { configuration, ...(given && { facts: given }) });
-    putDaemonSet(world, template);
-    putPod(world.store, 'probe-a', { owner, spec: onItsNode, ...pod });
-    before?.(world);
-    await world.afterGrace();
-    t.same(world.pods(), ['probe-a']);
-    t.same(world.store.writes(), []);
-    if (event === undefined) {
-      t.same(world.events, []);
-      return;
-    }
+/** A DaemonSet with one pod, after the reconciliation that looks at it. */
+async function reconciled(t: Test, given: Case): Promise<World> {
+  const world = await startWorld(t, {
+    configuration: given.configuration,
+    ...(given.facts && { facts: given.facts }),
+  });
+  putDaemonSet(world, given.template ?? {});
+  putPod(world.store, 'probe-a', { owner, spec: onItsNode, ...given.pod });
+  given.before?.(world);
+  await world.afterGrace();
+  t.same(world.pods(), ['probe-a']);
+  t.same(world.store.writes(), []);
+  return world;
+}
+
+for (const [name, given] of Object.entries(silent)) {
+  void t.test(`a DaemonSet ${name}: nothing is said`, async (t) => {
+    t.same((await reconciled(t, given)).events, []);
+  });
+}
+
+for (const [name, [message, given]] of Object.entries(told)) {
+  void t.test(`a DaemonSet ${name}: told`, async (t) => {
+    const world = await reconciled(t, given);
+    const { controller: _, ...about } = { ...owner, namespace: 'shop' };
     t.match(world.events, [
-      { type: 'Warning', reason: 'MisplacedPod', about: { kind: 'Pod', name: 'probe-a' }, message: event },
-      {
-        about: { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace: 'shop', name: 'probe', uid: owner.uid },
-      },
+      { type: 'Warning', reason: 'MisplacedPod', about: { kind: 'Pod', name: 'probe-a' }, message },
+      { about },
     ]);
-    const told = world.events.length;
+    const { length } = world.events;
     await world.after(20 * 60_000);
-    t.equal(world.events.length, told, 'once');
+    t.equal(world.events.length, length, 'once');
   });
 }
 
@@ -136,20 +137,22 @@ void t.test('it counts as misplaced, and is told once for all of its pods', asyn
 });
 
 const kruise = { ...owner, apiVersion: 'apps.kruise.example/v1' };
-const others: readonly (PodOptions & { readonly name: string; readonly isReported?: boolean })[] = [
-  { name: 'a DaemonSet of another API group', owner: kruise, isReported: true },
-  { name: 'a controller that pins nodes', owner: { ...kruise, kind: 'BroadcastJob' }, isReported: true },
-  { name: 'a controller, on a node that can run it', owner: kruise, node: 'amd-1' },
-  { name: 'a controller, left alone', owner: kruise, labels: { 'arch.example/placement': 'disabled' } },
-  {
-    name: 'a controller with an architecture in its template',
+const reported: Readonly<Record<string, PodOptions>> = {
+  'a DaemonSet of another API group': { owner: kruise },
+  'a controller that pins nodes': { owner: { ...kruise, kind: 'BroadcastJob' } },
+};
+const notReported: Readonly<Record<string, PodOptions>> = {
+  'a controller, on a node that can run it': { owner: kruise, node: 'amd-1' },
+  'a controller, left alone': { owner: kruise, labels: disabled },
+  'a controller with an architecture in its template': {
     owner: kruise,
-    spec: { ...onItsNode, nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+    spec: { ...onItsNode, ...onArch('arm64') },
   },
-  { name: 'nobody', owner: null },
-];
+  nobody: { owner: null },
+};
 
-for (const { name, isReported, ...pod } of others) {
+for (const [name, pod] of Object.entries({ ...reported, ...notReported })) {
+  const isReported = name in reported;
   void t.test(`a pinned pod of ${name}: ${isReported ? 'reported' : 'nothing is said'}`, async (t) => {
     const world = await startWorld(t);
     putPod(world.store, 'probe-a', { spec: onItsNode, ...pod });
