@@ -76,7 +76,7 @@ function withArchwright(
     name,
     open: async () => {
       images.public.faults.clear();
-      images.public.faults.add({ path: /manifests|blobs/, fault: { kind: 'delay', ms: delayMs } });
+      images.public.faults.add(/manifests|blobs/, { kind: 'delay', ms: delayMs });
       const agent = await startAgent(cluster, { tls, settings: images.settings });
       const settings = { 'on-unknown-image': 'gate' };
       const webhook = await startWebhook(cluster, { tls, agents: [agent], settings });

@@ -254,12 +254,9 @@ t.test('each kind of answer has its word and its exit code', async (t) => {
   open.push('team/chart', 'v1', helmChart());
   const secret = await registry(t, { auth: { kind: 'basic', users: { ann: 'pass' } } });
   const limited = await registry(t);
-  limited.faults.add({
-    path: /manifests/,
-    fault: { kind: 'status', status: 429, headers: { 'retry-after': '600' } },
-  });
+  limited.faults.add(/manifests/, { kind: 'status', status: 429, headers: { 'retry-after': '600' } });
   const broken = await registry(t);
-  broken.faults.add({ path: /manifests/, fault: { kind: 'status', status: 500 } });
+  broken.faults.add(/manifests/, { kind: 'status', status: 500 });
   const at = `${open.host}/team`;
   const cases: [input: string, verdict: string, code: number, why: RegExp][] = [
     [pod(`${at}/app:v1`), 'ok', 0, /^$/],
@@ -311,7 +308,7 @@ t.test('each kind of answer has its word and its exit code', async (t) => {
 
 t.test('a registry that limits requests gets no more of them', async (t) => {
   const server = await registry(t);
-  server.faults.add({ path: /manifests/, fault: { kind: 'status', status: 429 } });
+  server.faults.add(/manifests/, { kind: 'status', status: 429 });
   const input = Array.from({ length: 200 }, (_, index) => pod(`${server.host}/team/app${index}:v1`)).join(
     '---\n',
   );
@@ -330,7 +327,7 @@ t.test('an older answer is better than none', async (t) => {
   const { json } = checker(t);
   const input = pod(`${server.host}/team/old:v1`);
   t.equal((await json(input)).code, 1);
-  server.faults.add({ path: /manifests/, fault: { kind: 'status', status: 429 } });
+  server.faults.add(/manifests/, { kind: 'status', status: 429 });
   const { code, results } = await json(input);
   t.equal(code, 1);
   t.match(results, [{ verdict: 'missing', why: /has amd64; from the cache/ }]);

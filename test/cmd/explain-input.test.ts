@@ -114,7 +114,7 @@ t.test('what cannot be understood', async (t) => {
 
 t.test('Ctrl-C ends at once', async (t) => {
   const server = await shop(t);
-  server.faults.add({ path: /manifests/, fault: { kind: 'hold' } });
+  server.faults.add(/manifests/, { kind: 'hold' });
   const explaining = child(
     t,
     ['explain', '-f', '-'],

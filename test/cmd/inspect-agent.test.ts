@@ -131,7 +131,7 @@ t.test('pull secrets of the person go along, under their names', async (t) => {
 t.test('a client that stops ends its inspection', async (t) => {
   const { server, start, image, env } = await world(t);
   const agent = await start();
-  server.faults.add({ path: /manifests/, fault: { kind: 'hold' } });
+  server.faults.add(/manifests/, { kind: 'hold' });
   const stop = new AbortController();
   const running = run(['inspect', image], { env, stop: stop.signal });
   await server.waitFor(({ path }) => path.includes('manifests'));

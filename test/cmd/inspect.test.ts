@@ -207,7 +207,7 @@ t.test('many images at once, each asked for once', async (t) => {
 t.test('a registry that never answers', async (t) => {
   const server = await registry(t);
   server.push('team/app', 'v1', multi);
-  server.faults.add({ path: /manifests/, fault: { kind: 'hold' } });
+  server.faults.add(/manifests/, { kind: 'hold' });
   const image = `${server.host}/team/app:v1`;
 
   await t.test('ends at the time limit', async (t) => {

@@ -145,7 +145,7 @@ t.test('archwright report --html --newer-tags', async (t) => {
   );
   t.notMatch(out, /password-of-ann/);
 
-  closed.faults.add({ path: /\/tags\/list/, fault: { kind: 'status', status: 429 } });
+  closed.faults.add(/\/tags\/list/, { kind: 'status', status: 429 });
   const limited = await report('--newer-tags', '--no-cache');
   t.match(limited, { code: 0, err: /^archwright: warning: newer tags: 127.*\n/ });
   t.match(await run(['report', '--newer-tags']), { code: 2, err: /--newer-tags needs --html/ });

@@ -208,7 +208,7 @@ t.test('a private tag: facts of all credentials are forgotten, though one pod ga
 t.test('a slow registry is not asked by a second agent, and a pod does not join the check', async (t) => {
   const { registry, controller, image } = await start(t, {}, 1);
   const slow = Promise.withResolvers<void>();
-  registry.faults.add({ path: /manifests/, method: 'HEAD', fault: { kind: 'after', event: slow.promise } });
+  registry.faults.add(/manifests/, { kind: 'after', event: slow.promise }, { method: 'HEAD' });
   const checked = check(controller, image, both.digest);
   await registry.waitFor(({ method }) => method === 'HEAD');
   const facts = await lookup(controller, image);

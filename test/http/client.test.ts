@@ -31,7 +31,7 @@ async function setUp(t: Test) {
 t.test('one connection serves successive lookups', async (t) => {
   const { registry, client, ask } = await setUp(t);
   await ask();
-  registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'status', status: 404 } });
+  registry.faults.add(/manifests/, { kind: 'status', status: 404 }, { times: 1 });
   await t.rejects(ask());
   await ask();
   t.same(
@@ -46,10 +46,10 @@ t.test('one connection serves successive lookups', async (t) => {
 t.test('a request on a stale connection is repeated', async (t) => {
   const { registry, ask } = await setUp(t);
   await ask();
-  registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'drop' } });
+  registry.faults.add(/manifests/, { kind: 'drop' }, { times: 1 });
   await ask();
   t.equal(registry.requests.length, 3);
-  registry.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
+  registry.faults.add(/manifests/, { kind: 'drop' });
   await t.rejects(ask(), { code: 'unavailable' }, 'but a fresh one that is closed is');
   t.equal(registry.requests.length, 5);
 });
@@ -57,7 +57,7 @@ t.test('a request on a stale connection is repeated', async (t) => {
 t.test('a request is not repeated after the response began', async (t) => {
   const { registry, ask } = await setUp(t);
   await ask();
-  registry.faults.add({ path: /manifests/, fault: { kind: 'short', missing: 10 } });
+  registry.faults.add(/manifests/, { kind: 'short', missing: 10 });
   await t.rejects(ask(), { code: 'unavailable' });
   t.equal(registry.requests.length, 2);
 });

@@ -62,7 +62,7 @@ const faults: readonly (readonly [name: string, fault: Fault, code: string, mess
 for (const [name, fault, code, message] of faults) {
   t.test(name, async (t) => {
     const { registry, client } = await setUp(t);
-    registry.faults.add({ path: /manifests/, fault });
+    registry.faults.add(/manifests/, fault);
     await t.rejects(lookUp(client, registry), { name: 'RegistryError', code, message });
     t.same(registry.counts(), { 'GET manifests': 1 });
     registry.faults.clear();
@@ -86,7 +86,7 @@ const slow: readonly (readonly [
 for (const [name, fault, limits, message] of slow) {
   t.test(name, async (t) => {
     const { registry, client } = await setUp(t, undefined, limits);
-    registry.faults.add({ path: /manifests/, fault });
+    registry.faults.add(/manifests/, fault);
     await t.rejects(lookUp(client, registry), { code: 'timeout', temporary: true, message });
     t.equal(await registry.requests[0]?.ended, 'aborted');
   });
@@ -95,7 +95,7 @@ for (const [name, fault, limits, message] of slow) {
 t.test('an error page without end is not read to its end', async (t) => {
   const { registry, client } = await setUp(t);
   const page = 'x'.repeat(10 * 1024 * 1024);
-  registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 403, body: page } });
+  registry.faults.add(/manifests/, { kind: 'status', status: 403, body: page });
   await t.rejects(lookUp(client, registry), { code: 'forbidden' });
   t.equal(await registry.requests[0]?.ended, 'aborted');
 });
@@ -105,7 +105,7 @@ t.test('no error quotes the response of the server', async (t) => {
   for (const status of [401, 403, 404, 500]) {
     const body = JSON.stringify({ errors: [{ message: 'root:x:0:0 internal' }] });
     const headers = { 'x-internal': 'root:x', 'www-authenticate': 'Basic realm="internal"' };
-    registry.faults.add({ path: /manifests/, fault: { kind: 'status', status, body, headers } });
+    registry.faults.add(/manifests/, { kind: 'status', status, body, headers });
     const error: unknown = await lookUp(client, registry).catch((e: unknown) => e);
     t.notMatch(JSON.stringify([String(error), error]), /internal|root:x/);
   }
@@ -118,7 +118,7 @@ t.test('when the caller gives up, the socket closes on both sides', async (t) =>
     { kind: 'drip-headers', everyMs: 10 },
   ] as const) {
     const { registry, client } = await setUp(t);
-    registry.faults.add({ path: /manifests/, fault });
+    registry.faults.add(/manifests/, fault);
     const controller = new AbortController();
     const asked = lookUp(client, registry, {}, controller.signal);
     const request = await registry.waitFor(({ method }) => method === 'GET');
@@ -171,7 +171,7 @@ for (const [name, body, mediaType, code] of documents) {
 
 t.test('a manifest of 100 MB is refused by its announced length', async (t) => {
   const { registry, client } = await setUp(t);
-  registry.faults.add({ path: /manifests/, fault: { kind: 'short', missing: 100 * 1024 * 1024 } });
+  registry.faults.add(/manifests/, { kind: 'short', missing: 100 * 1024 * 1024 });
   await t.rejects(lookUp(client, registry), { code: 'too-large' });
 });
 
@@ -196,17 +196,17 @@ t.test('nesting deeper than three is refused', async (t) => {
 
 t.test('a config that differs from its descriptor', async (t) => {
   const { registry, platforms } = await setUp(t, image('linux/amd64'));
-  registry.faults.add({ path: /blobs/, fault: { kind: 'body', body: '{"architecture":"arm64"}' } });
+  registry.faults.add(/blobs/, { kind: 'body', body: '{"architecture":"arm64"}' });
   await t.rejects(platforms(), { code: 'digest-mismatch', message: /size/ });
   registry.faults.clear();
   const size = image('linux/amd64').blobs[0]?.bytes.length ?? 0;
   const forged = '{"architecture":"arm64"}'.padEnd(size, ' ');
-  registry.faults.add({ path: /blobs/, fault: { kind: 'body', body: forged } });
+  registry.faults.add(/blobs/, { kind: 'body', body: forged });
   await t.rejects(platforms(), { code: 'digest-mismatch', message: /digest/ });
 });
 
 t.test('a config larger than its cap', async (t) => {
   const { registry, platforms } = await setUp(t, image('linux/amd64'));
-  registry.faults.add({ path: /blobs/, fault: { kind: 'endless' } });
+  registry.faults.add(/blobs/, { kind: 'endless' });
   await t.rejects(platforms(), { code: 'too-large', message: /1048576/ });
 });

@@ -127,10 +127,7 @@ t.test('a digest of another algorithm is verified by that algorithm', async (t) 
   const { registry, client } = await setUp(t, {}, content);
   const sha512 = `sha512:${createHash('sha512').update(content.bytes).digest('hex')}`;
   const announce = (digest: string) =>
-    registry.faults.add({
-      path: /manifests/,
-      fault: { kind: 'headers', headers: { 'docker-content-digest': digest } },
-    });
+    registry.faults.add(/manifests/, { kind: 'headers', headers: { 'docker-content-digest': digest } });
   announce(sha512);
   t.equal((await lookUp(client, registry)).digest, sha512);
   announce(`sha512:${'0'.repeat(128)}`);
@@ -143,7 +140,7 @@ t.test('a lookup by digest accepts only that digest', async (t) => {
   const content = multiArch(['linux/amd64']);
   const { registry, client } = await setUp(t, {}, content);
   const other = document(mediaTypes.ociIndex, { manifests: [] });
-  registry.faults.add({ path: /manifests/, fault: { kind: 'body', body: other.bytes.toString() } });
+  registry.faults.add(/manifests/, { kind: 'body', body: other.bytes.toString() });
   await t.rejects(lookUp(client, registry, { reference: content.digest }), { code: 'digest-mismatch' });
 });
 
@@ -157,7 +154,7 @@ t.test('a HEAD that fails', async (t) => {
   ] as const) {
     const content = multiArch(['linux/amd64']);
     const { registry, client } = await setUp(t, {}, content);
-    registry.faults.add({ path: /manifests/, method: 'HEAD', fault: { kind: 'status', status } });
+    registry.faults.add(/manifests/, { kind: 'status', status }, { method: 'HEAD' });
     const asked = lookUp(client, registry, { knownDigest: content.digest });
     await t.rejects(asked, { code }, String(status));
     t.same(registry.counts(), { 'HEAD manifests': 1 });
@@ -168,7 +165,7 @@ t.test('a HEAD and a GET that contradict each other', async (t) => {
   const [old, fresh] = [multiArch(['linux/amd64']), multiArch(['linux/arm64'])];
   const { registry, client } = await setUp(t, {}, fresh);
   const headers = { 'docker-content-digest': `sha256:${'1'.repeat(64)}` };
-  registry.faults.add({ path: /manifests/, method: 'HEAD', fault: { kind: 'headers', headers } });
+  registry.faults.add(/manifests/, { kind: 'headers', headers }, { method: 'HEAD' });
   const answer = await lookUp(client, registry, { knownDigest: old.digest });
   t.equal(answer.digest, fresh.digest, 'the bytes count');
 });

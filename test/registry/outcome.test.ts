@@ -13,7 +13,7 @@ import { createIssuer } from '../support/registry/tokens.ts';
 async function registryThat(t: Test, fault: Fault) {
   const registry = await startRegistry(t);
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
-  registry.faults.add({ path: /manifests/, fault });
+  registry.faults.add(/manifests/, fault);
   return registry;
 }
 
@@ -52,7 +52,7 @@ t.test('an origin that is a mirror of itself, as with a CA in hosts.toml, has an
   for (const code of [401, 404]) {
     const client = clientFor(t);
     const origin = await registryThat(t, gone);
-    origin.faults.add({ path: /manifests/, times: 1, fault: status(code) });
+    origin.faults.add(/manifests/, status(code), { times: 1 });
     const error: unknown = await lookUp(client, [origin, origin]).catch((e: unknown) => e);
     t.match(error, { code: code === 401 ? 'unauthorized' : 'not-found' });
     t.ok(origin.requests.length >= 2);

@@ -33,7 +33,7 @@ t.test('page by page, with a token for the repository, from a mirror with its na
 t.test('a second endpoint is asked if the first fails', async (t) => {
   const [broken, whole] = [await startRegistry(t), await startRegistry(t)];
   whole.push('library/app', '1', content);
-  broken.faults.add({ path: /tags/, fault: { kind: 'status', status: 500 } });
+  broken.faults.add(/tags/, { kind: 'status', status: 500 });
   const endpoints = [endpointOf(broken), endpointOf(whole)];
   const lookup = { repository: 'library/app', endpoints, credentials: [] };
   t.same((await clientFor(t).tags(lookup, patience)).tags, ['1']);
@@ -45,10 +45,7 @@ t.test('a hostile registry', async (t) => {
   const client = clientFor(t);
   const tags = async (body: string, link?: string): Promise<readonly string[]> => {
     registry.faults.clear();
-    registry.faults.add({
-      path: /tags/,
-      fault: { kind: 'status', status: 200, body, headers: link ? { link } : {} },
-    });
+    registry.faults.add(/tags/, { kind: 'status', status: 200, body, headers: link ? { link } : {} });
     registry.clearRequests();
     const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials: [] };
     return (await client.tags(lookup, patience)).tags;

@@ -21,10 +21,7 @@ async function world(t: Test, logins: (good: string, evil: string) => Readonly<R
   t.teardown(() => Promise.all([good.close(), evil.close()]));
   good.push('private/app', 'v1', multiArch(['linux/amd64']));
   const challenge = `Bearer realm="${good.url}/token",service="${good.host}",scope="repository:private/app:pull"`;
-  evil.faults.add({
-    path: /./,
-    fault: { kind: 'status', status: 401, headers: { 'www-authenticate': challenge } },
-  });
+  evil.faults.add(/./, { kind: 'status', status: 401, headers: { 'www-authenticate': challenge } });
   const dir = directory(t);
   const auths = Object.entries(logins(good.host, evil.host)).map(
     ([host, user]) => JSON.parse(dockerConfig(host, user, `password-of-${user}`)) as { auths: object },

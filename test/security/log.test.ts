@@ -68,10 +68,10 @@ t.test('no form of a secret is printed or logged, for any response', async (t) =
     evil.faults.clear();
     evil.clearRequests();
     // The first answer asks for a login, so that each of them is sent.
-    evil.faults.add({ path: /./, fault: { kind: 'status', status, body, headers } });
+    evil.faults.add(/./, { kind: 'status', status, body, headers });
     if (status !== 401) {
       const challenge = { 'www-authenticate': 'Basic realm="x"' };
-      evil.faults.add({ path: /./, times: 1, fault: { kind: 'status', status: 401, headers: challenge } });
+      evil.faults.add(/./, { kind: 'status', status: 401, headers: challenge }, { times: 1 });
     }
     const { out, err } = await run([
       'inspect',

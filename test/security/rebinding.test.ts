@@ -53,7 +53,7 @@ t.test('the checked address is the dialed one', async (t) => {
   const ask = () => lookUp(client, endpointOf(registry, { base }));
   t.equal((await ask()).platforms.length, 1);
   t.equal(asked(), 1, 'it is resolved once for each connection');
-  registry.faults.add({ path: /./, fault: { kind: 'close-after-headers' }, times: 1 });
+  registry.faults.add(/./, { kind: 'close-after-headers' }, { times: 1 });
   await t.rejects(ask(), { code: 'unavailable' });
   await t.rejects(ask(), { code: 'forbidden', message: /metadata address/ });
 });

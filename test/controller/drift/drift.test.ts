@@ -186,7 +186,7 @@ t.test('a registry that fails changes nothing, and gets no more requests than a 
   const notes = test.notes();
   t.equal(notes.length, 1);
   test.registry.clearRequests();
-  const stop = test.registry.faults.add({ path: /./, fault: { kind: 'status', status: 503 } });
+  const stop = test.registry.faults.add(/./, { kind: 'status', status: 503 });
   await test.pass(24 * hour);
   t.same(test.counts(), { head: 4, get: 0 });
   t.same(test.notes(), notes);

@@ -14,7 +14,7 @@ t.test('tags that a registry never answers for: the tags of another namespace ar
     test.pod(name, `shop/${name}`, { pulled });
   }
   const answer = Promise.withResolvers<void>();
-  test.registry.faults.add({ path: /slow/, fault: { kind: 'after', event: answer.promise } });
+  test.registry.faults.add(/slow/, { kind: 'after', event: answer.promise });
   await test.leader.settled();
   await test.clock.jump(6 * hour);
   const round = test.reconcile();

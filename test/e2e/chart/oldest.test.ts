@@ -46,7 +46,7 @@ void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
   });
 
   await t.test('a pod whose registry is slow is gated, then decided', async (t) => {
-    images.public.faults.add({ path: /\/late\//u, fault: { kind: 'delay', ms: 2000 } });
+    images.public.faults.add(/\/late\//u, { kind: 'delay', ms: 2000 });
     const pod = await create('late', images.push('late', ['arm64']));
     t.ok(isGated(pod));
     const open = await cluster.waitFor<Pod>(podPath('late'), (now) => !isGated(now));

@@ -18,7 +18,7 @@ void t.test('gates in a real cluster', async (t) => {
     (pod?.spec.schedulingGates ?? []).map(({ name }) => name);
 
   await t.test('a slow registry: the pod waits, and runs on a node that can run it', async (t) => {
-    images.public.faults.add({ path: /\/late\//u, fault: { kind: 'delay', ms: 2000 } });
+    images.public.faults.add(/\/late\//u, { kind: 'delay', ms: 2000 });
     const linux = { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['linux'] }] };
     const pod = await create('late', images.push('late', ['arm64']), requiring(linux, linux));
     t.same(gatesOf(pod), [keys.gate]);
@@ -26,7 +26,7 @@ void t.test('gates in a real cluster', async (t) => {
   });
 
   await t.test('gates of other controllers stay', async (t) => {
-    images.public.faults.add({ path: /\/held\//u, fault: { kind: 'delay', ms: 2000 } });
+    images.public.faults.add(/\/held\//u, { kind: 'delay', ms: 2000 });
     const pod = await create('held', images.push('held', ['arm64']), {
       schedulingGates: [{ name: 'x.example/theirs' }],
     });

@@ -118,7 +118,7 @@ void t.test('odd pods', async (t) => {
       t.equal(decision in (pod.metadata?.annotations ?? {}), room > 0, `room for ${room}`);
       t.equal(await nodeOf(cluster, name), 'arm64-0');
     }
-    images.public.faults.add({ path: /\/large-late\//u, fault: { kind: 'delay', ms: 2000 } });
+    images.public.faults.add(/\/large-late\//u, { kind: 'delay', ms: 2000 });
     for (const room of [0, 150]) {
       const name = `late-${room}`;
       const late = images.push(`large-late/${room}`, ['arm64']);

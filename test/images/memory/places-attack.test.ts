@@ -51,7 +51,7 @@ for (const [name, domainOf] of [
 ] as const) {
   t.test(`slow images ${name}`, async (t) => {
     const { registry, push, lookup } = await start(t);
-    registry.faults.add({ path: /slow/, fault: { kind: 'hold' } });
+    registry.faults.add(/slow/, { kind: 'hold' });
     void Promise.allSettled(slowImages(domainOf).map(({ namespace, image }) => lookup(namespace, image)));
     await registry.waitFor(() => registry.requests.length >= 16);
     for (let index = 0; index < 10; index += 1) {
@@ -65,7 +65,7 @@ t.test(
   'one registry gets a limited number of lookups, whatever redirects and mirrors they lead to',
   async (t) => {
     const { registry, lookup } = await start(t, { lookupsPerHost: 6 });
-    registry.faults.add({ path: /slow/, fault: { kind: 'hold' } });
+    registry.faults.add(/slow/, { kind: 'hold' });
     void Promise.allSettled(slowImages(() => domain).map(({ namespace, image }) => lookup(namespace, image)));
     await registry.waitFor(() => registry.requests.length === 6);
     for (let n = 0; n < 50; n += 1) await new Promise(setImmediate);
@@ -84,7 +84,7 @@ t.test('revalidations that hang leave places for the revalidations and lookups o
   }
   push('shop/app');
   await lookup('shop', `${domain}/shop/app:1`);
-  registry.faults.add({ path: /slow/, fault: { kind: 'hold' } });
+  registry.faults.add(/slow/, { kind: 'hold' });
   const before = registry.requests.length;
   for (const { namespace, image } of images) memory.recall(requestOf(namespace, image));
   memory.recall(requestOf('shop', `${domain}/shop/app:1`));

@@ -89,7 +89,7 @@ t.test(
 t.test('a registry that fails meanwhile is the answer', async (t) => {
   const { lookup, registry } = await start(t, [both]);
   await lookup(`${repository}:v0`);
-  registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 503 } });
+  registry.faults.add(/manifests/, { kind: 'status', status: 503 });
   t.match(await lookup(`${repository}@${both.digest}`), { error: { code: 'unavailable' } });
 });
 

@@ -224,10 +224,7 @@ t.test('failures are answers', async (t) => {
     endpoint: node.registry.host,
     error: { code: 'not-found' },
   });
-  node.registry.faults.add({
-    path: /manifests/,
-    fault: { kind: 'status', status: 429, headers: { 'retry-after': '7' } },
-  });
+  node.registry.faults.add(/manifests/, { kind: 'status', status: 429, headers: { 'retry-after': '7' } });
   t.match(await node.inspect(app), { error: { code: 'rate-limited', retryAfterMs: 7000 } });
   node.registry.faults.clear();
   node.endpoints = [];
@@ -248,7 +245,7 @@ t.test('a source of credentials that makes the node refuse makes us refuse', asy
 t.test('no time left', async (t) => {
   const node = await start(t);
   const controller = new AbortController();
-  node.registry.faults.add({ path: /manifests/, fault: { kind: 'hold' } });
+  node.registry.faults.add(/manifests/, { kind: 'hold' });
   const held = node.inspector.lookup(node.asked(app), { signal: controller.signal });
   const request = await node.registry.waitFor(({ path }) => path.includes('manifests'));
   controller.abort();

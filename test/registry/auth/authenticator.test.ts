@@ -81,7 +81,7 @@ for (const [status, falls] of [
   t.test(`POST answered with ${status}: ${falls ? 'GET follows' : 'that is the end'}`, async (t) => {
     const { registry, ask } = await withTokens(t);
     const headers = status === 307 ? { location: '/elsewhere' } : {};
-    registry.faults.add({ path: /token/, method: 'POST', fault: { kind: 'status', status, headers } });
+    registry.faults.add(/token/, { kind: 'status', status, headers }, { method: 'POST' });
     const asked = ask();
     if (falls) await asked;
     else await t.rejects(asked, { code: status === 500 ? 'unavailable' : 'unauthorized' });
@@ -243,7 +243,7 @@ t.test('what a token server can do wrong', async (t) => {
     ['closing', { kind: 'drop' } as const, 'unavailable', /closed/],
   ] as const) {
     const { registry, ask } = await withTokens(t);
-    registry.faults.add({ path: /token/, fault });
+    registry.faults.add(/token/, fault);
     await t.rejects(ask(), { code, message }, name);
   }
 });
@@ -287,7 +287,7 @@ t.test('a registry that changes from Basic to Bearer is understood', async (t) =
   const registry = await start(t, { auth: { kind: 'bearer', issuer } });
   const asker = clientFor(t);
   const headers = { 'www-authenticate': 'Basic realm="old"' };
-  const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 401, headers } });
+  const remove = registry.faults.add(/manifests/, { kind: 'status', status: 401, headers });
   await t.rejects(lookUp(asker, registry, { credentials: [ann] }), { code: 'unauthorized' });
   remove();
   registry.clearRequests();
@@ -301,11 +301,11 @@ t.test('an unusual scope of a challenge is remembered for the repository', async
   registry.push('library/app', 'v1', image('linux/amd64'));
   const scope = 'repository:project/images:pull';
   const challenge = `Bearer realm="${registry.url}/token",service="s",scope="${scope}"`;
-  registry.faults.add({
-    path: /manifests/,
-    times: 1,
-    fault: { kind: 'status', status: 401, headers: { 'www-authenticate': challenge } },
-  });
+  registry.faults.add(
+    /manifests/,
+    { kind: 'status', status: 401, headers: { 'www-authenticate': challenge } },
+    { times: 1 },
+  );
   const asker = clientFor(t);
   await lookUp(asker, registry, { credentials: [ann] });
   t.equal(

@@ -12,10 +12,7 @@ t.test("an attacker's realm never gets a credential for another repository", asy
   const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer: createIssuer({ users }) } });
   registry.push('victim/app', 'v1', multiArch(['linux/amd64']));
   const realm = `Bearer realm="${attacker.url}/token",service="s"`;
-  registry.faults.add({
-    path: /attacker/,
-    fault: { kind: 'status', status: 401, headers: { 'www-authenticate': realm } },
-  });
+  registry.faults.add(/attacker/, { kind: 'status', status: 401, headers: { 'www-authenticate': realm } });
   const client = clientFor(t);
   await t.rejects(lookUp(client, registry, { repository: 'attacker/app' }));
   t.ok(attacker.requests.length > 0, 'the bait worked: the realm of this repository was used');
@@ -32,10 +29,7 @@ t.test("an attacker's realm does not replace the realm of other repositories", a
   const attacker = await startRegistry(t, { tokens: createIssuer({ users }) });
   for (const name of ['one/app', 'two/app']) registry.push(name, 'v1', multiArch(['linux/amd64']));
   const realm = `Bearer realm="${attacker.url}/token",service="s"`;
-  registry.faults.add({
-    path: /attacker/,
-    fault: { kind: 'status', status: 401, headers: { 'www-authenticate': realm } },
-  });
+  registry.faults.add(/attacker/, { kind: 'status', status: 401, headers: { 'www-authenticate': realm } });
   const client = clientFor(t);
   await lookUp(client, registry, { repository: 'one/app' });
   await t.rejects(lookUp(client, registry, { repository: 'attacker/app' }));
@@ -50,13 +44,10 @@ t.test('a tarpit as realm delays one lookup of another repository at most', asyn
   const attacker = await startRegistry(t, { tokens: createIssuer({ users }) });
   registry.push('two/app', 'v1', multiArch(['linux/amd64']));
   const realm = `Bearer realm="${attacker.url}/token",service="s"`;
-  registry.faults.add({
-    path: /attacker/,
-    fault: { kind: 'status', status: 401, headers: { 'www-authenticate': realm } },
-  });
+  registry.faults.add(/attacker/, { kind: 'status', status: 401, headers: { 'www-authenticate': realm } });
   const client = clientFor(t);
   await t.rejects(lookUp(client, registry, { repository: 'attacker/app' }));
-  attacker.faults.add({ path: /token/, fault: { kind: 'hold' } });
+  attacker.faults.add(/token/, { kind: 'hold' });
   const stop = new AbortController();
   attacker.clearRequests();
   const delayed = lookUp(client, registry, { repository: 'two/app' }, stop.signal);

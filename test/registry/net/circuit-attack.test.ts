@@ -25,9 +25,9 @@ const failures: readonly (readonly [string, Fault])[] = [
 for (const [name, fault] of failures) {
   t.test(`a redirect to a path of another registry that fails: ${name}`, async (t) => {
     const { victim, attacker, client } = await setUp(t);
-    victim.faults.add({ path: /failing/, fault });
+    victim.faults.add(/failing/, fault);
     const to = `${victim.url}/v2/failing`;
-    attacker.faults.add({ path: /one|two|three/, fault: { kind: 'redirect', to } });
+    attacker.faults.add(/one|two|three/, { kind: 'redirect', to });
     for (const repository of ['one/app', 'two/app', 'three/app']) {
       for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, attacker, { repository }));
     }
@@ -41,9 +41,9 @@ for (const [name, fault] of failures) {
 
   t.test(`a realm at a path of another registry that fails: ${name}`, async (t) => {
     const { victim, attacker, client } = await setUp(t);
-    victim.faults.add({ path: /failing/, fault });
+    victim.faults.add(/failing/, fault);
     const headers = { 'www-authenticate': `Bearer realm="${victim.url}/failing"` };
-    attacker.faults.add({ path: /manifests/, fault: { kind: 'status', status: 401, headers } });
+    attacker.faults.add(/manifests/, { kind: 'status', status: 401, headers });
     for (const repository of ['one/app', 'two/app', 'three/app']) {
       for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, attacker, { repository }));
     }
@@ -53,11 +53,11 @@ for (const [name, fault] of failures) {
 
   t.test(`one repository of a shared registry fails: ${name}`, async (t) => {
     const { victim, client } = await setUp(t);
-    victim.faults.add({ path: /one/, fault });
+    victim.faults.add(/one/, fault);
     for (let n = 0; n < 9; n += 1) await t.rejects(lookUp(client, victim, { repository: 'one/app' }));
     t.ok(victim.requests.length < 9, 'this repository gets no more requests');
     t.equal((await lookUp(client, victim)).platforms.length, 1);
-    victim.faults.add({ path: /two|three|four/, fault });
+    victim.faults.add(/two|three|four/, fault);
     for (const repository of ['two/app', 'three/app', 'four/app', 'two/app', 'three/app']) {
       await t.rejects(lookUp(client, victim, { repository }));
     }
@@ -68,7 +68,7 @@ for (const [name, fault] of failures) {
 t.test('one repository of a shared registry never answers', async (t) => {
   const { victim } = await setUp(t);
   const client = clientFor(t, { limits: { headerMs: 500 } });
-  victim.faults.add({ path: /one|two|three|four/, fault: { kind: 'hold' } });
+  victim.faults.add(/one|two|three|four/, { kind: 'hold' });
   const hang = (repository: string) =>
     t.rejects(lookUp(client, victim, { repository }), { message: /longer/ });
   await Promise.all(Array.from({ length: 5 }, () => hang('one/app')));
@@ -88,7 +88,7 @@ t.test('a realm that fails for one credential holds no other registry up', async
   for (const each of [registry, other]) each.push('library/app', 'v1', multiArch(['linux/amd64']));
   const credentials = [credential('ann', 'password-a')];
   const client = clientFor(t);
-  const remove = tokens.faults.add({ path: /token/, fault: pause });
+  const remove = tokens.faults.add(/token/, pause);
   await t.rejects(lookUp(client, registry, { credentials }));
   await t.rejects(lookUp(client, registry, { credentials }), { message: /gets no requests/ });
   remove();

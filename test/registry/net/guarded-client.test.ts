@@ -40,18 +40,18 @@ t.test('a mirror that fails for one registry still serves the others', async (t)
   const [gone, docker] = [mirrorOf('gone.example'), mirrorOf('docker.io')];
   const headers = { 'retry-after': '60' };
   const fault = { kind: 'status', status: 503, headers } as const;
-  const remove = registry.faults.add({ path: /ns=gone.example/, fault });
+  const remove = registry.faults.add(/ns=gone.example/, fault);
   await t.rejects(lookUp(client, gone), { message: /503/ });
   await t.rejects(lookUp(client, gone), { message: /gets no requests for 60 s/ });
   t.equal((await lookUp(client, docker)).platforms.length, 1, 'Retry-After is of one');
   remove();
   clock.time = 60_000;
   await t.rejects(lookUp(client, gone), { code: 'not-found' });
-  registry.faults.add({ path: /ns=gone.example/, fault: { kind: 'status', status: 504 } });
+  registry.faults.add(/ns=gone.example/, { kind: 'status', status: 504 });
   for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, gone), { message: /504/ });
   await t.rejects(lookUp(client, gone), { message: /gets no requests/ });
   t.equal((await lookUp(client, docker)).platforms.length, 1, 'failures are of one');
-  registry.faults.add({ path: /ns=other.example/, fault: { kind: 'drop' } });
+  registry.faults.add(/ns=other.example/, { kind: 'drop' });
   const other = mirrorOf('other.example');
   for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, other), { message: /closed/ });
   await t.rejects(lookUp(client, other), { message: /gets no requests/ });
@@ -68,7 +68,7 @@ t.test('a mirror that fails for one registry still serves the others', async (t)
 
 t.test('the circuit of a registry that keeps failing opens, and a trial closes it', async (t) => {
   const { registry, client, clock } = await setUp(t);
-  const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 500 } });
+  const remove = registry.faults.add(/manifests/, { kind: 'status', status: 500 });
   for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, registry), { message: /500/ });
   const { trace, lines } = tracing();
   await t.rejects(lookUp(client, registry, { trace }), {
@@ -93,7 +93,7 @@ t.test(
     for (let n = 0; n < 3; n += 1) {
       await t.rejects(lookUp(client, registry, { reference: 'v2' }), { code: 'not-found' });
     }
-    registry.faults.add({ path: /manifests/, fault: { kind: 'garbage' } });
+    registry.faults.add(/manifests/, { kind: 'garbage' });
     for (let n = 0; n < 2; n += 1) await t.rejects(lookUp(client, registry), { message: /HTTP/ });
     await t.rejects(lookUp(client, registry), { message: /gets no requests/ });
   },
@@ -101,7 +101,7 @@ t.test(
 
 t.test('callers that give up do not open the circuit', async (t) => {
   const { registry, client } = await setUp(t, { breaker: { threshold: 1 } });
-  registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
+  registry.faults.add(/manifests/, { kind: 'hold' }, { times: 1 });
   const controller = new AbortController();
   const held = lookUp(client, registry, {}, controller.signal);
   await registry.waitFor(() => true);
@@ -119,11 +119,11 @@ const waits = [
 for (const [value, ms] of waits) {
   t.test(`429 with Retry-After: ${value}`, async (t) => {
     const { registry, client, clock } = await setUp(t);
-    registry.faults.add({
-      path: /manifests/,
-      times: 1,
-      fault: { kind: 'status', status: 429, headers: { 'retry-after': value } },
-    });
+    registry.faults.add(
+      /manifests/,
+      { kind: 'status', status: 429, headers: { 'retry-after': value } },
+      { times: 1 },
+    );
     const limited = { code: 'rate-limited', temporary: true, retryAfterMs: ms };
     await t.rejects(lookUp(client, registry), limited);
     await t.rejects(lookUp(client, registry), limited);
@@ -141,11 +141,11 @@ t.test('a limit of one credential is not a limit of another', async (t) => {
   const [ann, bea] = [credential('ann', 'password-a'), credential('bea', 'password-b')];
   const ask = (credentials: (typeof ann)[]) => lookUp(client, registry, { credentials });
   await ask([ann]);
-  registry.faults.add({
-    path: /manifests/,
-    times: 1,
-    fault: { kind: 'status', status: 429, headers: { 'retry-after': '60' } },
-  });
+  registry.faults.add(
+    /manifests/,
+    { kind: 'status', status: 429, headers: { 'retry-after': '60' } },
+    { times: 1 },
+  );
   t.equal((await ask([ann, bea])).credential, bea);
   registry.clearRequests();
   t.equal((await ask([ann, bea])).credential, bea);
@@ -155,11 +155,11 @@ t.test('a limit of one credential is not a limit of another', async (t) => {
 
 t.test('503 with Retry-After holds for everyone', async (t) => {
   const { registry, client } = await setUp(t);
-  registry.faults.add({
-    path: /manifests/,
-    times: 1,
-    fault: { kind: 'status', status: 503, headers: { 'retry-after': '60' } },
-  });
+  registry.faults.add(
+    /manifests/,
+    { kind: 'status', status: 503, headers: { 'retry-after': '60' } },
+    { times: 1 },
+  );
   await t.rejects(lookUp(client, registry), { code: 'unavailable', retryAfterMs: 60_000 });
   await t.rejects(lookUp(client, registry), { code: 'unavailable', retryAfterMs: 60_000 });
   t.equal(registry.requests.length, 1);
@@ -168,7 +168,7 @@ t.test('503 with Retry-After holds for everyone', async (t) => {
 t.test('the circuit of a mirror is open, the origin answers', async (t) => {
   const { registry: mirror, client } = await setUp(t, { breaker: { threshold: 1 } });
   const { registry: origin } = await setUp(t);
-  mirror.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
+  mirror.faults.add(/manifests/, { kind: 'drop' });
   for (let n = 0; n < 3; n += 1) {
     const answer = await lookUp(client, [mirror, origin]);
     t.equal(answer.endpoint.host, origin.host);

@@ -45,10 +45,7 @@ t.test('on the same host everything is kept', async (t) => {
   const registry = await startRegistry(t, { auth: { kind: 'basic', users } });
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   registry.push('moved/app', 'v1', multiArch(['linux/arm64']));
-  registry.faults.add({
-    path: /library/,
-    fault: { kind: 'redirect', to: '/v2/moved/app/manifests/v1', status: 301 },
-  });
+  registry.faults.add(/library/, { kind: 'redirect', to: '/v2/moved/app/manifests/v1', status: 301 });
   const answer = await lookUp(clientFor(t), registry, { credentials: [ann] });
   t.same(answer.platforms, [{ os: 'linux', architecture: 'arm64' }]);
   t.equal(registry.requests.at(-1)?.authorization?.user, 'ann');
@@ -59,7 +56,7 @@ t.test('a redirect target that answers 401 gets no credentials', async (t) => {
   const target = await startRegistry(t, { tls: ca, auth: { kind: 'basic', users } });
   const registry = await startRegistry(t, { tls: ca, auth: { kind: 'basic', users } });
   const to = `${target.url}/v2/library/app/manifests/v1`;
-  registry.faults.add({ path: /manifests/, fault: { kind: 'redirect', to } });
+  registry.faults.add(/manifests/, { kind: 'redirect', to });
   await t.rejects(lookUp(clientFor(t), registry, { credentials: [ann] }), {
     code: 'unauthorized',
     where: target.host,
@@ -76,11 +73,8 @@ t.test('coming back to the first host brings nothing back', async (t) => {
   const other = await startRegistry(t, { tls: ca });
   const registry = await startRegistry(t, { tls: ca });
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
-  registry.faults.add({ path: /manifests\/v1$/, fault: { kind: 'redirect', to: `${other.url}/hop` } });
-  other.faults.add({
-    path: /hop/,
-    fault: { kind: 'redirect', to: `${registry.url}/v2/library/app/manifests/v1?again` },
-  });
+  registry.faults.add(/manifests\/v1$/, { kind: 'redirect', to: `${other.url}/hop` });
+  other.faults.add(/hop/, { kind: 'redirect', to: `${registry.url}/v2/library/app/manifests/v1?again` });
   const headers = [{ name: 'X-Team', value: secret('platform-team') }];
   await lookUp(clientFor(t), endpointOf(registry, { headers }));
   t.same(
@@ -106,9 +100,10 @@ t.test('redirects that are refused', async (t) => {
   for (const [name, to, message, code] of cases) {
     const registry = await startRegistry(t);
     const location = to();
-    registry.faults.add({
-      path: /manifests/,
-      fault: { kind: 'status', status: 307, headers: location === undefined ? {} : { location } },
+    registry.faults.add(/manifests/, {
+      kind: 'status',
+      status: 307,
+      headers: location === undefined ? {} : { location },
     });
     await t.rejects(lookUp(clientFor(t), registry), { code, message }, name);
     t.equal(registry.requests.length, 1, name);
@@ -121,9 +116,9 @@ t.test('a chain is followed five times', async (t) => {
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const hop = (from: number, last: number) => {
     const to = from === last ? '/v2/library/app/manifests/v1?end' : `/hop${from + 1}`;
-    registry.faults.add({ path: new RegExp(`/hop${from}$`), fault: { kind: 'redirect', to } });
+    registry.faults.add(new RegExp(`/hop${from}$`), { kind: 'redirect', to });
   };
-  registry.faults.add({ path: /manifests\/v1$/, fault: { kind: 'redirect', to: '/hop1' } });
+  registry.faults.add(/manifests\/v1$/, { kind: 'redirect', to: '/hop1' });
   for (const from of [1, 2, 3, 4]) hop(from, 4);
   t.equal((await lookUp(clientFor(t), registry)).platforms.length, 1);
   for (const from of [1, 2, 3, 4, 5]) hop(from, 5);
@@ -134,10 +129,7 @@ t.test('a public registry may not lead us to a private address, even by name', a
   const ca = await createCa();
   const names = ['registry.test', 'inside.test'];
   const registry = await startRegistry(t, { tls: ca, names });
-  registry.faults.add({
-    path: /manifests/,
-    fault: { kind: 'redirect', to: `https://inside.test:${registry.port}/x` },
-  });
+  registry.faults.add(/manifests/, { kind: 'redirect', to: `https://inside.test:${registry.port}/x` });
   const asked: string[] = [];
   const asker = clientFor(t, {
     resolve: (hostname, _options, callback) => {

@@ -46,21 +46,26 @@ export type Fault =
   | { readonly kind: 'gzip' }
   | { readonly kind: 'huge-headers'; readonly bytes: number };
 
-export interface FaultRule {
-  /** Matched against the path with its query. */
-  readonly path: RegExp;
+export interface FaultLimits {
   readonly method?: string;
   /** How often it strikes; always by default. */
   readonly times?: number;
+}
+
+interface FaultRule extends FaultLimits {
+  readonly path: RegExp;
   readonly fault: Fault;
 }
 
 export class Faults {
   #rules: { readonly rule: FaultRule; left: number }[] = [];
 
-  /** Adds a rule; later rules are looked at first. Returns what removes it again. */
-  add(rule: FaultRule): () => void {
-    const entry = { rule, left: rule.times ?? Number.POSITIVE_INFINITY };
+  /**
+   * Adds a rule; later rules are looked at first. Returns what removes it again.
+   * @param path matched against the path with its query
+   */
+  add(path: RegExp, fault: Fault, limits: FaultLimits = {}): () => void {
+    const entry = { rule: { path, fault, ...limits }, left: limits.times ?? Number.POSITIVE_INFINITY };
     this.#rules = [entry, ...this.#rules];
     return () => {
       this.#rules = this.#rules.filter((other) => other !== entry);

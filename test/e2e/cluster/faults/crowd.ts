@@ -34,7 +34,7 @@ export async function createCrowd(t: Test, { cluster, images, pods }: Ground, op
   );
   const known = Promise.withResolvers<void>();
   const path = new RegExp(`/${name}-[0-9]/`);
-  const clear = images.troubled.faults.add({ path, fault: { kind: 'after', event: known.promise } });
+  const clear = images.troubled.faults.add(path, { kind: 'after', event: known.promise });
   const wanted = Array.from({ length: count }, (_, index) => {
     const unknown = withUnknown && index % 10 === 9;
     return {

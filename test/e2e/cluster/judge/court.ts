@@ -32,9 +32,9 @@ export function makeTrouble({ troubled }: Images): void {
   troubled.faults.clear();
   for (const { repository, knowledge } of judgeImages) {
     const path = new RegExp(`/${repository}/`);
-    if (knowledge === 'slowly') troubled.faults.add({ path, fault: { kind: 'delay', ms: slowMs } });
+    if (knowledge === 'slowly') troubled.faults.add(path, { kind: 'delay', ms: slowMs });
     if (knowledge === 'after failures')
-      troubled.faults.add({ path, times: 2, fault: { kind: 'status', status: 503 } });
+      troubled.faults.add(path, { kind: 'status', status: 503 }, { times: 2 });
   }
 }
 
