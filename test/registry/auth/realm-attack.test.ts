@@ -1,60 +1,56 @@
 /** The attack: one path of a registry answers 401 with a realm of the attacker, to get credentials for other repositories. */
-import t from 'tap';
-import { clientFor, credential, lookUp, startRegistry } from '../../support/registry/client.ts';
+import t, { type Test } from 'tap';
+import { clientFor, credential, lookUp, patience, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
-import { createIssuer } from '../../support/registry/tokens.ts';
+import { createIssuer, type IssuerOptions } from '../../support/registry/tokens.ts';
 
 const users = { ann: 'password-a' };
 const ann = credential('ann', 'password-a');
 
-t.test("an attacker's realm never gets a credential for another repository", async (t) => {
+/** A registry with these repositories, and an attacker's realm in the challenge of its repository `attacker/app`. */
+async function attacked(t: Test, repositories: readonly string[], options: IssuerOptions = {}) {
   const attacker = await startRegistry(t, { tokens: createIssuer({ users }) });
-  const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer: createIssuer({ users }) } });
-  registry.push('victim/app', 'v1', multiArch(['linux/amd64']));
-  const realm = `Bearer realm="${attacker.url}/token",service="s"`;
-  registry.faults.add(/attacker/, { kind: 'status', status: 401, headers: { 'www-authenticate': realm } });
+  const issuer = createIssuer({ users, ...options });
+  const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer } });
+  for (const name of repositories) registry.push(name, 'v1', multiArch(['linux/amd64']));
+  const headers = { 'www-authenticate': `Bearer realm="${attacker.url}/token",service="s"` };
+  registry.faults.add(/attacker/, { kind: 'status', status: 401, headers });
   const client = clientFor(t);
-  await t.rejects(lookUp(client, registry, { repository: 'attacker/app' }));
+  const ask = (repository: string, credentials = [] as (typeof ann)[], signal = patience) =>
+    lookUp(client, registry, { repository, credentials }, signal);
+  return { attacker, ask };
+}
+
+t.test("an attacker's realm never gets a credential for another repository", async (t) => {
+  const { attacker, ask } = await attacked(t, ['victim/app']);
+  await t.rejects(ask('attacker/app'));
   t.ok(attacker.requests.length > 0, 'the bait worked: the realm of this repository was used');
 
   attacker.clearRequests();
-  const result = await lookUp(client, registry, { repository: 'victim/app', credentials: [ann] });
-  t.equal(result.credential, ann);
+  t.equal((await ask('victim/app', [ann])).credential, ann);
   t.same(attacker.requests, []);
 });
 
 t.test("an attacker's realm does not replace the realm of other repositories", async (t) => {
-  const tokens = createIssuer({ users, access: () => true });
-  const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer: tokens } });
-  const attacker = await startRegistry(t, { tokens: createIssuer({ users }) });
-  for (const name of ['one/app', 'two/app']) registry.push(name, 'v1', multiArch(['linux/amd64']));
-  const realm = `Bearer realm="${attacker.url}/token",service="s"`;
-  registry.faults.add(/attacker/, { kind: 'status', status: 401, headers: { 'www-authenticate': realm } });
-  const client = clientFor(t);
-  await lookUp(client, registry, { repository: 'one/app' });
-  await t.rejects(lookUp(client, registry, { repository: 'attacker/app' }));
+  const { attacker, ask } = await attacked(t, ['one/app', 'two/app'], { access: () => true });
+  await ask('one/app');
+  await t.rejects(ask('attacker/app'));
   attacker.clearRequests();
-  await lookUp(client, registry, { repository: 'two/app' });
+  await ask('two/app');
   t.same(attacker.requests, []);
 });
 
 t.test('a tarpit as realm delays one lookup of another repository at most', async (t) => {
-  const tokens = createIssuer({ users, access: () => true });
-  const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer: tokens } });
-  const attacker = await startRegistry(t, { tokens: createIssuer({ users }) });
-  registry.push('two/app', 'v1', multiArch(['linux/amd64']));
-  const realm = `Bearer realm="${attacker.url}/token",service="s"`;
-  registry.faults.add(/attacker/, { kind: 'status', status: 401, headers: { 'www-authenticate': realm } });
-  const client = clientFor(t);
-  await t.rejects(lookUp(client, registry, { repository: 'attacker/app' }));
+  const { attacker, ask } = await attacked(t, ['two/app'], { access: () => true });
+  await t.rejects(ask('attacker/app'));
   attacker.faults.add(/token/, { kind: 'hold' });
   const stop = new AbortController();
   attacker.clearRequests();
-  const delayed = lookUp(client, registry, { repository: 'two/app' }, stop.signal);
+  const delayed = ask('two/app', [], stop.signal);
   await attacker.waitFor(() => attacker.requests.length === 1);
   stop.abort();
   await t.rejects(delayed, { code: 'timeout' });
-  t.equal((await lookUp(client, registry, { repository: 'two/app' })).platforms.length, 1);
+  t.equal((await ask('two/app')).platforms.length, 1);
   t.equal(attacker.requests.length, 1);
 });
 

@@ -13,8 +13,16 @@ import {
   tracing,
 } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
+import type { Fault } from '../../support/registry/faults.ts';
 import { type TestRegistryOptions } from '../../support/registry/server.ts';
 import { noTimers } from '../../support/fake-clock.ts';
+
+/** A refusal that says when to come back. */
+const after = (status: number, value: string): Fault => ({
+  kind: 'status',
+  status,
+  headers: { 'retry-after': value },
+});
 
 async function setUp(
   t: Test,
@@ -38,9 +46,7 @@ t.test('a mirror that fails for one registry still serves the others', async (t)
   registry.push('library/app', 'v1', multiArch(['linux/amd64']), 'docker.io');
   const mirrorOf = (namespace: string) => endpointOf(registry, { namespace, namespaceParameter: true });
   const [gone, docker] = [mirrorOf('gone.example'), mirrorOf('docker.io')];
-  const headers = { 'retry-after': '60' };
-  const fault = { kind: 'status', status: 503, headers } as const;
-  const remove = registry.faults.add(/ns=gone.example/, fault);
+  const remove = registry.faults.add(/ns=gone.example/, after(503, '60'));
   await t.rejects(lookUp(client, gone), { message: /503/ });
   await t.rejects(lookUp(client, gone), { message: /gets no requests for 60 s/ });
   t.equal((await lookUp(client, docker)).platforms.length, 1, 'Retry-After is of one');
@@ -111,19 +117,11 @@ t.test('callers that give up do not open the circuit', async (t) => {
 });
 
 /** `test/http/headers.test.ts` has further values. */
-const waits = [
-  ['120', 120_000],
-  ['Sat, 21 Nov 2026 08:02:00 GMT', 120_000],
-] as const;
-
-for (const [value, ms] of waits) {
+for (const value of ['120', 'Sat, 21 Nov 2026 08:02:00 GMT']) {
+  const ms = 120_000;
   t.test(`429 with Retry-After: ${value}`, async (t) => {
     const { registry, client, clock } = await setUp(t);
-    registry.faults.add(
-      /manifests/,
-      { kind: 'status', status: 429, headers: { 'retry-after': value } },
-      { times: 1 },
-    );
+    registry.faults.add(/manifests/, after(429, value), { times: 1 });
     const limited = { code: 'rate-limited', temporary: true, retryAfterMs: ms };
     await t.rejects(lookUp(client, registry), limited);
     await t.rejects(lookUp(client, registry), limited);
@@ -141,11 +139,7 @@ t.test('a limit of one credential is not a limit of another', async (t) => {
   const [ann, bea] = [credential('ann', 'password-a'), credential('bea', 'password-b')];
   const ask = (credentials: (typeof ann)[]) => lookUp(client, registry, { credentials });
   await ask([ann]);
-  registry.faults.add(
-    /manifests/,
-    { kind: 'status', status: 429, headers: { 'retry-after': '60' } },
-    { times: 1 },
-  );
+  registry.faults.add(/manifests/, after(429, '60'), { times: 1 });
   t.equal((await ask([ann, bea])).credential, bea);
   registry.clearRequests();
   t.equal((await ask([ann, bea])).credential, bea);
@@ -155,11 +149,7 @@ t.test('a limit of one credential is not a limit of another', async (t) => {
 
 t.test('503 with Retry-After holds for everyone', async (t) => {
   const { registry, client } = await setUp(t);
-  registry.faults.add(
-    /manifests/,
-    { kind: 'status', status: 503, headers: { 'retry-after': '60' } },
-    { times: 1 },
-  );
+  registry.faults.add(/manifests/, after(503, '60'), { times: 1 });
   await t.rejects(lookUp(client, registry), { code: 'unavailable', retryAfterMs: 60_000 });
   await t.rejects(lookUp(client, registry), { code: 'unavailable', retryAfterMs: 60_000 });
   t.equal(registry.requests.length, 1);
