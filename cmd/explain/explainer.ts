@@ -3,7 +3,7 @@ import jsonPatch from 'fast-json-patch';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
 import type { Operation, Outcome, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
-import type { PodSpec } from '../../src/kube/api/objects.ts';
+import type { OwnerReference, PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
 import {
@@ -98,7 +98,9 @@ export function createExplainer(options: {
     const { pod, template, basePath } = placing;
     const { namespace } = subject;
     const namespaceLabels = await surroundings.namespaceLabels(namespace, stop);
-    const policyNow = () => policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
+    const { labels, ownerReferences } = pod.metadata ?? {};
+    const owners = template === undefined ? ownerReferences : [ownerOfPods(subject)];
+    const policyNow = () => policies.policyOf({ namespace, namespaceLabels, labels, owners });
     const policy = policyNow();
     const nodesOfPods = [subject.node, ...(subject.pods ?? []).map(({ spec }) => spec.nodeName)];
     const nodeArchitecture = await architecturesOfNamedNodes(pod.spec, nodesOfPods);
@@ -137,7 +139,9 @@ export function createExplainer(options: {
     const { node } = subject;
     const known = { pod, oldPod: undefined, facts: (image: string) => facts.get(image) };
     const onNode =
-      node === undefined ? [] : runningPodWarnings({ ...known, nodeArchitecture: nodeArchitecture(node) });
+      node === undefined
+        ? []
+        : runningPodWarnings({ ...known, nodeArchitecture: nodeArchitecture(node), nodes: classes });
     return {
       decision: { ...decision, warnings: [...decision.warnings, ...onNode] },
       patch,
@@ -191,6 +195,12 @@ export function createExplainer(options: {
       return { subject, outcome: { error: messageOf(error) } };
     }
   };
+}
+
+/** A rollout counts a pod by its workload, which is the owner of a ReplicaSet if it is a Deployment. */
+function ownerOfPods({ kind, name, request }: Subject): OwnerReference {
+  const { group, version } = request.kind;
+  return { apiVersion: `${group}/${version}`, kind, name, uid: '', controller: true };
 }
 
 /** It runs already, or has been decided. */

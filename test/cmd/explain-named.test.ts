@@ -80,6 +80,44 @@ t.test('a running pod: where it is and what was decided, before what would happe
   t.match(table.out, /now +on node n1 \(amd64\); no record of a decision\n +created again +placed\n/);
 });
 
+t.test('a rollout decides the pods of its workload', async (t) => {
+  const open = await registry(t, {});
+  open.push('web', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  const kube = await shopAndBank(t);
+  const rollout = {
+    metadata: { name: 'web', namespace: 'shop' },
+    spec: { architecture: 'arm64', names: ['web'] },
+    status: { newPods: 'Target' },
+  };
+  kube.script('/apis/arch.example/v1alpha1/namespaces/shop/architecturerollouts', json({ items: [rollout] }));
+  const spec = { containers: [{ name: 'web', image: `${open.host}/web:1` }] };
+  const metadata = { name: 'web', namespace: 'shop' };
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-5d9f', uid: 'u', controller: true };
+  const owned = { ...metadata, labels: { 'pod-template-hash': '5d9f' }, ownerReferences: [owner] };
+  kube.script('/api/v1/namespaces/shop/pods/web', json({ metadata: owned, spec }));
+  const pod = await explainIn(t, kube, ['pod/web']);
+  t.match(pod.explained, { outcome: 'placed', required: ['arm64'] });
+  t.ok(pod.explained?.rules.some(({ rule }) => rule === 'rollout-target'));
+  for (const kind of ['deployment', 'statefulset', 'replicaset']) {
+    kube.script(
+      `/apis/apps/v1/namespaces/shop/${kind}s/web`,
+      json({ metadata, spec: { template: { spec } } }),
+    );
+    const { explained } = await explainIn(t, kube, [`${kind}/web`]);
+    t.match(explained, { nextPods: { outcome: 'placed', required: ['arm64'] } }, kind);
+  }
+  kube.script(
+    '/apis/apps/v1/namespaces/shop/deployments/db',
+    json({ metadata: { ...metadata, name: 'db' }, spec: { template: { spec } } }),
+  );
+  const other = await explainIn(t, kube, ['deployment/db']);
+  t.match(
+    other.explained,
+    { nextPods: { required: ['amd64', 'arm64'] } },
+    'a workload that it does not name',
+  );
+});
+
 t.test('an image that is noted as broken', async (t) => {
   const open = await registry(t, {});
   const single = image('linux/arm64');

@@ -133,7 +133,8 @@ export function rolledWorkloadOf(
 ): RolledWorkload | undefined {
   if (owner?.apiVersion !== 'apps/v1') return undefined;
   const { kind, name } = owner;
-  if (kind === 'StatefulSet') return { kind, name };
+  // Only `explain` names a Deployment as the owner of its pods, which do not exist yet.
+  if (kind === 'StatefulSet' || kind === 'Deployment') return { kind, name };
   if (kind !== 'ReplicaSet') return undefined;
   const end = `-${labels?.[hashLabel] ?? ''}`;
   return end.length > 1 && name.endsWith(end)
