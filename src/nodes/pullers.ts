@@ -1,4 +1,5 @@
 /** How each container runtime selects a platform from an index, and which of these ways a node may have. */
+import { byName } from '../names/architecture.ts';
 import { normalizePlatform, spelled, type FullPlatform } from '../names/platform.ts';
 import { acceptedPlatforms } from './accepted-platforms.ts';
 import { defaultPlatform, type Machine } from './machine.ts';
@@ -144,5 +145,5 @@ function withoutVariant(platform: FullPlatform): FullPlatform {
 
 function highestVersion(platforms: readonly FullPlatform[], found: readonly number[]): number | undefined {
   const versionOf = (index: number): string => platforms[index]?.osVersion ?? '';
-  return [...found].sort((a, b) => (versionOf(b) > versionOf(a) ? 1 : -1))[0];
+  return found.toSorted((a, b) => byName(versionOf(b), versionOf(a)))[0];
 }

@@ -156,4 +156,10 @@ t.test('Windows versions', async (t) => {
   t.match(selectPlatform(index, windows('10.0.17763')), { verdict: 'runs', chosen: 0 });
   t.match(selectPlatform(index, windows('10.0.14393')), { verdict: 'refused' });
   t.match(selectPlatform(index, windows()), { verdict: 'depends', dependsOn: ['Windows version'] });
+  const twice = [...index.slice(1), ...index.slice(2)];
+  t.match(
+    selectPlatform(twice, { ...windows('10.0.20348'), ...local }),
+    { chosen: 1 },
+    'the first of equal ones',
+  );
 });
