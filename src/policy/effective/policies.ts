@@ -108,10 +108,9 @@ export function createPolicies(options: PoliciesOptions): Policies {
       const { namespace, namespaceLabels, labels } = subject;
       const now = current();
       if (isExcluded(now.cluster, namespaceLabels)) return excluding(namespace, now);
-      const pods = resources.podsIn(namespace)?.filter(({ selector }) => selects(selector, labels));
-      const policy = pods?.length ? combining(namespace, pods, now) : now.base;
-      const rollouts = resources.rolloutsIn(namespace);
-      const rollout = rollouts && rolloutOf(rollouts, subject, controllerLeads());
+      const pods = resources.podsIn(namespace).filter(({ selector }) => selects(selector, labels));
+      const policy = pods.length > 0 ? combining(namespace, pods, now) : now.base;
+      const rollout = rolloutOf(resources.rolloutsIn(namespace), subject, controllerLeads());
       return rollout ? { ...policy, rollout } : policy;
     },
   };

@@ -9,14 +9,16 @@ import {
   clusterConfigName,
   podConfigKind,
   type ClusterPlacement,
-  type PodPlacement,
 } from './placement.ts';
 import { readClusterConfig, readPodConfig } from './read.ts';
 import { byAge, readRollout, rolloutKind, type RolloutScope } from './rollout.ts';
 
 export type ObjectSource = Pick<Reflector<KubeObject>, 'values' | 'onEach'>;
 
-/** Memory for large objects: anyone with the role `edit` may create any number, of half a megabyte each. Ones without room are ignored. */
+/**
+ * Memory for large objects. Ones without room are ignored, because anyone with the role `edit` may create any number, of half a
+ * megabyte each.
+ */
 export const largeConfigs = { maxBytes: 8 * 1024 * 1024 } as const;
 
 export type ResourceCollection = ReturnType<typeof collectResources>;
@@ -31,90 +33,93 @@ export interface ResourceSources {
 /** Follows the sources. An invalid object counts as absent; its status and a metric report it. */
 export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics }: ResourceSources) {
   const listeners: ((namespace: string | undefined) => void)[] = [];
-  const clusters = new Map<string, ClusterPlacement | undefined>();
-  const pods = new Map<string, Map<string, PodPlacement | undefined>>();
-  const sorted = new Map<string, readonly PodPlacement[] | undefined>();
-
-  follow(clusterConfigs, (_namespace, name, object) => {
-    put(clusters, name, object, (one) => readClusterConfig(one).placement);
+  const clusters = new Collected((object) => readClusterConfig(object).placement);
+  const pods = new Collected((object) => readPodConfig(object).placement, byPrecedence);
+  const rolling = new Collected((object): RolloutScope | undefined => readRollout(object).rollout, byAge);
+  follow(clusterConfigs, (...change) => {
+    clusters.take(...change);
     for (const listener of listeners) listener(undefined);
   });
-  follow(podConfigs, (namespace, name, object) => {
-    const siblings = pods.get(namespace) ?? new Map<string, PodPlacement | undefined>();
-    put(siblings, name, object, (one) => readPodConfig(one).placement);
-    if (siblings.size > 0) pods.set(namespace, siblings);
-    else pods.delete(namespace);
-    sorted.delete(namespace);
+  follow(podConfigs, (namespace, ...change) => {
+    pods.take(namespace, ...change);
     for (const listener of listeners) listener(namespace);
   });
-
-  const rolling = new Map<string, Map<string, RolloutScope | undefined>>();
-  const rollingByAge = new Map<string, readonly RolloutScope[]>();
-  follow(rollouts, (namespace, name, object) => {
-    const siblings = rolling.get(namespace) ?? new Map<string, RolloutScope | undefined>();
-    put(siblings, name, object, (one) => readRollout(one).rollout);
-    if (siblings.size > 0) rolling.set(namespace, siblings);
-    else rolling.delete(namespace);
-    const usable = [...siblings.values()].filter((each) => each?.newPods !== undefined);
-    if (usable.length === 0) rollingByAge.delete(namespace);
-    else rollingByAge.set(namespace, usable.filter((each) => each !== undefined).sort(byAge));
-  });
-
-  function sort(namespace: string): readonly PodPlacement[] | undefined {
-    const usable = [...(pods.get(namespace)?.values() ?? [])].filter((each) => each !== undefined);
-    const found = usable.length === 0 ? undefined : usable.sort(byPrecedence);
-    sorted.set(namespace, found);
-    return found;
-  }
-
+  follow(rollouts, (...change) => rolling.take(...change));
   if (metrics) {
-    countBeforeScrape(metrics, clusterConfigKind, () => clusters.values());
-    countBeforeScrape(metrics, podConfigKind, () => [...pods.values()].flatMap((each) => [...each.values()]));
-    countBeforeScrape(metrics, rolloutKind, () =>
-      [...rolling.values()].flatMap((each) => [...each.values()]),
-    );
+    countBeforeScrape(metrics, clusterConfigKind, clusters);
+    countBeforeScrape(metrics, podConfigKind, pods);
+    countBeforeScrape(metrics, rolloutKind, rolling);
   }
-
   return {
     /** `undefined` if there is no valid one. */
-    cluster: (): ClusterPlacement | undefined => clusters.get(clusterConfigName),
-    /** The valid ones of a namespace by precedence. The usual cluster has none, and nothing is remembered for it. */
-    podsIn: (namespace: string) =>
-      pods.has(namespace) ? (sorted.get(namespace) ?? sort(namespace)) : undefined,
-    /** The rollouts of a namespace that affect new pods, the oldest first; `undefined`: none. */
-    rolloutsIn: (namespace: string): readonly RolloutScope[] | undefined => rollingByAge.get(namespace),
+    cluster: (): ClusterPlacement | undefined => clusters.get('', clusterConfigName),
+    /** The valid ones of a namespace by precedence. */
+    podsIn: (namespace: string) => pods.in(namespace),
+    /** The rollouts of a namespace that affect new pods, the oldest first. */
+    rolloutsIn: (namespace: string) => rolling.in(namespace, ({ newPods }) => newPods !== undefined),
     /** Called when the cluster's object (`undefined`) or one of a namespace changes. */
     onChange: (listener: (namespace: string | undefined) => void): void => void listeners.push(listener),
   };
 }
 
-/** Takes each object, and each that changes. `undefined`: it is gone. */
-export function follow(
-  source: ObjectSource | undefined,
-  take: (namespace: string, name: string, object: KubeObject | undefined) => void,
-): void {
-  if (source === undefined) return;
-  for (const object of source.values()) {
-    take(object.metadata?.namespace ?? '', object.metadata?.name ?? '', object);
+type Take = (namespace: string, name: string, object: KubeObject | undefined) => void;
+
+/** The objects of one kind; `undefined`: invalid. They are sorted at the first use, because a namespace can have thousands. */
+class Collected<T> {
+  readonly #read: (object: KubeObject) => T | undefined;
+  readonly #order: ((a: T, b: T) => number) | undefined;
+  readonly #all = new Map<string, Map<string, T | undefined>>();
+  readonly #sorted = new Map<string, readonly T[]>();
+
+  constructor(read: (object: KubeObject) => T | undefined, order?: (a: T, b: T) => number) {
+    this.#read = read;
+    this.#order = order;
   }
-  source.onEach(({ namespace, name, object }) => take(namespace, name, object));
+
+  readonly take: Take = (namespace, name, object) => {
+    const siblings = this.#all.get(namespace) ?? new Map<string, T | undefined>();
+    if (object === undefined) siblings.delete(name);
+    else siblings.set(name, this.#read(object));
+    if (siblings.size > 0) this.#all.set(namespace, siblings);
+    else this.#all.delete(namespace);
+    this.#sorted.delete(namespace);
+  };
+
+  get(namespace: string, name: string): T | undefined {
+    return this.#all.get(namespace)?.get(name);
+  }
+
+  /** @param isUsed always the same */
+  in(namespace: string, isUsed: (each: T) => boolean = () => true): readonly T[] {
+    const known = this.#sorted.get(namespace);
+    const siblings = this.#all.get(namespace);
+    if (known || !siblings) return known ?? [];
+    const found = [...siblings.values()].filter((each) => each !== undefined && isUsed(each)) as T[];
+    this.#sorted.set(namespace, found.sort(this.#order));
+    return found;
+  }
+
+  values(): readonly (T | undefined)[] {
+    return [...this.#all.values()].flatMap((siblings) => [...siblings.values()]);
+  }
 }
 
-function put<T>(
-  placements: Map<string, T | undefined>,
-  name: string,
-  object: KubeObject | undefined,
-  read: (object: KubeObject) => T | undefined,
+/** Takes each object, and each that changes. `undefined`: it is gone. */
+export function follow(source: ObjectSource | undefined, take: Take): void {
+  for (const object of source?.values() ?? [])
+    take(object.metadata?.namespace ?? '', object.metadata?.name ?? '', object);
+  source?.onEach(({ namespace, name, object }) => take(namespace, name, object));
+}
+
+function countBeforeScrape(
+  metrics: Metrics,
+  kind: string,
+  collected: Pick<Collected<unknown>, 'values'>,
 ): void {
-  if (object === undefined) placements.delete(name);
-  else placements.set(name, read(object));
-}
-
-function countBeforeScrape(metrics: Metrics, kind: string, placements: () => Iterable<unknown>): void {
   const used = metrics.gauge(customResources, { kind, state: 'used' });
   const invalid = metrics.gauge(customResources, { kind, state: 'invalid' });
   metrics.beforeScrape(() => {
-    const all = [...placements()];
+    const all = collected.values();
     const usable = all.filter((each) => each !== undefined).length;
     used.set(usable);
     invalid.set(all.length - usable);
