@@ -134,7 +134,7 @@ export function createExplainer(options: {
     const isWorkload = template === 'workload' && decision.outcome !== 'denied';
     const { template: _, ...asPod } = settled;
     const nextPods = isWorkload ? decideBy(confirmed, asPod) : undefined;
-    const patch = patchPod(pod, decision, { basePath });
+    const patch = patchPod(pod, decision, basePath);
     const patched = patchedObject(subject.request.object, patch);
     const { node } = subject;
     const known = { pod, oldPod: undefined, facts: (image: string) => facts.get(image) };

@@ -87,7 +87,7 @@ export async function askAgents(options: {
         facts: (image) => facts.get(image),
         ...(template !== undefined && { template }),
       });
-      return { decision, operations: patchPod(pod, decision, { basePath }) };
+      return { decision, operations: patchPod(pod, decision, basePath) };
     },
     close: () => opened.close(),
   };

@@ -65,7 +65,7 @@ export class Responses {
       const message = decision.message ?? 'no architecture can run all images';
       return { uid, allowed: false, status: { message, code: 403 }, ...warnings };
     }
-    const operations = patchPod(pod, decision, { basePath });
+    const operations = patchPod(pod, decision, basePath);
     if (operations.length === 0) return { uid, allowed: true, ...warnings };
     const patch = Buffer.from(JSON.stringify(operations)).toString('base64');
     return { uid, allowed: true, patchType: 'JSONPatch', patch, ...warnings };

@@ -63,7 +63,7 @@ function decided(file: string): PlacementDecision {
   const pod = (workload?.spec.template ?? object) as Pod;
   const template = workload && (workload.kind === 'DaemonSet' ? 'DaemonSet' : 'workload');
   const decision = decide(inputOf(pod, known, {}, template ? { template } : {}));
-  applied(object, patchPod(pod, decision, workload ? { basePath: '/spec/template' } : {}));
+  applied(object, patchPod(pod, decision, workload ? '/spec/template' : ''));
   return decision;
 }
 

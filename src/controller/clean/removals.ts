@@ -4,7 +4,7 @@ import type { Patch } from '../../kube/api/client.ts';
 import { ifCode, ignoring } from '../../kube/api/errors.ts';
 import type { KubeObject, Node, Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
-import { changedStateOperations } from '../../placement/patch/state.ts';
+import { stateOperations } from '../../placement/patch/state.ts';
 import { agentSigner } from '../../fleet/agents/identity.ts';
 import { keys } from '../../names/keys.ts';
 import { clusterConfigsPath } from '../../policy/resources/placement.ts';
@@ -84,7 +84,7 @@ export function removeGates(run: CleanRun, gate: string): Promise<number> {
     (pod) => {
       const index = pod.spec.schedulingGates?.findIndex(({ name }) => name === gate) ?? -1;
       if (index < 0) return undefined;
-      const label = gate === keys.gate ? changedStateOperations(pod, undefined) : [];
+      const label = gate === keys.gate ? stateOperations(pod, {}, false) : [];
       return guardedPatch(pod, [{ op: 'remove', path: `/spec/schedulingGates/${index}` }, ...label]);
     },
   );

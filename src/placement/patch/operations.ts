@@ -113,15 +113,24 @@ function recordOperations(
   basePath: string,
   isReplacing: boolean,
 ): Operation[] {
-  const annotations = metadata?.annotations;
-  const path = `${basePath}/metadata/annotations`;
-  const key = `${path}/${escaped(keys.decision)}`;
-  const present = own(annotations, keys.decision);
-  if (record === undefined) return isReplacing && present !== undefined ? [{ op: 'remove', path: key }] : [];
-  if (present === record) return [];
-  if (annotations) return [{ op: 'add', path: key, value: record }];
-  if (metadata) return [{ op: 'add', path, value: { [keys.decision]: record } }];
-  return [{ op: 'add', path: `${basePath}/metadata`, value: { annotations: { [keys.decision]: record } } }];
+  if (record === undefined && !isReplacing) return [];
+  const path = `${basePath}/metadata`;
+  if (record !== undefined && !metadata)
+    return [{ op: 'add', path, value: { annotations: { [keys.decision]: record } } }];
+  return entryOperations(metadata?.annotations, `${path}/annotations`, keys.decision, record);
+}
+
+/** Writes or removes an entry of labels or annotations. @param path of all of them */
+export function entryOperations(
+  present: Readonly<Record<string, string>> | null | undefined,
+  path: string,
+  key: string,
+  value: string | undefined,
+): Operation[] {
+  if (own(present, key) === value) return [];
+  const entry = `${path}/${escaped(key)}`;
+  if (value === undefined) return [{ op: 'remove', path: entry }];
+  return [present ? { op: 'add', path: entry, value } : { op: 'add', path, value: { [key]: value } }];
 }
 
 /** A reference token of a JSON pointer (RFC 6901, section 3). */

@@ -3,27 +3,23 @@ import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
 import type { Operation, PlacementDecision } from '../decision.ts';
 import { gateOperations, operationsOf } from './operations.ts';
 import { admissionPlan, gatedPlan, type GatedPlanOptions } from './plan.ts';
-import { changedStateOperations, shownState, stateOperations, type ShownState } from './state.ts';
+import { shownState, stateOperations, type ShownState } from './state.ts';
 
 /**
  * The patch of an admission, in the order to apply. Its values share parts with the pod.
- * @param options `basePath`: path of the pod in the patched object, such as `/spec/template` for a DaemonSet
+ * @param basePath path of the pod in the patched object, such as `/spec/template` for a DaemonSet
  */
-export function patchPod(
-  pod: Pod | PodTemplate,
-  decision: PlacementDecision,
-  { basePath = '' }: { readonly basePath?: string } = {},
-): Operation[] {
+export function patchPod(pod: Pod | PodTemplate, decision: PlacementDecision, basePath = ''): Operation[] {
   const { outcome, template, own } = decision;
   if (outcome === 'denied' || template === 'workload') return [];
   // A skipped pod must not keep the gate, because nothing would remove it later.
   const isPod = template === undefined && basePath === '';
-  const show = (state?: ShownState): Operation[] => (isPod ? stateOperations(pod, state) : []);
-  if (own === undefined) return [...gateOperations(pod, false, `${basePath}/spec`), ...show()];
+  const show = (state: ShownState): Operation[] => (isPod ? stateOperations(pod, state, true) : []);
+  if (own === undefined) return [...gateOperations(pod, false, `${basePath}/spec`), ...show({})];
   const plan = admissionPlan(pod, decision, own);
   // A record of others must not stay either: it would be taken for archwright's.
   const operations = operationsOf(pod, plan, basePath, true);
-  return [...operations, ...show(plan.record === undefined ? undefined : shownState(decision, plan.summary))];
+  return [...operations, ...show(plan.record === undefined ? {} : shownState(decision, plan.summary))];
 }
 
 /**
@@ -44,12 +40,12 @@ export function patchGatedPod(
   return [
     ...guard(pod),
     ...operationsOf(pod, plan, '', replaces !== undefined),
-    ...changedStateOperations(pod, shownState(decision, plan.summary)),
+    ...stateOperations(pod, shownState(decision, plan.summary), false),
   ];
 }
 
 export function ungatedPod(pod: Pod): Operation[] {
-  return [...guard(pod), ...gateOperations(pod, false, '/spec'), ...changedStateOperations(pod, undefined)];
+  return [...guard(pod), ...gateOperations(pod, false, '/spec'), ...stateOperations(pod, {}, false)];
 }
 
 function guard({ metadata }: Pod): Operation[] {

@@ -32,7 +32,7 @@ function sound(file: string, architectures: readonly string[]) {
   });
   const policy = policyFor(defaultConfiguration());
   const decision = decide({ pod, namespace: 'shop', namespaceLabels: {}, policy, facts });
-  const operations = patchPod(pod, decision, { basePath });
+  const operations = patchPod(pod, decision, basePath);
   return { example, answer: answerWith(example, operations), knowledge: { decision, operations } };
 }
 

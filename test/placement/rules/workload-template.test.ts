@@ -19,7 +19,7 @@ const known: Known = { a: 'amd64 arm64', b: 'arm64', c: 'amd64', broken: failed(
 
 function daemonSet(pod: Pod, facts: Known = known, policy: Partial<Policy> = {}) {
   const decision = decide(inputOf(pod, facts, policy, { template: 'DaemonSet' }));
-  const patch = patchPod(pod, decision, { basePath: '/spec/template' });
+  const patch = patchPod(pod, decision, '/spec/template');
   const object = applied({ kind: 'DaemonSet', metadata: { name: 'd' }, spec: { template: pod } }, patch);
   return { decision, patch, template: object.spec.template };
 }
@@ -145,7 +145,7 @@ test('a DaemonSet whose images share nothing is refused', async (t) => {
 test('other workloads stay unchanged, with a warning if their images share no architecture', async (t) => {
   const look = (pod: Pod, policy: Partial<Policy> = {}) => {
     const decision = decide(inputOf(pod, known, policy, { template: 'workload' }));
-    t.strictSame(patchPod(pod, decision, { basePath: '/spec/template' }), []);
+    t.strictSame(patchPod(pod, decision, '/spec/template'), []);
     t.equal(decision.required, undefined);
     t.equal(decision.gate, false);
     return decision.warnings;
@@ -165,7 +165,7 @@ test('the person who applies another workload gets the warnings about its pods',
     const pod = podOf(images, spec, metadata);
     const nodeArchitecture = (node: string) => (node === 'graviton' ? 'arm64' : undefined);
     const decision = decide(inputOf(pod, known, {}, { template: 'workload', nodeArchitecture }));
-    t.strictSame(patchPod(pod, decision, { basePath: '/spec/template' }), []);
+    t.strictSame(patchPod(pod, decision, '/spec/template'), []);
     return decision.warnings;
   };
   const prefers = (value: string): ObjectMeta => ({ labels: { 'arch.example/preferred': value } });
@@ -194,5 +194,5 @@ test('the person who applies another workload gets the warnings about its pods',
 test('a template that was made from a placed pod stays as it is', async (t) => {
   const pod = applied(podOf(['a']), patchPod(podOf(['a']), decide(inputOf(podOf(['a']), known))));
   const decision = decide(inputOf(pod, known, {}, { template: 'workload' }));
-  t.strictSame(patchPod(pod, decision, { basePath: '/spec/template' }), []);
+  t.strictSame(patchPod(pod, decision, '/spec/template'), []);
 });
