@@ -6,11 +6,7 @@ import { decide } from '../../src/placement/decide.ts';
 import type { OwnerReference, PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
-import {
-  isRecordedWidened,
-  recordedArchitectures,
-  recordedOutcome,
-} from '../../src/placement/record/read.ts';
+import { uncheckedRecord } from '../../src/placement/record/read.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { nodesPinnedBy } from '../../src/placement/pod/terms.ts';
 import { runningPodWarnings } from '../../src/placement/running-pod.ts';
@@ -205,7 +201,7 @@ function ownerOfPods({ kind, name, request }: Subject): OwnerReference {
 
 /** It runs already, or has been decided. */
 function isOfCluster({ kind, node }: Subject, pod: Placing['pod']): boolean {
-  return kind === 'Pod' && (node !== undefined || recordedOutcome(pod) !== undefined);
+  return kind === 'Pod' && (node !== undefined || uncheckedRecord(pod).outcome !== undefined);
 }
 
 function runningNow(
@@ -213,8 +209,7 @@ function runningNow(
   node: string | undefined,
   architectureOf: (node: string) => string | undefined,
 ): RunningNow {
-  const outcome = recordedOutcome(pod);
-  const required = recordedArchitectures(pod);
+  const { outcome, architectures: required, isWidened } = uncheckedRecord(pod);
   const architecture = node === undefined ? undefined : architectureOf(node);
   return {
     name: pod.metadata?.name ?? '',
@@ -222,7 +217,7 @@ function runningNow(
     ...(architecture !== undefined && { architecture }),
     ...(outcome !== undefined && { outcome }),
     ...(required !== undefined && { required }),
-    ...(isRecordedWidened(pod) && { widened: true as const }),
+    ...(isWidened && { widened: true as const }),
   };
 }
 

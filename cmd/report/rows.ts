@@ -1,5 +1,5 @@
 /** Adds up the verdicts of pods: by workload, by image and in total. */
-import { recordedOutcome } from '../../src/placement/record/read.ts';
+import { uncheckedRecord } from '../../src/placement/record/read.ts';
 import type { Blocker } from './blockers.ts';
 import { noRequests, sum, type Requests } from './requests.ts';
 import type { ReportedPod } from './pods.ts';
@@ -67,7 +67,7 @@ export function workloadRows(
       const { workload, pod, judged } = first;
       const { kind, name } = workload;
       const on = countsOf(all.flatMap((each) => each.on ?? []));
-      const decided = countsOf(all.flatMap((each) => recordedOutcome(each.pod.made.pod) ?? []));
+      const decided = countsOf(all.flatMap((each) => uncheckedRecord(each.pod.made.pod).outcome ?? []));
       const requests = requestsOf(all);
       const saved = savedBy?.(all);
       const row = {

@@ -2,7 +2,7 @@
 import type { PullSecretNames } from '../cluster/pull-secrets.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import type { AdmissionRequest, KubeObject, Pod, PodTemplate } from '../kube/api/objects.ts';
-import { isProvisional } from '../placement/record/read.ts';
+import { uncheckedRecord } from '../placement/record/read.ts';
 import type { PlacementInput } from '../placement/decision.ts';
 import type { AdmissionKind } from './metrics.ts';
 import { isObject, podOf, templateOf } from './validate-pod.ts';
@@ -70,7 +70,7 @@ export function templateUnchanged(request: AdmissionRequest): boolean {
 
 /** Whether an image was unknown when a DaemonSet was decided. Each update decides it again, and corrects it if its images are known. */
 export function isProvisionalTemplate(request: AdmissionRequest, kind: AdmissionKind): boolean {
-  return kind === 'DaemonSet' && isProvisional(placingOf(request, kind).pod);
+  return kind === 'DaemonSet' && uncheckedRecord(placingOf(request, kind).pod).isProvisional;
 }
 
 export function isBeingDeleted(object: unknown): boolean {

@@ -5,7 +5,7 @@
 import type { Container, KubeObject, Pod, PodSpec } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
 import type { RolledOut } from '../../placement/decision.ts';
-import { recordedOutcome, recordedRollout } from '../../placement/record/read.ts';
+import { uncheckedRecord } from '../../placement/record/read.ts';
 import { keptAnnotations } from './cached.ts';
 import type { Share } from './sharing.ts';
 
@@ -32,8 +32,8 @@ export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | u
   const { metadata = {}, spec } = object as Partial<Pod>;
   if (spec === undefined || spec.nodeName) return undefined;
   const isGated = carriesGate({ spec });
-  const rollout = isGated ? undefined : recordedRollout({ metadata });
-  if (!isGated && !rollout && recordedOutcome({ metadata }) !== 'pending') return undefined;
+  const { rollout, outcome } = isGated ? {} : uncheckedRecord({ metadata });
+  if (!isGated && !rollout && outcome !== 'pending') return undefined;
   const { name, generateName, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } =
     metadata;
   const pod = {

@@ -3,7 +3,7 @@
  * came to a node that its image is not for. Only the first one is noted.
  */
 import { maxImageBytes, printable } from '../../names/printable.ts';
-import { recordedOutcome } from '../../placement/record/read.ts';
+import { uncheckedRecord } from '../../placement/record/read.ts';
 import { verdictsOf } from '../../placement/rules/required.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
@@ -67,7 +67,7 @@ export function describeBlame({ pod, suspect, architecture, blame, noted, notesN
 }
 
 function remedyOf({ nodeChoice, annotations }: RunningPod, architecture: string): string {
-  const outcome = recordedOutcome({ metadata: { ...(annotations && { annotations }) } });
+  const { outcome } = uncheckedRecord({ metadata: { ...(annotations && { annotations }) } });
   const isOwnChoice = nodeChoice !== undefined && (outcome === undefined || outcome === 'own-constraint');
   return isOwnChoice
     ? `The pod chose that node by its node selector or affinity: change these, or use an image for ${architecture}.`

@@ -3,7 +3,7 @@ import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts
 import { timeText } from '../../kube/events/event.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
-import { recordedImages } from '../../placement/record/read.ts';
+import { uncheckedRecord } from '../../placement/record/read.ts';
 import { printable } from '../../names/printable.ts';
 import { describeUnknown } from '../../placement/rules/unknown.ts';
 import type { Leading } from '../leadership/leading.ts';
@@ -89,7 +89,7 @@ export function whyGated({ images }: PlacementDecision): string {
 
 /** Why a pod that is pending since its creation cannot run, from the record in its annotation. */
 export function describeRecorded(pod: Pod): string {
-  const images = recordedImages(pod).map(
+  const images = uncheckedRecord(pod).images.map(
     ([image, says]) => `${printable(image, maxListBytes)} has ${printable(says, maxListBytes) || 'none'}`,
   );
   return printable(

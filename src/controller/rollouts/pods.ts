@@ -1,6 +1,6 @@
 /** The pods of a rollout by workload, from the leader's caches, and which of them are on its architecture. */
 import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
-import { recordedRollout } from '../../placement/record/read.ts';
+import { uncheckedRecord } from '../../placement/record/read.ts';
 import type { RolledOut } from '../../placement/decision.ts';
 import {
   byAge,
@@ -71,7 +71,7 @@ export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: 
       owner,
       labels,
       deleting,
-      record: annotations && recordedRollout({ metadata: { annotations } }),
+      record: annotations && uncheckedRecord({ metadata: { annotations } }).rollout,
       pod: { ...identity, createdAt, scheduledAt, ready, readySince, restarts, running },
       architecture: nodes.get('', node)?.architecture,
     };

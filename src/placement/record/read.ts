@@ -3,7 +3,7 @@
  * cannot be parsed, has another version or no valid seal, or names additions that this policy cannot make, counts as absent:
  * then everything in the pod is the pod's own.
  */
-import type { NodeSelectorRequirement, Pod, PodTemplate, Toleration } from '../../kube/api/objects.ts';
+import type { NodeSelectorRequirement, Pod, Toleration } from '../../kube/api/objects.ts';
 import {
   byName,
   isArchitecture,
@@ -19,7 +19,6 @@ import type { Policy } from '../../policy/effective/policy.ts';
 import {
   outcomes,
   type Added,
-  type Outcome,
   type PlacementInput,
   type Recorded,
   type RolledOut,
@@ -88,40 +87,24 @@ function hasSeal({ metadata }: Pick<Pod, 'metadata'>, seal: RecordSeal): boolean
   return at !== -1 && seal.isOf(`${text.slice(0, at)}}`, text.slice(at + sealStart.length, -2));
 }
 
-/** The outcome in a pod's record, unchecked: for people, metrics and a first selection. */
-export function recordedOutcome(pod: Pick<Pod, 'metadata'>): Outcome | undefined {
-  const outcome = contentIn(pod)?.['outcome'];
-  return outcomes.find((each) => each === outcome);
+/** For people, counts and a first selection: anybody can write it. */
+export function uncheckedRecord(pod: Pick<Pod, 'metadata'>) {
+  const { outcome, architectures, widened, provisional, rollout, images } = contentIn(pod) ?? {};
+  return {
+    outcome: outcomes.find((each) => each === outcome),
+    /** The required ones. */
+    architectures: Array.isArray(architectures) ? architectures.filter(isText) : undefined,
+    isWidened: isRecord(widened),
+    /** Of a template: whether its additions are an upper bound. */
+    isProvisional: provisional === true,
+    rollout: isTextPair(rollout) ? rolledOut(...rollout) : undefined,
+    /** With their architectures or error codes. */
+    images: Array.isArray(images) ? images.filter(isTextPair) : [],
+  };
 }
 
-/** Whether a template has a record of an upper bound, unchecked: for a first selection. */
-export function isProvisional(template: Pick<PodTemplate, 'metadata'>): boolean {
-  return contentIn(template)?.['provisional'] === true;
-}
-
-/** The required architectures in a pod's record, unchecked: for people. */
-export function recordedArchitectures(pod: Pick<Pod, 'metadata'>): readonly string[] | undefined {
-  const architectures = contentIn(pod)?.['architectures'];
-  return Array.isArray(architectures) ? architectures.filter(isText) : undefined;
-}
-
-/** Whether a pod's record says that its own architectures were widened, unchecked: for people. */
-export function isRecordedWidened(pod: Pick<Pod, 'metadata'>): boolean {
-  return isRecord(contentIn(pod)?.['widened']);
-}
-
-/** What a rollout chose, in a pod's record, unchecked: for counts. */
-export function recordedRollout(pod: Pick<Pod, 'metadata'>): RolledOut | undefined {
-  const rollout = contentIn(pod)?.['rollout'];
-  if (!isTextPair(rollout)) return undefined;
-  const [name, side] = rollout;
+function rolledOut(name: string, side: string): RolledOut | undefined {
   return side === 'Target' || side === 'Other' ? { name, side } : undefined;
-}
-
-/** Images with their architectures or error codes in a pod's record, for people. */
-export function recordedImages(pod: Pick<Pod, 'metadata'>): readonly (readonly [string, string])[] {
-  const images = contentIn(pod)?.['images'];
-  return Array.isArray(images) ? images.filter(isTextPair) : [];
 }
 
 function contentIn({ metadata }: Pick<Pod, 'metadata'>): Readonly<Record<string, unknown>> | undefined {

@@ -1,7 +1,7 @@
 /** Pods of a rollout wait behind the gate until the leader has chosen. */
 import t from 'tap';
 import { createPolicies } from '../../../src/policy/effective/policies.ts';
-import { recordedRollout } from '../../../src/placement/record/read.ts';
+import { uncheckedRecord } from '../../../src/placement/record/read.ts';
 import type { ChosenSide } from '../../../src/placement/decision.ts';
 import { rollout } from '../../policy/resources/objects.ts';
 import { createSource } from '../../policy/resources/source.ts';
@@ -41,11 +41,11 @@ t.test('each pod goes where the leader chose', async (t) => {
   const gates = await startGates(t, all, { known, change });
   await gates.opened(3);
   t.same(termsOf(gates.pod('a')), [archIn('arm64')]);
-  t.same(recordedRollout(gates.pod('a')), { name: 'web', side: 'Target' });
+  t.same(uncheckedRecord(gates.pod('a')).rollout, { name: 'web', side: 'Target' });
   t.same(termsOf(gates.pod('b')), [archIn('amd64')]);
-  t.same(recordedRollout(gates.pod('b')), { name: 'web', side: 'Other' });
+  t.same(uncheckedRecord(gates.pod('b')).rollout, { name: 'web', side: 'Other' });
   t.same(termsOf(gates.pod('c')), [archIn('amd64')]);
-  t.equal(recordedRollout(gates.pod('c')), undefined, 'its image lacks the architecture');
+  t.equal(uncheckedRecord(gates.pod('c')).rollout, undefined, 'its image lacks the architecture');
   t.same(chosen.toSorted(), ['a', 'b']);
   // A placed pod waits for the scheduler; it is not reported as one without an architecture.
   await gates.pass(5000);

@@ -3,7 +3,7 @@ import { test } from 'tap';
 import { decide } from '../../../src/placement/decide.ts';
 import type { PlacementInput } from '../../../src/placement/decision.ts';
 import { patchGatedPod, patchPod } from '../../../src/placement/patch/patch.ts';
-import { recordedRollout, recordedWidened } from '../../../src/placement/record/read.ts';
+import { recordedWidened, uncheckedRecord } from '../../../src/placement/record/read.ts';
 import type { ObjectMeta, PodSpec } from '../../../src/kube/api/objects.ts';
 import type { NewPods, Policy } from '../../../src/policy/effective/policy.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
@@ -117,7 +117,7 @@ for (const [
       const value = record && 'value' in record ? record.value : undefined;
       const text =
         typeof value === 'string' ? { 'arch.example/decision': value } : (value as Record<string, string>);
-      t.same(recordedRollout({ metadata: { annotations: text } }), { name: 'web', side: newPods });
+      t.same(uncheckedRecord({ metadata: { annotations: text } }).rollout, { name: 'web', side: newPods });
     }
   });
 
@@ -149,7 +149,7 @@ test('a pod is widened at its creation, and the choice narrows it', async (t) =>
     t.strictSame(termsOf(pod), [
       { matchExpressions: [archIn('amd64', 'arm64', 's390x'), archIn(...architectures)] },
     ]);
-    t.same(recordedRollout(pod), { name: 'web', side: newPods });
+    t.same(uncheckedRecord(pod).rollout, { name: 'web', side: newPods });
     t.match(recordedWidened({ pod }), widened.spec, 'it still says what the pod named');
   }
 });

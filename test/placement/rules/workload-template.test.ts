@@ -2,7 +2,7 @@ import { test } from 'tap';
 import type { ObjectMeta, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
-import { isProvisional } from '../../../src/placement/record/read.ts';
+import { uncheckedRecord } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import {
   applied,
@@ -87,17 +87,17 @@ test('an unknown image of a DaemonSet bounds nothing, and a later update correct
   const first = daemonSet(podOf(['x']), known, policy);
   t.equal(first.decision.outcome, 'allowed-unknown');
   t.equal(first.decision.required, undefined, 'no fallback, which would stay');
-  t.ok(isProvisional(first.template));
+  t.ok(uncheckedRecord(first.template).isProvisional);
   t.equal(first.template.spec.affinity, undefined);
   t.strictSame(daemonSet(first.template, known, policy).patch, [], 'still unknown');
   const corrected = daemonSet(first.template, { x: 'arm64' }, policy);
   t.strictSame(corrected.decision.required, ['arm64']);
   t.match(JSON.stringify(corrected.template.spec.affinity), /"values":\["arm64"\]/u);
-  t.notOk(isProvisional(corrected.template));
+  t.notOk(uncheckedRecord(corrected.template).isProvisional);
 
   const bound = daemonSet(podOf(['x', 'a']), known, policy);
   t.strictSame(bound.decision.required, ['amd64', 'arm64']);
-  t.ok(isProvisional(bound.template));
+  t.ok(uncheckedRecord(bound.template).isProvisional);
   t.strictSame(daemonSet(bound.template, {}, policy).patch, [], 'an outage');
   const same = daemonSet(bound.template, { ...known, x: 'arm64 amd64' }, policy);
   t.strictSame(same.patch, [], 'the bound was right, so no pod restarts');
@@ -106,7 +106,7 @@ test('an unknown image of a DaemonSet bounds nothing, and a later update correct
   const partly = daemonSet(podOf(['x', 'y', 'a']), known, policy).template;
   const later = daemonSet(partly, { ...known, x: 'arm64' }, policy).template;
   t.match(JSON.stringify(later.spec.affinity), /"values":\["arm64"\]/u);
-  t.ok(isProvisional(later), 'one image is still unknown');
+  t.ok(uncheckedRecord(later).isProvisional, 'one image is still unknown');
 });
 
 test('nor one with a new template, without the additions', async (t) => {

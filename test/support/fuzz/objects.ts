@@ -8,7 +8,7 @@ import { failureIn } from '../../../src/controller/exec-format/suspects.ts';
 import { Causes } from '../../../src/controller/misplaced/causes.ts';
 import { formatBroken, keyOfBroken, parseBroken } from '../../../src/images/sources/broken-images.ts';
 import { formatDrifted, keyOfDrifted, parseDrifted } from '../../../src/images/sources/drifted-tags.ts';
-import { recordedImages, recordedIn, recordedOutcome } from '../../../src/placement/record/read.ts';
+import { recordedIn, uncheckedRecord } from '../../../src/placement/record/read.ts';
 import { parseWeights } from '../../../src/placement/rules/preferred.ts';
 import { readSelector, selects } from '../../../src/policy/effective/label-selector.ts';
 import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/read.ts';
@@ -33,8 +33,7 @@ export const records: FuzzTarget = {
       const found = recordedIn({ pod, policy: defaultPolicy, waiting });
       must((found?.architectures?.length ?? 0) <= 16, 'more architectures than a record may have');
     }
-    recordedOutcome(pod);
-    return recordedImages(pod);
+    return uncheckedRecord(pod).images;
   },
   expected: [],
 };
