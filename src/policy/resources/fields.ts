@@ -1,42 +1,99 @@
-/** What the readers of custom resources share: fields of unchecked objects. */
+/** Fields of unchecked custom resources. What is wrong is collected as problems. */
 import { isRecord } from '../../names/architecture.ts';
+import { parseDuration } from '../../names/duration.ts';
+import { readSelector, type Selector } from '../effective/label-selector.ts';
 import { checkArchitecture } from '../value-kinds/architectures.ts';
 
-export type Fields = Readonly<Record<string, unknown>>;
+export class Fields {
+  readonly #fields: Readonly<Record<string, unknown>>;
+  readonly #path: string;
+  readonly #problems: string[];
 
-/** Reads a field. `undefined`: it is absent, or wrong, which is a problem. */
-export function field<T>(
-  parent: Fields,
-  path: string,
-  is: (value: unknown) => value is T,
-  message: string,
-  problems: string[],
-): T | undefined {
-  const value = parent[path.slice(path.lastIndexOf('.') + 1)];
-  if (isUnset(value)) return undefined;
-  if (is(value)) return value;
-  problems.push(`${path} must be ${message}`);
-  return undefined;
-}
+  constructor(fields: object, problems: string[], path = '') {
+    this.#fields = fields as Readonly<Record<string, unknown>>;
+    this.#path = path;
+    this.#problems = problems;
+  }
 
-/** An absent section equals an empty one. */
-export function section(parent: Fields, path: string, problems: string[]): Fields {
-  return field(parent, path, isRecord, 'an object', problems) ?? {};
-}
+  /** Not checked. The API server removes `null` if a schema forbids it, but older objects can still have one. */
+  raw(key: string): unknown {
+    return this.#fields[key] ?? undefined;
+  }
 
-/** Adds a problem if it is none. */
-export function isArchitecture(value: unknown, path: string, problems: string[]): value is string {
-  const problem =
-    typeof value === 'string' && value !== '' ? checkArchitecture(value) : 'must be an architecture';
-  if (problem !== undefined) problems.push(`${path}: ${problem}`);
-  return problem === undefined;
+  problem(key: string, text: string): undefined {
+    this.#problems.push(`${this.pathOf(key)} ${text}`);
+    return undefined;
+  }
+
+  pathOf(key: string): string {
+    return `${this.#path}${key}`;
+  }
+
+  /** @returns `undefined`: it is absent, or wrong, which is a problem */
+  read<T>(key: string, form: string, parse: (value: unknown) => T | undefined): T | undefined {
+    const value = this.raw(key);
+    return value === undefined ? undefined : (parse(value) ?? this.problem(key, `must be ${form}`));
+  }
+
+  /** An absent section equals an empty one. */
+  section(key: string): Fields {
+    const fields = this.read(key, 'an object', (value) => (isRecord(value) ? value : undefined)) ?? {};
+    return new Fields(fields, this.#problems, `${this.pathOf(key)}.`);
+  }
+
+  boolean(key: string): boolean | undefined {
+    return this.read(key, 'true or false', (value) => (typeof value === 'boolean' ? value : undefined));
+  }
+
+  integer(key: string, least: number, most: number): number | undefined {
+    return this.read(key, `a whole number from ${least} to ${most}`, (value) =>
+      isIntegerWithin(value, least, most) ? value : undefined,
+    );
+  }
+
+  oneOf<T extends string>(key: string, values: readonly T[]): T | undefined {
+    return this.read(key, `one of ${values.join(', ')}`, (value) => values.find((each) => each === value));
+  }
+
+  /** Milliseconds. */
+  duration(key: string): number | undefined {
+    return this.read(key, 'a duration such as 10m', (value) =>
+      typeof value === 'string' ? parseDuration(value) : undefined,
+    );
+  }
+
+  /** Milliseconds since 1970. */
+  time(key: string): number | undefined {
+    return this.read(key, 'a time in RFC 3339', (value) => {
+      const time = typeof value === 'string' ? Date.parse(value) : Number.NaN;
+      return Number.isNaN(time) ? undefined : time;
+    });
+  }
+
+  selector(key: string): Selector | undefined {
+    const value = this.raw(key);
+    return value === undefined ? undefined : readSelector(value, this.pathOf(key), this.#problems);
+  }
+
+  /** @returns `undefined`: it is absent, or wrong */
+  architecture(key: string): string | undefined {
+    const value = this.raw(key);
+    return value !== undefined && this.isArchitecture(value, key) ? value : undefined;
+  }
+
+  isArchitecture(value: unknown, key: string): value is string {
+    const problem =
+      typeof value === 'string' && value !== '' ? checkArchitecture(value) : 'must be an architecture';
+    if (problem !== undefined) this.#problems.push(`${this.pathOf(key)}: ${problem}`);
+    return problem === undefined;
+  }
 }
 
 export function isIntegerWithin(value: unknown, least: number, most: number): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
 }
 
-/** The API server removes `null` if a schema forbids it. Older objects can still have one. */
-export function isUnset(value: unknown): value is undefined | null {
-  return value === undefined || value === null;
+/** Milliseconds since 1970; 0 if it is not known. */
+export function createdAtOf({ creationTimestamp = '' }: { readonly creationTimestamp?: string }): number {
+  return Date.parse(creationTimestamp) || 0;
 }

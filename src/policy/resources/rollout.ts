@@ -5,9 +5,8 @@
 import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
 import { namespacedPath } from '../../kube/api/paths.ts';
 import { isRecord } from '../../names/architecture.ts';
-import { parseDuration } from '../../names/duration.ts';
-import { isArchitecture, isIntegerWithin, isUnset, section, type Fields } from './fields.ts';
-import { readSelector, selects, type Selector } from '../effective/label-selector.ts';
+import { createdAtOf, Fields, isIntegerWithin } from './fields.ts';
+import { selects, type Selector } from '../effective/label-selector.ts';
 import { newPodsValues, type NewPods } from '../effective/policy.ts';
 import { resourceVersion } from './placement.ts';
 
@@ -76,35 +75,38 @@ const defaults = {
 /** Never throws. An object with an invalid value is ignored as a whole. */
 export function readRollout(object: KubeObject): RolloutReading {
   const problems: string[] = [];
-  const { name = '', namespace = '', creationTimestamp = '' } = object.metadata ?? {};
-  const fields: Fields = { ...object };
-  const spec = section(fields, 'spec', problems);
-  const reader = new Reader(spec, problems);
-  const unhealthy = new Reader(section(spec, 'unhealthy', problems), problems, 'unhealthy.');
-  const { selector, architecture } = spec;
+  const { metadata = {} } = object;
+  const fields = new Fields(object, problems);
+  const spec = fields.section('spec');
+  const unhealthy = spec.section('unhealthy');
   const rollout: Rollout = {
-    namespace,
-    name,
-    createdAt: Date.parse(creationTimestamp) || 0,
-    architecture: isArchitecture(architecture, 'spec.architecture', problems) ? architecture : '',
-    selector: isUnset(selector) ? [] : readSelector(selector, 'spec.selector', problems),
-    names: namesOf(spec['names'], problems),
+    namespace: metadata.namespace ?? '',
+    name: metadata.name ?? '',
+    createdAt: createdAtOf(metadata),
+    architecture: requiredArchitecture(spec),
+    selector: spec.selector('selector') ?? [],
+    names: namesOf(spec),
     newPods: newPodsOf(fields),
-    steps: stepsOf(spec['steps'], problems),
-    pauseMs: reader.duration('pause') ?? defaults.pauseMs,
+    steps: stepsOf(spec),
+    pauseMs: spec.duration('pause') ?? defaults.pauseMs,
     unhealthy: {
       restarts: unhealthy.integer('restarts', 1, 1000) ?? defaults.restarts,
       readyWithinMs: unhealthy.duration('readyWithin') ?? defaults.readyWithinMs,
       timesSlower: unhealthy.integer('timesSlower', 2, 1000) ?? defaults.timesSlower,
     },
-    tolerance: percentOf(spec['tolerance'] ?? defaults.tolerance, 'spec.tolerance', problems),
-    retryAfterMs: reader.duration('retryAfter'),
-    rebalance: reader.boolean('rebalance'),
-    paused: reader.boolean('paused'),
-    aborted: reader.boolean('aborted'),
-    resumedAt: reader.time('resumedAt'),
+    tolerance: percentOf(spec, 'tolerance', spec.raw('tolerance') ?? defaults.tolerance),
+    retryAfterMs: spec.duration('retryAfter'),
+    rebalance: spec.boolean('rebalance') ?? false,
+    paused: spec.boolean('paused') ?? false,
+    aborted: spec.boolean('aborted') ?? false,
+    resumedAt: spec.time('resumedAt'),
   };
   return problems.length > 0 ? { problems } : { rollout, problems: [] };
+}
+
+function requiredArchitecture(spec: Fields): string {
+  const value = spec.raw('architecture');
+  return spec.isArchitecture(value, 'architecture') ? value : '';
 }
 
 type Age = Pick<RolloutScope, 'createdAt' | 'name'>;
@@ -164,84 +166,35 @@ export function wantedPods(step: Step, count: number): number {
   return step.percent > 0 && count > 1 ? Math.max(1, wanted) : wanted;
 }
 
-/** Reads the optional fields of a section. */
-class Reader {
-  readonly #fields: Fields;
-  readonly #problems: string[];
-  readonly #prefix: string;
-
-  constructor(fields: Fields, problems: string[], prefix = '') {
-    this.#fields = fields;
-    this.#problems = problems;
-    this.#prefix = prefix;
-  }
-
-  duration(key: string): number | undefined {
-    return this.#read(key, 'a duration such as 10m', (value) =>
-      typeof value === 'string' ? parseDuration(value) : undefined,
-    );
-  }
-
-  time(key: string): number | undefined {
-    return this.#read(key, 'a time in RFC 3339', (value) => {
-      const time = typeof value === 'string' ? Date.parse(value) : Number.NaN;
-      return Number.isNaN(time) ? undefined : time;
-    });
-  }
-
-  integer(key: string, least: number, most: number): number | undefined {
-    return this.#read(key, `a whole number from ${least} to ${most}`, (value) =>
-      isIntegerWithin(value, least, most) ? value : undefined,
-    );
-  }
-
-  boolean(key: string): boolean {
-    const found = this.#read(key, 'true or false', (value) =>
-      typeof value === 'boolean' ? value : undefined,
-    );
-    return found ?? false;
-  }
-
-  #read<T>(key: string, form: string, parse: (value: unknown) => T | undefined): T | undefined {
-    const value = this.#fields[key];
-    if (isUnset(value)) return undefined;
-    const found = parse(value);
-    if (found === undefined) this.#problems.push(`spec.${this.#prefix}${key} must be ${form}`);
-    return found;
-  }
-}
-
-function newPodsOf({ status }: Fields): NewPods | undefined {
+function newPodsOf(fields: Fields): NewPods | undefined {
+  const status = fields.raw('status');
   const value = isRecord(status) ? status['newPods'] : undefined;
   return newPodsValues.find((each) => each === value);
 }
 
-function namesOf(value: unknown, problems: string[]): ReadonlySet<string> | undefined {
-  if (isUnset(value)) return undefined;
-  const isList = Array.isArray(value) && value.length > 0 && value.length <= maxNames;
-  if (isList && value.every((name): name is string => typeof name === 'string')) return new Set(value);
-  problems.push(`spec.names must be a list of 1 to ${maxNames} names`);
-  return undefined;
-}
-
-function stepsOf(value: unknown, problems: string[]): readonly Step[] {
-  const list: unknown = isUnset(value) ? defaults.steps : value;
-  if (!Array.isArray(list) || list.length === 0 || list.length > maxSteps) {
-    problems.push(`spec.steps must be a list of 1 to ${maxSteps}`);
-    return [];
-  }
-  return list.map((step: unknown, index): Step => {
-    if (isIntegerWithin(step, 1, maxPods)) return { pods: step };
-    return { percent: percentOf(step, `spec.steps[${index}]`, problems, 1) };
+function namesOf(spec: Fields): ReadonlySet<string> | undefined {
+  return spec.read('names', `a list of 1 to ${maxNames} names`, (value) => {
+    const isList = Array.isArray(value) && value.length > 0 && value.length <= maxNames;
+    return isList && value.every((name): name is string => typeof name === 'string')
+      ? new Set(value)
+      : undefined;
   });
 }
 
-function percentOf(value: unknown, path: string, problems: string[], least = 0): number {
+function stepsOf(spec: Fields): readonly Step[] {
+  const list = spec.raw('steps') ?? defaults.steps;
+  if (!Array.isArray(list) || list.length === 0 || list.length > maxSteps)
+    return spec.problem('steps', `must be a list of 1 to ${maxSteps}`) ?? [];
+  return list.map((step: unknown, index): Step => {
+    if (isIntegerWithin(step, 1, maxPods)) return { pods: step };
+    return { percent: percentOf(spec, `steps[${index}]`, step, 1) };
+  });
+}
+
+function percentOf(spec: Fields, key: string, value: unknown, least = 0): number {
   const digits = typeof value === 'string' ? /^([0-9]{1,3})%$/u.exec(value)?.[1] : undefined;
   const percent = Number(digits ?? Number.NaN);
   if (isIntegerWithin(percent, least, 100)) return percent;
-  problems.push(
-    `${path} must be a percentage from ${least}% to 100%${least > 0 ? ', or a number of pods' : ''}`,
-  );
-  return 0;
+  const orPods = least > 0 ? ', or a number of pods' : '';
+  return spec.problem(key, `must be a percentage from ${least}% to 100%${orPods}`) ?? 0;
 }
