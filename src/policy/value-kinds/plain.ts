@@ -195,9 +195,7 @@ export function listOf<T>(element: Kind<T>): Kind<readonly T[]> {
       given.trim() === '' ? [] : given.split(',').map((item) => element.fromText(item.trim(), report)),
     read: (value, report) => {
       if (!Array.isArray(value)) return refuse(report, `must be a list in brackets, not ${typeName(value)}`);
-      const items = value.map((item: unknown, index) =>
-        element.read(item, (message, path = []) => report(message, [index, ...path])),
-      );
+      const items = readEach(element, value, report);
       const seen = new Set<string>();
       for (const [index, item] of items.entries()) {
         const identity = JSON.stringify(item === undefined ? index : element.write(item));
@@ -237,7 +235,7 @@ export function tableOf<T>(keys: TextRule, element: Kind<T>): Kind<Readonly<Reco
       const entries = Object.entries(value).map(([name, item]): [string, T] | undefined => {
         const wrong = brokenBy(keys, name);
         if (wrong !== undefined) return refuse(report, wrong, [name]);
-        const read = element.read(item, (message, path = []) => report(message, [name, ...path]));
+        const read = element.read(item, within(report, name));
         return read === undefined ? undefined : [name, read];
       });
       const found = complete(entries);
@@ -252,6 +250,19 @@ export function tableOf<T>(keys: TextRule, element: Kind<T>): Kind<Readonly<Reco
 export function refuse(report: Report, message: string, path?: readonly (string | number)[]): undefined {
   report(message, path);
   return undefined;
+}
+
+/** The report about a part of a value. */
+export function within(report: Report, step: string | number): Report {
+  return (message, path = []) => report(message, [step, ...path]);
+}
+
+export function readEach<T>(
+  element: Kind<T>,
+  list: readonly unknown[],
+  report: Report,
+): readonly (T | undefined)[] {
+  return list.map((item, index) => element.read(item, within(report, index)));
 }
 
 export function complete<T>(items: readonly (T | undefined)[]): T[] | undefined {

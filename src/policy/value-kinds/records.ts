@@ -2,7 +2,7 @@
  * Kinds of values that are made of tables with fixed fields, written in a variable or flag as an inline TOML value:
  * `{ key = "arch", effect = "NoSchedule" }`.
  */
-import { complete, isTable, refuse, shown, tableOf } from './plain.ts';
+import { complete, isTable, listOf, readEach, refuse, shown, tableOf, within } from './plain.ts';
 import { didYouMean } from '../../names/suggestion.ts';
 import type { JsonSchema, Kind, Report, Rule, TextRule, TomlValue } from '../settings/setting.ts';
 import { parseToml, TomlError } from '../configuration/toml.ts';
@@ -46,7 +46,7 @@ export function record<F extends Fields, T>(description: RecordDescription<F, T>
       for (const [key, written] of Object.entries(value)) {
         const kind = Object.hasOwn(fields, key) ? fields[key] : undefined;
         const read = kind
-          ? kind.read(written, (message, path = []) => report(message, [key, ...path]))
+          ? kind.read(written, within(report, key))
           : refuse(report, `is no known key${didYouMean(key, Object.keys(fields))}`, [key]);
         if (read === undefined) sound = false;
         else values[key] = read;
@@ -60,23 +60,13 @@ export function record<F extends Fields, T>(description: RecordDescription<F, T>
 /** One table or an array of tables, as `[name]` and `[[name]]` write them. */
 export function oneOrMore<T>(element: Kind<T>): Kind<readonly T[]> {
   return {
-    name: `list of ${element.name}`,
+    ...listOf(element),
+    isList: false,
     placeholder,
     schema: { anyOf: [element.schema, { type: 'array', items: element.schema }] },
-    rule: element.rule && { items: element.rule },
     fromText: inlineToml,
-    read: (value, report) => {
-      if (!Array.isArray(value)) {
-        const only = element.read(value, report);
-        return only === undefined ? undefined : [only];
-      }
-      return complete(
-        value.map((item: unknown, index) =>
-          element.read(item, (message, path = []) => report(message, [index, ...path])),
-        ),
-      );
-    },
-    write: (value) => value.map((item) => element.write(item)),
+    read: (value, report) =>
+      complete(Array.isArray(value) ? readEach(element, value, report) : [element.read(value, report)]),
   };
 }
 
