@@ -5,7 +5,9 @@
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import type { PodSpec, PodTemplate } from '../../src/kube/api/objects.ts';
-import { InvalidObject, isObject, templateOf, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { InvalidObject, templateOf } from '../../src/webhook/validate-pod.ts';
+import { isRecord } from '../../src/names/architecture.ts';
+import type { JsonObject } from '../../src/http/json.ts';
 import { kindOf, placingOf } from '../../src/webhook/workloads.ts';
 import { creationOf } from '../explain/input.ts';
 import { listItems, type FoundDocument } from '../objects/documents.ts';
@@ -85,7 +87,7 @@ class Search {
       for (const [index, each] of value.entries()) this.walk(each, [...path, index], owner);
       return;
     }
-    if (!isObject(value)) return;
+    if (!isRecord(value)) return;
     const list = listItems(value);
     if (list) {
       this.objects += 1;
@@ -131,7 +133,7 @@ class Search {
 /** References such as `scaleTargetRef` have a kind too, but no metadata. */
 function ownerOf({ apiVersion, kind, metadata }: JsonObject): Owner | undefined {
   if (typeof kind !== 'string' || kind === '' || typeof apiVersion !== 'string') return undefined;
-  if (!isObject(metadata)) return undefined;
+  if (!isRecord(metadata)) return undefined;
   const text = (field: string): string => {
     const value = metadata[field];
     return typeof value === 'string' ? value : '';
@@ -141,7 +143,7 @@ function ownerOf({ apiVersion, kind, metadata }: JsonObject): Owner | undefined 
 
 function isPodSpec({ containers }: JsonObject): boolean {
   if (!Array.isArray(containers)) return false;
-  return containers.some((each: unknown) => isObject(each) && typeof each['image'] === 'string');
+  return containers.some((each: unknown) => isRecord(each) && typeof each['image'] === 'string');
 }
 
 interface FoundImage {

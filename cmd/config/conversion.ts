@@ -2,7 +2,8 @@
  * Moving over from another program: its configuration in, archwright's out. Each program says what each of its settings becomes,
  * and why a setting has no counterpart.
  */
-import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { isRecord } from '../../src/names/architecture.ts';
+import type { JsonObject } from '../../src/http/json.ts';
 
 export interface Converted {
   /** Settings and chart values, as in `values.yaml`. */
@@ -91,12 +92,12 @@ export function argumentsOf(document: JsonObject): Readonly<Record<string, strin
 
 function containersOf(document: JsonObject): readonly JsonObject[] {
   const containers = within(within(within(document, 'spec'), 'template'), 'spec')['containers'];
-  return Array.isArray(containers) ? containers.filter(isObject) : [];
+  return Array.isArray(containers) ? containers.filter(isRecord) : [];
 }
 
 export function within(object: JsonObject, key: string): JsonObject {
   const value = object[key];
-  return isObject(value) ? value : {};
+  return isRecord(value) ? value : {};
 }
 
 export function textsOf(value: unknown): readonly string[] {

@@ -2,7 +2,8 @@
 import { stringify } from 'yaml';
 import { formatKey, formatToml, parseToml, TomlError } from '../../src/policy/configuration/toml.ts';
 import type { TomlValue } from '../../src/policy/settings/setting.ts';
-import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { isRecord } from '../../src/names/architecture.ts';
+import type { JsonObject } from '../../src/http/json.ts';
 import { parseObjects, readText } from '../objects/documents.ts';
 import { exitCodes, UsageError, type Invocation } from '../program/subcommand.ts';
 import { metadataValues, type Converted, type Origin } from './conversion.ts';
@@ -68,7 +69,7 @@ async function documentsOf(file: string, io: Invocation['io']): Promise<readonly
     if (isToml) return [parseToml(named.text)];
     return parseObjects(named)
       .map(({ value }) => value)
-      .filter(isObject);
+      .filter(isRecord);
   } catch (error) {
     throw error instanceof TomlError ? new UsageError(`${file}: ${error.message}`) : error;
   }

@@ -1,5 +1,6 @@
 /** Noe: the values of its chart, or the flags in the manifest of its Deployment. */
-import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { isRecord } from '../../src/names/architecture.ts';
+import type { JsonObject } from '../../src/http/json.ts';
 import {
   argumentsOf,
   convertEach,
@@ -76,7 +77,7 @@ export const noe: Origin = {
 
 /** Its chart mounts the file `config` of `configDir`; ours takes the path of the file. */
 function kubeletConfig(value: unknown): JsonObject {
-  if (!isObject(value)) return {};
+  if (!isRecord(value)) return {};
   const { binDir, configDir, config } = value;
   const bin = binDir === undefined ? {} : { binDir };
   if (typeof config !== 'string') return { ...bin, ...(configDir !== undefined && { configDir }) };

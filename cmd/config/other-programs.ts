@@ -1,5 +1,5 @@
 /** The Multiarch Tuning Operator, archaware-controller and tolerable. Noe has a file of its own. */
-import type { JsonObject } from '../../src/webhook/validate-pod.ts';
+import type { JsonObject } from '../../src/http/json.ts';
 import {
   convertEach,
   dropped,

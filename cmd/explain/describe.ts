@@ -3,7 +3,7 @@ import jsonPatch from 'fast-json-patch';
 import type { NodeSelectorTerm } from '../../src/kube/api/objects.ts';
 import type { ImageVerdict, PlacementDecision, Widened } from '../../src/placement/decision.ts';
 import { listed, printable } from '../../src/names/printable.ts';
-import type { JsonObject } from '../../src/webhook/validate-pod.ts';
+import type { JsonObject } from '../../src/http/json.ts';
 import { keptTerms, namedArchitectures } from '../../src/placement/pod/terms.ts';
 import { outcomeText } from '../../src/placement/record/summary.ts';
 import { describeRule } from '../../src/placement/rules/rules.ts';

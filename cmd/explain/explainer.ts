@@ -19,7 +19,7 @@ import type { NodeClasses } from '../../src/nodes/node-classes.ts';
 import type { PullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';
-import type { JsonObject } from '../../src/webhook/validate-pod.ts';
+import type { JsonObject } from '../../src/http/json.ts';
 import type { Subject } from './input.ts';
 import type { PodContext } from './context.ts';
 import { messageOf } from '../../src/names/printable.ts';

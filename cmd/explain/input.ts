@@ -12,7 +12,8 @@ import type {
 } from '../../src/kube/api/objects.ts';
 import { clusterConfigKind, podConfigKind, resourceVersion } from '../../src/policy/resources/placement.ts';
 import type { AdmissionKind } from '../../src/webhook/metrics.ts';
-import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { isRecord } from '../../src/names/architecture.ts';
+import type { JsonObject } from '../../src/http/json.ts';
 import { kindOf } from '../../src/webhook/workloads.ts';
 import { isSecret, storedSecret, texts, type FoundObject } from '../objects/documents.ts';
 
@@ -63,7 +64,7 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
 
   for (const { value, file, line, node, pods } of found) {
     const place = `${file}:${line}`;
-    if (!isObject(value) || typeof value['kind'] !== 'string' || value['kind'] === '') {
+    if (!isRecord(value) || typeof value['kind'] !== 'string' || value['kind'] === '') {
       unclear.push(place);
       continue;
     }
@@ -115,16 +116,16 @@ export function creationOf(object: JsonObject, kind: string, namespace: string):
 }
 
 function metadataText({ metadata }: JsonObject, field: string): string | undefined {
-  const value = isObject(metadata) ? metadata[field] : undefined;
+  const value = isRecord(metadata) ? metadata[field] : undefined;
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 function labelsOf({ metadata }: JsonObject): Readonly<Record<string, string>> {
-  return texts(isObject(metadata) ? metadata['labels'] : undefined);
+  return texts(isRecord(metadata) ? metadata['labels'] : undefined);
 }
 
 function pullSecretsOf({ imagePullSecrets }: JsonObject): readonly string[] {
   const references: readonly unknown[] = Array.isArray(imagePullSecrets) ? imagePullSecrets : [];
-  const account: ServiceAccount = { imagePullSecrets: references.filter(isObject) };
+  const account: ServiceAccount = { imagePullSecrets: references.filter(isRecord) };
   return pullSecretNames({}, account);
 }

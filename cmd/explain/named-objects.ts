@@ -7,7 +7,7 @@ import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
 import { ignoring, KubeError } from '../../src/kube/api/errors.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import { didYouMean } from '../../src/names/suggestion.ts';
-import { isObject } from '../../src/webhook/validate-pod.ts';
+import { isRecord } from '../../src/names/architecture.ts';
 import { texts, type FoundObject } from '../objects/documents.ts';
 import { UsageError } from '../program/subcommand.ts';
 
@@ -105,7 +105,7 @@ async function podsOf(
   namespace: string,
   signal: AbortSignal,
 ): Promise<readonly Pod[] | undefined> {
-  const labelSelector = selectorText(isObject(spec) ? spec['selector'] : undefined);
+  const labelSelector = selectorText(isRecord(spec) ? spec['selector'] : undefined);
   if (labelSelector === '') return undefined;
   const query = { labelSelector, limit: maxPods };
   const list = client.get<{ readonly items?: readonly Pod[] }>(paths.pods(namespace), { signal, query });
@@ -114,10 +114,10 @@ async function podsOf(
 
 /** A `LabelSelector` as a query; empty if it selects nothing or everything. */
 function selectorText(selector: unknown): string {
-  if (!isObject(selector)) return '';
+  if (!isRecord(selector)) return '';
   const { matchLabels, matchExpressions } = selector;
   const equal = Object.entries(texts(matchLabels)).map(([key, value]) => `${key}=${value}`);
-  const expressions = Array.isArray(matchExpressions) ? matchExpressions.filter(isObject) : [];
+  const expressions = Array.isArray(matchExpressions) ? matchExpressions.filter(isRecord) : [];
   const others = expressions.map(({ key, operator, values }) => {
     if (operator === 'Exists') return String(key);
     if (operator === 'DoesNotExist') return `!${String(key)}`;
@@ -130,7 +130,7 @@ function selectorText(selector: unknown): string {
 function asIfNew(object: Readonly<Record<string, unknown>>): Pick<FoundObject, 'value' | 'node'> {
   const { status: _, ...rest } = object;
   const spec = rest['spec'];
-  if (object['kind'] !== 'Pod' || !isObject(spec)) return { value: rest };
+  if (object['kind'] !== 'Pod' || !isRecord(spec)) return { value: rest };
   const { nodeName, ...free } = spec;
   return {
     value: { ...rest, spec: free },

@@ -6,7 +6,8 @@ import { basename } from 'node:path';
 import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
 import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
-import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { isRecord } from '../../src/names/architecture.ts';
+import type { JsonObject } from '../../src/http/json.ts';
 import { isSecret, parseObjects, readText, storedSecret, type NamedText } from '../objects/documents.ts';
 import { UsageError } from '../program/subcommand.ts';
 
@@ -43,7 +44,7 @@ async function secretsIn(file: string, stdin: NodeJS.ReadableStream): Promise<re
     const objects = parseObjects(text);
     const [first, ...more] = objects;
     if (first === undefined) throw new UsageError(`${text.file}: is empty`);
-    if (more.length === 0 && isObject(first.value) && !('kind' in first.value)) {
+    if (more.length === 0 && isRecord(first.value) && !('kind' in first.value)) {
       return [bareConfig(text, first.value)];
     }
     return objects.map(({ value, line }) => pullSecret(value, `${text.file}:${line}`));
@@ -63,7 +64,7 @@ function bareConfig({ file, text }: NamedText, content: JsonObject): Secret {
 function isLegacy(content: JsonObject): boolean {
   const entries = Object.values(content);
   const isLogin = (entry: unknown): boolean =>
-    isObject(entry) && ['auth', 'username', 'password'].some((key) => key in entry);
+    isRecord(entry) && ['auth', 'username', 'password'].some((key) => key in entry);
   return entries.length > 0 && entries.every(isLogin);
 }
 

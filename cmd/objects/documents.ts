@@ -5,7 +5,8 @@
 import { LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
 import { FileError, decodeUtf8, readBounded } from '../../src/files/read.ts';
 import type { Pod, Secret } from '../../src/kube/api/objects.ts';
-import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { isRecord } from '../../src/names/architecture.ts';
+import type { JsonObject } from '../../src/http/json.ts';
 import { UsageError } from '../program/subcommand.ts';
 import { jsonOffsets, yamlOffsets, type Steps } from './places.ts';
 
@@ -173,14 +174,14 @@ function itemsOf(value: unknown): readonly unknown[] {
 
 /** The items of a `List`. Those of a `PodList` may have no kind. @returns undefined for another value */
 export function listItems(value: unknown): readonly unknown[] | undefined {
-  if (!isObject(value) || typeof value['kind'] !== 'string' || !value['kind'].endsWith('List'))
+  if (!isRecord(value) || typeof value['kind'] !== 'string' || !value['kind'].endsWith('List'))
     return undefined;
   const { kind, apiVersion, items } = value;
   if (kind === 'List' && (items === null || items === undefined)) return [];
   if (!Array.isArray(items)) return undefined;
   const itemKind = kind.slice(0, -'List'.length);
   if (itemKind === '') return items as readonly unknown[];
-  return items.map((item: unknown) => (isObject(item) ? { apiVersion, kind: itemKind, ...item } : item));
+  return items.map((item: unknown) => (isRecord(item) ? { apiVersion, kind: itemKind, ...item } : item));
 }
 
 /** @throws FileError `too-large` */
@@ -201,7 +202,7 @@ export async function readStandardInput(stream: NodeJS.ReadableStream, maxBytes:
 
 /** True for an object that calls itself a Secret. */
 export function isSecret(value: unknown): value is JsonObject {
-  return isObject(value) && value['kind'] === 'Secret';
+  return isRecord(value) && value['kind'] === 'Secret';
 }
 
 /**
@@ -224,7 +225,7 @@ export function storedSecret(written: JsonObject): Secret {
 }
 
 export function texts(value: unknown): Record<string, string> {
-  if (!isObject(value)) return {};
+  if (!isRecord(value)) return {};
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, entry]) => (typeof entry === 'string' ? [[key, entry]] : [])),
   );

@@ -3,7 +3,7 @@
  * The API server refuses an answer with another apiVersion, kind or uid than its request.
  */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
-import { isObject } from './validate-pod.ts';
+import { isRecord } from '../names/architecture.ts';
 
 export type BadReviewCode = 'not-json' | 'not-a-review' | 'too-large';
 
@@ -27,16 +27,16 @@ const maxUid = 256;
 /** Reads a review. Only the envelope is checked: the object in it may be anything. @throws BadReview */
 export function parseReview(body: Buffer): AdmissionRequest {
   const review = parseJson(body);
-  if (!isObject(review) || review['kind'] !== 'AdmissionReview')
+  if (!isRecord(review) || review['kind'] !== 'AdmissionReview')
     throw new BadReview('not-a-review', 'the body is no AdmissionReview');
   if (review['apiVersion'] !== apiVersion)
     throw new BadReview('not-a-review', `only AdmissionReviews of ${apiVersion} are understood`);
   const { request } = review;
-  if (!isObject(request)) throw new BadReview('not-a-review', 'the AdmissionReview has no request');
+  if (!isRecord(request)) throw new BadReview('not-a-review', 'the AdmissionReview has no request');
   const { uid, kind, operation } = request;
   if (typeof uid !== 'string' || uid === '' || uid.length > maxUid)
     throw new BadReview('not-a-review', 'the request of the AdmissionReview has no usable uid');
-  if (!isObject(kind) || typeof kind['kind'] !== 'string' || typeof operation !== 'string')
+  if (!isRecord(kind) || typeof kind['kind'] !== 'string' || typeof operation !== 'string')
     throw new BadReview('not-a-review', 'the request of the AdmissionReview lacks kind or operation');
   return request as unknown as AdmissionRequest;
 }

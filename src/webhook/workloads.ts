@@ -5,7 +5,8 @@ import type { AdmissionRequest, KubeObject, Pod, PodTemplate } from '../kube/api
 import { uncheckedRecord } from '../placement/record/read.ts';
 import type { PlacementInput } from '../placement/decision.ts';
 import type { AdmissionKind } from './metrics.ts';
-import { isObject, podOf, templateOf } from './validate-pod.ts';
+import { podOf, templateOf } from './validate-pod.ts';
+import { isRecord } from '../names/architecture.ts';
 
 const templatePaths: Readonly<Record<string, readonly string[]>> = {
   'apps/DaemonSet': ['spec', 'template'],
@@ -81,7 +82,7 @@ export function isBeingDeleted(object: unknown): boolean {
 export function hasController(object: unknown): boolean {
   const owners = at(object, ['metadata', 'ownerReferences']);
   return (
-    Array.isArray(owners) && owners.some((owner: unknown) => isObject(owner) && owner['controller'] === true)
+    Array.isArray(owners) && owners.some((owner: unknown) => isRecord(owner) && owner['controller'] === true)
   );
 }
 
@@ -101,6 +102,6 @@ export function metadataOf(object: unknown): KubeObject['metadata'] {
 
 function at(value: unknown, path: readonly string[]): unknown {
   let found = value;
-  for (const name of path) found = isObject(found) ? found[name] : undefined;
+  for (const name of path) found = isRecord(found) ? found[name] : undefined;
   return found;
 }

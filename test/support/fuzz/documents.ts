@@ -12,7 +12,7 @@ import { sortObjects } from '../../../cmd/explain/input.ts';
 import { parseDocuments, parseObjects } from '../../../cmd/objects/documents.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { UsageError } from '../../../cmd/program/subcommand.ts';
-import { isObject } from '../../../src/webhook/validate-pod.ts';
+import { isRecord } from '../../../src/names/architecture.ts';
 import {
   parseWebhooks,
   webhookNamesOf,
@@ -41,7 +41,7 @@ export const manifestFiles: FuzzTarget = {
   feed: (input) => {
     const objects = parseObjects({ file: 'a.yaml', text: input.toString('utf8') });
     const converted = objects.flatMap(({ value }) =>
-      isObject(value)
+      isRecord(value)
         ? origins.filter((each) => each.recognizes(value)).map((each) => each.convert(value))
         : [],
     );
