@@ -86,7 +86,7 @@ async function installationIn(invocation: Invocation, own: CliContext, kubernete
   return { configuration, namespace };
 }
 
-/** With the settings of the release, which name what the controller has created. A pod of archwright has them in a file. */
+/** A release's settings name what the controller created. A pod of archwright has them in a file. */
 async function settingsIn(
   invocation: Invocation,
   own: CliContext,

@@ -165,7 +165,7 @@ echo :0
 `;
 }
 
-/** The words that can stand for a subcommand, and the cases of a shell that set `words` for each subcommand. */
+/** The first words of a command line, and a shell's cases that set `words` for each subcommand. */
 function plainWords(vocabulary: Vocabulary): { readonly names: string; readonly cases: string } {
   const cases = vocabulary.map(({ word, flags, words }) => {
     const all = [...words, ...flags.map((flag) => flag.word)].join(' ');

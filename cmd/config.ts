@@ -1,4 +1,4 @@
-/** `archwright config`: checks a configuration, or prints what is in force and where each value comes from. */
+/** `archwright config`: checks, prints or converts a configuration. */
 import {
   loadConfiguration,
   type Configuration,

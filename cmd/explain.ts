@@ -54,7 +54,7 @@ export const subcommand: Subcommand = {
 
 /** Objects explained at a time. A chart has some dozens, and their images share registries. */
 const concurrentObjects = 8;
-/** archwright's Lease and records, which few people may read. Anything else that is unreadable gets a warning. */
+/** archwright's Lease and records, which few people may read. Any other object gets a warning. */
 const ofArchwright = /\/(?:leases|configmaps)$/;
 
 async function run(invocation: Invocation): Promise<number> {
@@ -90,7 +90,7 @@ async function run(invocation: Invocation): Promise<number> {
   return isAllRight ? exitCodes.success : exitCodes.failure;
 }
 
-/** Without a cluster the files are enough. @returns `undefined` if the cluster of named objects does not respond */
+/** @returns `undefined` if the cluster of named objects does not respond; for files it is optional */
 async function openAround(
   invocation: Invocation,
   isNamed: boolean,

@@ -99,7 +99,7 @@ interface Answer {
   readonly isFinal: boolean;
 }
 
-/** Tries until the webhook is called, the API server refuses the pod, or the time is up. @throws the signal's reason when it aborts */
+/** Tries until the webhook is called, the API server refuses the pod, or the time is up. */
 export async function probe(options: ProbeOptions): Promise<Answer> {
   const { clock, timeoutMs, signal, progress } = options;
   const end = clock.monotonic() + timeoutMs;

@@ -75,7 +75,7 @@ async function run(invocation: Invocation): Promise<number> {
   const paths =
     webhookPathDir === undefined ? undefined : await openAdmissionPaths({ dir: webhookPathDir, log });
   if (paths) opened.defer(() => paths.close());
-  // The kubelet asks for health while the webhook waits for its certificate. Metrics with TLS use the same certificate.
+  // The kubelet probes health while the webhook waits for its certificate, which metrics with TLS use too.
   const checks: Record<string, Check> = {
     ...secrets?.checks,
     'warm-up': () => 'the webhook does not listen yet',

@@ -1,4 +1,4 @@
-/** An explanation as text (a block per object, with its images and rules), and as data for `--output json` and `yaml`. */
+/** An explanation as text, a block per object, and as data for `--output json` and `yaml`. */
 import jsonPatch from 'fast-json-patch';
 import type { NodeSelectorTerm } from '../../src/kube/api/objects.ts';
 import type { ImageVerdict, PlacementDecision, Widened } from '../../src/placement/decision.ts';

@@ -168,7 +168,7 @@ export function createExplainer(options: {
     });
   }
 
-  /** Architectures of the nodes that a pod names itself, by its `nodeName` or by `matchFields`, and of the nodes that its pods run on. */
+  /** Of the nodes that a pod names by `nodeName` or `matchFields`, and of those that its pods run on. */
   async function architecturesOfNamedNodes(
     { nodeName, affinity }: PodSpec,
     running: readonly (string | undefined)[],

@@ -8,7 +8,7 @@ import { classify } from '../../src/nodes/classify.ts';
 import type { NodeClasses } from '../../src/nodes/node-classes.ts';
 import type { PodContext } from './context.ts';
 
-/** A node has up to 50 KB, and a cluster 5,000 nodes at most (Kubernetes, "Considerations for large clusters"). */
+/** A node has up to 50 KB, and a cluster 5,000 nodes (Kubernetes, "Considerations for large clusters"). */
 const pageSize = 100;
 const maxPages = 50;
 

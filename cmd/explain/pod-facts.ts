@@ -1,4 +1,4 @@
-/** Image facts of pods for `explain` and `report`: from the cluster, from agents, or looked up by this machine, with more time than the webhook has. */
+/** Image facts of pods for `explain` and `report`: from the cluster, from agents, or from this machine. */
 import { existsSync } from 'node:fs';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import { createFactsOfPod, type FactsOfPod } from '../../src/cluster/facts-of-pod.ts';

@@ -1,4 +1,4 @@
-/** A line on a terminal that says how far long work is. It is written again in place, and other lines overwrite it. */
+/** A line on a terminal that shows the progress of long work. Other lines overwrite it. */
 import type { Streams } from './subcommand.ts';
 
 export interface Progress {

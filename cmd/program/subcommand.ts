@@ -1,4 +1,4 @@
-/** The contract of a subcommand. Each has a file that exports one `Subcommand`, and a line in `subcommands.ts`. */
+/** The contract of a subcommand. Each file in `cmd/` exports one, and `subcommands.ts` lists them. */
 import type { ConfigurationSources } from '../../src/policy/configuration/configuration.ts';
 import type { Part } from '../../src/policy/settings/setting.ts';
 

@@ -15,7 +15,7 @@ export const cacheFlags = {
   'no-cache': { help: 'Neither reads nor writes the cache in `$XDG_CACHE_HOME/archwright`.' },
 } as const;
 
-/** After this time, a registry is asked whether a tag is still the same, by a request that it does not count. Digests are kept. */
+/** Then a tag is compared with its registry, by a request that registries do not count. Digests stay. */
 const tagCacheMs = 3_600_000;
 /** Facts of 20,000 images. */
 const maxCacheBytes = 16 * 1_048_576;

@@ -160,7 +160,7 @@ function hintFor(error: unknown): string {
   );
 }
 
-/** Facts as the controller sends them: also with what it knows from failures on nodes. @throws InvalidFacts */
+/** Facts as the controller sends them, with what failures on nodes have shown. @throws InvalidFacts */
 function readServedFacts(value: unknown): ImageFacts {
   const { brokenOn, requiredLevel } = asObject(value) ?? {};
   const level = amd64Levels.find((known) => known === requiredLevel);

@@ -23,7 +23,7 @@ import type { Log } from '../../src/telemetry/log.ts';
 /** As for the same file in `docker-config-file.ts`. */
 const maxConfigBytes = 4 * 1024 * 1024;
 
-/** Less than the time limit of a lookup, so that an anonymous attempt is still possible. An answer has about 4 KiB. */
+/** Less than the limit of a lookup, so that an anonymous attempt is left. An answer has about 4 KiB. */
 export const helperLimits: RunLimits = {
   ...defaultRunLimits,
   timeoutMs: 10_000,
@@ -31,7 +31,7 @@ export const helperLimits: RunLimits = {
 };
 
 export interface CredentialHelpersOptions {
-  /** A docker `config.json`; missing counts as empty. A malformed one is reported by the source of its `auths`. */
+  /** A docker `config.json`. Missing: empty. The source of its `auths` reports a malformed one. */
   readonly file: string;
   /** Variables of the helpers; they are searched in its PATH. */
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -11,7 +11,7 @@ import { derived } from './derived.ts';
 export interface Kubernetes {
   readonly access: KubeAccess;
   readonly client: KubeClient;
-  /** Creates a client with its own connections, so that no other request delays it, and its own time limit. */
+  /** Creates a client with its own connections and time limit, so that no other request delays it. */
   readonly another: (timeoutMs?: number) => KubeClient;
   /** Namespace of this process's pod; `undefined` outside a cluster. */
   readonly podNamespace: string | undefined;
@@ -49,7 +49,7 @@ export async function openKubernetes(
   return { access, client: another(), another, podNamespace: inCluster?.namespace };
 }
 
-/** Connects to the cluster of a person's kubeconfig. @throws UsageError if there is none, or it cannot be used */
+/** Connects to the cluster of a person's kubeconfig. @throws UsageError if none can be used */
 export async function requireCluster(
   configuration: Configuration,
   { io }: Pick<Invocation, 'io'>,

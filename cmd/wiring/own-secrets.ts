@@ -1,4 +1,4 @@
-/** The webhook's own Secrets as files: with built-in certificates, the controller writes them when both run already. */
+/** The webhook's Secrets as files: the controller writes built-in certificates when both run already. */
 import { keepSecretFiles } from '../../src/cluster/secret-files.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { Checks } from '../../src/serving/health.ts';

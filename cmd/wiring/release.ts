@@ -1,4 +1,4 @@
-/** archwright in the cluster of a person: where it is, and its configuration, from the ConfigMap of the chart. */
+/** archwright in a person's cluster: its place and configuration, from the ConfigMap of the chart. */
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { ignoring, isCode, type KubeError } from '../../src/kube/api/errors.ts';
 import type { ConfigMap } from '../../src/kube/api/objects.ts';
@@ -19,7 +19,7 @@ const labelSelector = 'app.kubernetes.io/part-of=archwright,!app.kubernetes.io/c
 const configurationKey = 'archwright.toml';
 /** Of namespace and ConfigMap, as in the documentation. For people who may not list ConfigMaps. */
 const usualName = 'archwright';
-/** The list is short: an API server answers in milliseconds, over a slow line or on a busy machine in seconds. */
+/** API servers answer a short list in milliseconds, on a slow line or a busy machine in seconds. */
 const limitMs = 10_000;
 
 /**

@@ -21,7 +21,7 @@ export interface ClassifiedNode {
 export type NodeObject = Pick<Node, 'metadata' | 'status'>;
 type NodeInfo = NonNullable<NonNullable<NodeObject['status']>['nodeInfo']>;
 
-/** The node's own report comes before the label, which people can overwrite. Until a node has reported, the report is an empty text. */
+/** The node's report, which is empty at first, before the label, which people can overwrite. */
 export function architectureOf({ metadata, status }: NodeObject): string | undefined {
   return status?.nodeInfo?.architecture || metadata?.labels?.[keys.architectureLabel];
 }
@@ -79,7 +79,7 @@ function runtimeIn({ containerRuntimeVersion = '' }: NodeInfo): Pick<NodeClass, 
   return runtime ? { runtime } : {};
 }
 
-/** The name of a kernel with large pages ends so: Fedora and RHEL (`+64k`, `+16k`), Ubuntu (`-generic-64k`). */
+/** Names of kernels with large pages: Fedora and RHEL (`+64k`, `+16k`), Ubuntu (`-generic-64k`). */
 function pageSizeIn({ kernelVersion = '' }: NodeInfo): Pick<NodeClass, 'pageSize'> {
   const kib = /[+-](16|64)k$/u.exec(kernelVersion)?.[1];
   return kib === undefined ? {} : { pageSize: Number(kib) * 1024 };

@@ -18,7 +18,7 @@ export interface Machine {
   readonly osVersion: string;
 }
 
-/** The platform that containerd takes for its own (containerd/platforms `defaults_unix.go`): on amd64 it has no variant. */
+/** containerd's own platform (containerd/platforms `defaults_unix.go`): on amd64 it has no variant. */
 export function defaultPlatform({ os, architecture, armVariant, osVersion }: Machine): FullPlatform {
   return {
     os,
@@ -28,7 +28,7 @@ export function defaultPlatform({ os, architecture, armVariant, osVersion }: Mac
   };
 }
 
-/** Whether the CPU and the system run a program. @param requiredLevel of amd64 programs, beside their variant */
+/** Whether CPU and system run a program. @param requiredLevel of amd64 programs, beside their variant */
 export function canRun(written: FullPlatform, machine: Machine, requiredLevel: number): boolean {
   const platform = normalizePlatform(written);
   if (platform.os !== machine.os) return false;

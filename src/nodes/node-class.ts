@@ -15,7 +15,7 @@ export interface NodeClass {
   readonly amd64Level?: Amd64Level;
   /** Whether an arm64 CPU runs 32-bit programs. */
   readonly aarch32?: boolean;
-  /** Bytes. Reported for `explain`. No decision uses it, because no image states the page size that it needs. */
+  /** Bytes, for `explain`. No decision uses it, because no image states the page size that it needs. */
   readonly pageSize?: number;
   /** Of Windows, such as `10.0.20348`. */
   readonly osVersion?: string;

@@ -1,4 +1,4 @@
-/** What an agent says of its node at `/v1/info`, in the field `node`. Absent fields could not be found out. */
+/** The field `node` of an agent's `/v1/info`. Absent fields are not known. */
 import { isRecord } from '../names/architecture.ts';
 import { amd64Levels } from './amd64-level.ts';
 import type { NodeClass } from './node-class.ts';

@@ -23,7 +23,7 @@ export function onlyStrict(node: FullPlatform): PlatformMatcher {
   return ordered([normalizePlatform(node)]);
 }
 
-/** Any of the given platforms, liked in the given order; among equals, more features of the operating system win. */
+/** Any of the platforms, in order of preference; among equals, more features of the operating system win. */
 function ordered(platforms: readonly FullPlatform[]): PlatformMatcher {
   const exact = platforms.map(matcherOf);
   const better = (a: FullPlatform, b: FullPlatform): boolean => {
@@ -61,7 +61,7 @@ export function selectFromIndex(
     .map(({ index }) => index);
 }
 
-/** Equal in system, architecture and variant; its features are a part of the wanted ones, its version runs on the wanted one. */
+/** Equal system, architecture and variant, no other features, and a version that the wanted one runs. */
 function matcherOf(wanted: FullPlatform): (platform: FullPlatform) => boolean {
   const normalized = normalizePlatform(wanted);
   return (platform) => {

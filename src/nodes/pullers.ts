@@ -67,7 +67,7 @@ const crio: Puller = {
   },
 };
 
-/** moby `daemon/internal/distribution/pull_v2_unix.go`: as containerd's local pull, but with the CPU level of amd64. */
+/** moby `daemon/internal/distribution/pull_v2_unix.go`: containerd's local pull, with amd64 levels. */
 const docker: Puller = {
   runtime: 'docker',
   select: (platforms, machine) => {
@@ -127,7 +127,7 @@ function named(platforms: readonly FullPlatform[]): readonly (FullPlatform | und
   return platforms.map((platform) => (platform.unnamed ? undefined : platform));
 }
 
-/** containerd reads the config of an entry without a platform, but only of the first (`core/images/image.go` Manifest). */
+/** containerd reads only the first config of entries without platform (`core/images/image.go` Manifest). */
 function ifConfigMatches(
   index: number | undefined,
   platforms: readonly FullPlatform[],

@@ -16,7 +16,7 @@ export interface Selection {
   readonly verdict: 'runs' | 'refused' | 'depends';
   /** Index of the platform that the runtime pulls, if it is certain. */
   readonly chosen?: number;
-  /** Unknown fields that decide: `runtime`, `pull mode`, `CPU level`, `CPU variant`, `AArch32`, `Windows version`. */
+  /** Unknown fields that decide: `runtime`, `pull mode`, `CPU level`, `CPU variant`, `AArch32`, … */
   readonly dependsOn?: readonly string[];
   /** Why the image is refused, or what some nodes of the class lack. */
   readonly reason?: string;

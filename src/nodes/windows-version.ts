@@ -12,7 +12,7 @@ interface Version {
 const ltsc2022 = 20348;
 const ltsc2025 = 26100;
 
-/** Releases with a stable ABI, newest first. A host runs containers since the release before its own generation. */
+/** Releases with a stable ABI, newest first. A host also runs containers of the release before its own. */
 const stableReleases = [ltsc2025, ltsc2022];
 
 /**

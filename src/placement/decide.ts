@@ -1,4 +1,4 @@
-/** The decision: one line for each rule, in the order of docs/use/placement.md. Each rule has its own file. */
+/** The decision: a line for each rule, in the order of docs/use/placement.md. Each rule has its own file. */
 import { noAdditions, type PlacementDecision, type PlacementInput } from './decision.ts';
 import { boundedWarnings } from '../names/printable.ts';
 import { imagesOf } from './pod/images.ts';

@@ -37,9 +37,9 @@ export interface PlacementInput {
   readonly namespaceLabels: Readonly<Record<string, string>>;
   readonly policy: Policy;
   readonly facts: (image: string) => ImageFacts | undefined;
-  /** Groups that can pull an image, by its reference as the pod writes it; used only under `requirePullableNodes`. */
+  /** Groups that can pull an image, by its reference in the pod; used under `requirePullableNodes`. */
   readonly pullability?: (image: string) => Pullability | undefined;
-  /** Architecture of a node by its name, for warnings about pods that name their node; `undefined`: not known. */
+  /** Architecture of a node by its name, for warnings about pods that name their node. */
   readonly nodeArchitecture?: (node: string) => string | undefined;
   /** The classes of the cluster's nodes. Absent: not known, so architectures alone count. */
   readonly nodes?: NodeClasses;
@@ -96,7 +96,7 @@ export interface ImageVerdict {
   readonly image: string;
   /** Names of the containers and volumes that use it. */
   readonly usedBy: readonly string[];
-  /** Architectures that it can run on for the pod's OS, sorted; `undefined`: it constrains nothing, or is unknown. */
+  /** Those that it can run on for the pod's OS, sorted; `undefined`: it constrains nothing, or is unknown. */
   readonly architectures: readonly string[] | undefined;
   /** Nodes that cannot run it, and what is not certain. Absent: its architectures say it all. */
   readonly fit?: Fit;
@@ -108,7 +108,7 @@ export interface ImageVerdict {
 export interface Fit {
   /** Classes of its architectures that cannot pull or run it, with the reason. */
   readonly refusing: ReadonlyMap<NodesOfClass, string>;
-  /** Why no node of an architecture can run it, by architecture: those that its index has, and that are left out. */
+  /** Architectures of its index that are left out, and why no node of these can run it. */
   readonly leftOut: ReadonlyMap<string, string>;
   /** What decides on some nodes, by architecture. */
   readonly dependsOn: ReadonlyMap<string, string>;
@@ -122,13 +122,13 @@ export interface Reason {
 
 /** The exact additions to a pod. The annotation `arch.example/decision` records them for the next call. */
 export interface Added {
-  /** Expressions ANDed into each required term without architecture constraint, one list for each copy of the term. */
+  /** Expressions ANDed into required terms without architecture constraint, a list for each copy. */
   readonly terms: readonly (readonly NodeSelectorRequirement[])[];
   /** Expressions ANDed into the required terms with an architecture constraint of their own. */
   readonly match: readonly NodeSelectorRequirement[];
   /** Excluded hostnames. Their expression is the last one in each list of `terms` and in `match`. */
   readonly excludedNodes: readonly string[];
-  /** Keys of the pod's own terms that look like additions: a second call must not take a person's constraint for one. */
+  /** Keys of the pod's own terms that look like additions, so that a second call keeps them. */
   readonly lookalikes: readonly string[];
   /** True if the pod had no required term, so that all of them are additions. */
   readonly made: boolean;
@@ -138,7 +138,7 @@ export interface Added {
   readonly pinned: string | undefined;
 }
 
-/** What was removed from a pod that names its architectures, because all of its images have more (`constraints: widen`). */
+/** What `constraints: widen` removed from a pod that names its architectures. */
 export interface Widened {
   /** Architecture labels, with their values. */
   readonly nodeSelector: Readonly<Record<string, string>>;
@@ -168,7 +168,7 @@ export interface OwnFields {
   readonly terms: readonly NodeSelectorTerm[] | undefined;
   readonly preferred: Split<PreferredSchedulingTerm>;
   readonly tolerations: Split<Toleration>;
-  /** An earlier call removed the architectures, and the pod names some again: another webhook insists on them. */
+  /** An earlier call removed the architectures, and another webhook has named some again. */
   readonly namedAgain?: true;
 }
 

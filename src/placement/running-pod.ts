@@ -44,7 +44,7 @@ export function runningPodWarnings(input: RunningPodInput): readonly string[] {
   return boundedWarnings(warnings);
 }
 
-/** Warnings for a new pod, or a template, that names its node itself. The scheduler does not see it, so it starts there. */
+/** For a new pod, or a template, that names its node: the scheduler does not see it, so it starts there. */
 export function namedNodeWarnings(input: PlacementInput): readonly string[] {
   const { pod, facts, nodes } = input;
   return runningPodWarnings({

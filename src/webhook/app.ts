@@ -15,7 +15,7 @@ import type { AdmissionCounters, BadRequestReason } from './metrics.ts';
 import type { Mutator } from './mutate.ts';
 import { BadReview, formatReview, parsedBytes, parseReview } from './review.ts';
 
-/** An update carries the object twice, each at most 3 MiB (what the API server takes), and 1 MiB of envelope. */
+/** An update has the object twice, each up to 3 MiB (the API server's limit), and 1 MiB of envelope. */
 export const maxReviewBytes = 2 * 3 * 1024 * 1024 + 1024 * 1024;
 
 /** A webhook's timeoutSeconds is at most 30, and most are 10: after that no client waits. */
@@ -146,7 +146,7 @@ function reasonOf({ code }: BodyError): BadRequestReason {
   return code === 'too-large' || code === 'overloaded' ? code : 'body';
 }
 
-/** Koa's own response handling would cost a tenth of a warm admission: it looks up types and statuses that are known. */
+/** Koa's own response handling costs a tenth of a warm admission: it looks up known types and statuses. */
 function send(ctx: Koa.Context, text: string): void {
   ctx.respond = false;
   const length = Buffer.byteLength(text);
@@ -155,7 +155,7 @@ function send(ctx: Koa.Context, text: string): void {
   ctx.res.writeHead(200, headers).end(text, length === text.length ? 'latin1' : 'utf8');
 }
 
-/** How sockets and Node's parser say that the other side went away or sent no HTTP; a client may do that at any time. */
+/** Errors of sockets and Node's parser if a client goes away or sends no HTTP, as any client may. */
 const clientFaults = /^(ECONNRESET|ECONNABORTED|EPIPE|ERR_STREAM_PREMATURE_CLOSE|HPE_.*)$/;
 
 function isClientFault(error: unknown): boolean {

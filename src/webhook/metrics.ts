@@ -14,11 +14,11 @@ const admissionKinds = [
 ] as const;
 export type AdmissionKind = (typeof admissionKinds)[number];
 
-/** `ignored`: an operation or kind that needs no decision. `fault`: this program failed, the object was let through. */
+/** `ignored`: it needs no decision. `fault`: this program failed, and the object was let through. */
 const admissionOutcomes = [...outcomes, 'ignored', 'fault'] as const;
 type AdmissionOutcome = (typeof admissionOutcomes)[number];
 
-/** `path`: another path than that of the API server, or a wrong token. `overloaded`: too many bytes of bodies at the same time. */
+/** `path`: not that of the API server, or a wrong token. `overloaded`: too many bytes at the same time. */
 const badRequestReasons = [
   'path',
   'method',
@@ -43,7 +43,7 @@ const specs = {
   admissionSeconds: histogram(
     'archwright_admission_duration_seconds',
     'Time from the end of the request body to the answer.',
-    // Warm answers take tens of microseconds, waits end with inlineBudget (150 ms), an API server waits 30 s at most.
+    // Warm answers take tens of microseconds, waits at most inlineBudget (150 ms); an API server waits 30 s.
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.1, 0.2, 0.5, 1, 5],
   ),
   skippedPods: counter('archwright_admission_skipped_total', 'Skipped pods and templates.', {

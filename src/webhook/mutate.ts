@@ -198,7 +198,7 @@ export class Mutator {
   }
 }
 
-/** A dry run passes before quotas and validation, and leaves no trace. So it must not cause requests: memory answers it. */
+/** A dry run precedes quotas and validation, and leaves no trace. It must not cause requests. */
 function isDryRun({ dryRun }: AdmissionRequest): boolean {
   return dryRun === true;
 }

@@ -50,11 +50,11 @@ const countedFromBytes = 64 * 1024;
  */
 export const maxValues = 400_000;
 
-/** Memory of a parsed value (Node 24; an empty object in a list), and what it takes more if it has a key that no other object has. */
+/** Memory of a parsed value (Node 24; an empty object in a list), and more if no other object has its key. */
 const bytesPerValue = 64;
 const bytesPerKey = 96;
 
-/** @returns the memory of the parsed body, roughly, before it is parsed. @throws BadReview `too-large` for too many values */
+/** @returns roughly, the memory of the parsed body @throws BadReview `too-large` for too many values */
 export function parsedBytes(body: Buffer): number {
   if (body.length < countedFromBytes) return 0;
   const { values, keys } = countValues(body);

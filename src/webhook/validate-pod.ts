@@ -1,4 +1,4 @@
-/** Whether a value has the shape that the placement needs. The API server checks objects only after mutation. */
+/** The shape that the placement needs. The API server checks objects only after mutation. */
 import type { Pod, PodTemplate } from '../kube/api/objects.ts';
 import { isRecord } from '../names/architecture.ts';
 

@@ -34,7 +34,7 @@ export interface WebhookOptions {
   readonly clientCaFile?: string | undefined;
   /** Where reviews are taken. Default: the plain paths. Closed by the caller. */
   readonly paths?: AdmissionPaths | undefined;
-  /** How long an admission waits for images that memory does not know, milliseconds; read for each request. */
+  /** How long an admission waits for images that memory does not know, milliseconds. */
   readonly inlineBudgetMs: () => number;
   /** How long pull secrets and service accounts are kept, milliseconds. */
   readonly pullSecretCacheMs: number;
@@ -61,10 +61,10 @@ const defaultWarmUpMs = 3000;
 /** kube-proxy and the API server's own resolver follow an EndpointSlice within a second or two. */
 const defaultNoticeMs = 5000;
 
-/** The longest timeoutSeconds a webhook can have is 30; ours is far below, and the kubelet kills after 30 s in all. */
+/** timeoutSeconds of a webhook is at most 30, and here far below; the kubelet kills after 30 s in all. */
 const defaultGraceMs = 15_000;
 
-/** Starts the webhook. Resolves when it listens. @throws ServingError if it cannot listen or its TLS files cannot be used */
+/** Resolves when it listens. @throws ServingError if it cannot listen, or its TLS files cannot be used */
 export async function startWebhook(options: WebhookOptions) {
   const { cluster, fleet, memory, log, metrics, clock = systemClock, paths = plainPaths } = options;
   const counters = bindCounters(metrics);

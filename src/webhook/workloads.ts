@@ -1,4 +1,4 @@
-/** What an admission request is about: a pod, or the pod template of a workload, and which pull secrets its pods will have. */
+/** The pod or pod template of an admission request, and the pull secrets that its pods will have. */
 import type { PullSecretNames } from '../cluster/pull-secrets.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import type { AdmissionRequest, KubeObject, Pod, PodTemplate } from '../kube/api/objects.ts';
@@ -69,7 +69,7 @@ export function templateUnchanged(request: AdmissionRequest): boolean {
   return before !== undefined && JSON.stringify(before) === JSON.stringify(after);
 }
 
-/** Whether an image was unknown when a DaemonSet was decided. Each update decides it again, and corrects it if its images are known. */
+/** Whether an image was unknown at the last decision of a DaemonSet. Each update decides it again. */
 export function isProvisionalTemplate(request: AdmissionRequest, kind: AdmissionKind): boolean {
   return kind === 'DaemonSet' && uncheckedRecord(placingOf(request, kind).pod).isProvisional;
 }
@@ -78,7 +78,7 @@ export function isBeingDeleted(object: unknown): boolean {
   return (at(object, ['metadata', 'deletionTimestamp']) ?? undefined) !== undefined;
 }
 
-/** Whether a controller made the object, such as a Deployment its ReplicaSet: no person is there to read a warning. */
+/** A controller made the object, such as a Deployment its ReplicaSet: no person reads a warning. */
 export function hasController(object: unknown): boolean {
   const owners = at(object, ['metadata', 'ownerReferences']);
   return (

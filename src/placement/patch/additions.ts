@@ -143,7 +143,7 @@ function extended(own: Terms | undefined, added: TermAdditions): Terms | undefin
   return added.match.length > 0 ? [{ matchExpressions: added.match }] : undefined;
 }
 
-/** The expressions to add to a term, one list for each copy of it. A copy that could match no node is left out. */
+/** A list of expressions for each copy of a term. A copy that could match no node is left out. */
 function copiesFor(term: NodeSelectorTerm, added: TermAdditions): readonly Expressions[] {
   const copies = listsFor(term, added);
   if (added.isRecorded) return copies;

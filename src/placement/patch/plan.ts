@@ -54,7 +54,7 @@ export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecisio
   const summary = needsRecord && decision.template === undefined ? summaryOf(decision) : undefined;
   const written = needsRecord ? recordThatFits(pod, decision, wanted, summary) : unwritten;
   const { record } = written;
-  // Additions of a gated pod that no record names would count as the pod's own constraint once its images are known.
+  // Without a record, additions to a gated pod would count as its own once its images are known.
   const added = gate && record === undefined ? nothingAdded : wanted;
   return {
     nodeSelector: pinnedTo(added.pinned, fields.nodeSelector),

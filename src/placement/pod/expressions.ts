@@ -1,4 +1,4 @@
-/** The node affinity expressions and tolerations that archwright writes into a pod, and what tolerations mean. */
+/** The node affinity expressions and tolerations that archwright writes, and what tolerations mean. */
 import type { NodeSelectorRequirement, PreferredSchedulingTerm, Toleration } from '../../kube/api/objects.ts';
 import { byName } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';

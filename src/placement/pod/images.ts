@@ -23,7 +23,7 @@ interface Growing extends ImageUse {
 
 const demand: Readonly<Record<PullPolicy, number>> = { Never: 0, IfNotPresent: 1, Always: 2 };
 
-/** The images in the order of first use. Containers without an image are skipped, because the API server refuses them. */
+/** In the order of first use. Containers without an image are skipped: the API server refuses them. */
 export function imagesOf(spec: PodSpec): readonly ImageUse[] {
   const uses = new Map<string, Growing>();
   for (const container of spec.initContainers ?? []) addContainer(uses, container);

@@ -10,7 +10,7 @@ const osLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os'] as const;
 
 const defaultOs = 'linux';
 
-/** `spec.os.name`, else the one in the nodeSelector or in every required term that is not empty, else `linux`. */
+/** `spec.os.name`, else that of the nodeSelector or of all required terms with content, else `linux`. */
 export function operatingSystemOf({ os, nodeSelector, affinity }: PodSpec): string {
   if (os?.name) return os.name;
   for (const label of osLabels) {

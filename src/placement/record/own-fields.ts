@@ -98,7 +98,7 @@ function withoutAdded(terms: Terms | undefined, added: Added): Terms | undefined
       previous = undefined;
       kept.push(term);
     } else if (isEmptyTerm(found.own)) {
-      // A person removed the own expressions of this term. Without them it would match no node, so it stays as it is.
+      // A person removed the term's own expressions. Empty it would match no node, so it stays as it is.
       if (!added.made) kept.push(term);
     } else {
       const isCopy = previous && found.copy > previous.copy && sameTerm(found.own, previous.own);

@@ -156,7 +156,7 @@ function recordedExpressions(expressions: readonly NodeSelectorRequirement[]): r
   return expressions.map(({ key, values }) => [key, values ?? []]);
 }
 
-/** As many images as fit, each with its architectures or the error code; a number at the end counts the rest. */
+/** As many images as fit, with their architectures or error codes; a last number counts the rest. */
 function imageDetail(images: readonly ImageVerdict[]): readonly (readonly [string, string] | number)[] {
   const shown: (readonly [string, string])[] = [];
   let room = maxImagesLength;

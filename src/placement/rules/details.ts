@@ -1,4 +1,4 @@
-/** Reasons that do not change the outcome: allowed and schedulable architectures, images that constrain nothing, kept terms. */
+/** Reasons that do not change the outcome. */
 import { isBytecode, maxArchitectures } from '../../names/architecture.ts';
 import { printable } from '../../names/printable.ts';
 import type { Policy } from '../../policy/effective/policy.ts';

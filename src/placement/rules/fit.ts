@@ -100,7 +100,7 @@ function findFit(image: Image, classes: NodeClasses | undefined): FoundFit {
   };
 }
 
-/** Real indexes name a dozen. Of hostile ones, further names stay as they are: the intersection takes 16 at most. */
+/** Real indexes name a dozen. Further names are not checked: the intersection takes 16 at most. */
 const maxNamed = 4 * maxArchitectures;
 
 interface GrowingFit extends Fit {
@@ -109,7 +109,7 @@ interface GrowingFit extends Fit {
   readonly dependsOn: Map<string, string>;
 }
 
-/** Whether a node of an architecture may run the image. Without such a node, one of which nothing else is known counts. */
+/** Whether a node of an architecture may run the image. Without nodes, one of unknown details counts. */
 function fits(
   image: Image,
   architecture: string,
@@ -138,7 +138,7 @@ function fits(
   return true;
 }
 
-/** Every runtime prefers the platform without a variant in its usual spelling, and every CPU of the architecture runs it. */
+/** Every runtime prefers the plain platform without a variant, and every CPU of the architecture runs it. */
 function runsEverywhere({ platforms, os, form, requiredLevel = 1 }: Image, architecture: string): boolean {
   if (architecture === 'amd64' && requiredLevel > 1) return false;
   if (form === 'override') return true;

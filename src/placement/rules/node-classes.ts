@@ -97,7 +97,7 @@ export function restrictToClasses(
   return { hostnames, ...byLabel, warnings: [], reasons };
 }
 
-/** Whether a label that only amd64 nodes have can be required: terms get it together with the architectures, hostnames also without. */
+/** Whether a label of amd64 nodes can be required: only together with architectures, unlike hostnames. */
 function takesLabel(
   { pod, waiting }: PlacementInput,
   { terms }: OwnFields,
@@ -105,7 +105,7 @@ function takesLabel(
   architectures: readonly string[],
 ): boolean {
   if (outcome === 'own-constraint' || terms?.some(constrainsItself)) return false;
-  // Terms of a waiting pod cannot be copied (KEP-3838), and the label would exclude the nodes of all other architectures.
+  // A waiting pod's terms cannot be copied (KEP-3838): the label would exclude all other architectures.
   const affinity = pod.spec.affinity?.nodeAffinity;
   const isCopied = waiting !== true || affinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined;
   return isCopied || architectures.every((name) => name === 'amd64');

@@ -31,7 +31,7 @@ export function ownConstraintOf(fields: OwnFields): Chosen | undefined {
   return selectedBy(fields) || fields.terms?.every(isKept) ? ownArchitecturesOf(fields) : undefined;
 }
 
-/** @returns the architectures that the pod itself allows; `undefined`: it does not name them, or not in every term */
+/** @returns `undefined`: the pod does not name its architectures, or not in every term */
 export function ownArchitecturesOf(fields: OwnFields): Chosen | undefined {
   const bySelector = selectedBy(fields);
   if (bySelector !== undefined) return { architectures: bySelector };

@@ -97,7 +97,7 @@ export interface Draft {
   readonly tolerated?: readonly string[];
   readonly gate?: boolean;
   readonly widened?: Widened;
-  /** If it is widened: the pod's own architectures that it would keep alone. Only `matchNodeLabels` chooses among their nodes. */
+  /** If it is widened: what the pod named. Only `matchNodeLabels` chooses among its nodes. */
   readonly keptArchitectures?: readonly string[];
   readonly message?: string;
   readonly warnings: readonly string[];

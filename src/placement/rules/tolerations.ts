@@ -33,11 +33,11 @@ function candidatesFor(
   { gate, tolerated, outcome }: Pick<Draft, 'gate' | 'tolerated' | 'outcome'>,
   required: readonly string[] | undefined,
 ): readonly Toleration[] {
-  // A toleration can never be removed from a pod, and a gated pod's unknown images may leave fewer architectures.
+  // Tolerations cannot be removed from a pod, and a gated pod's unknown images may leave fewer architectures.
   if (gate === true) return [];
   const architectures = tolerated ?? required;
   if (architectures === undefined && mayRunAnywhere.has(outcome)) {
-    // Without it archwright's own taints would leave the pod no node. Other taints are not archwright's to tolerate.
+    // Without it archwright's taints would leave the pod no node. Other taints are not archwright's.
     const any = anyArchitectureToleration(policy);
     return any === undefined ? [] : [any];
   }

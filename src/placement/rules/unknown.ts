@@ -154,7 +154,7 @@ function failures(images: readonly ImageVerdict[]): readonly string[] {
     .map((image) => `archwright: image ${describe(image)}`);
 }
 
-/** The bound for a DaemonSet with unknown images that an earlier call decided, if there is a record of the same images. */
+/** What a record of the same images required, for a DaemonSet with unknown ones. */
 function recordedBound(
   input: PlacementInput,
   os: string,

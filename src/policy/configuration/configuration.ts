@@ -19,7 +19,7 @@ export const maxConfigurationBytes = 1_048_576;
 
 export interface ConfigurationSources {
   readonly file?: string | undefined;
-  /** The configuration of the cluster's archwright, for the command line. Its settings of what is decided count, before `file`. */
+  /** For the command line: the cluster's configuration, of which placement settings count, before `file`. */
   readonly cluster?: { readonly where: string; readonly text: string } | undefined;
   /** Reads it if it is no file, for example standard input; throws FileError. */
   readonly read?: ((maxBytes: number) => Promise<Uint8Array>) | undefined;

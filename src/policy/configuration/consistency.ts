@@ -43,7 +43,7 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
     check(noTls, ['agents', 'agentTlsDir'], 'need mutual TLS, so agentTlsDir must be set');
   }
   if (part === 'controller') {
-    // A leader must stop before another one can take over, and needs time for more than one attempt (client-go).
+    // A leader stops before another can take over, and needs time for more than one attempt (client-go).
     const { leaseDuration, leaseRenewDeadline: deadline, leaseRetryPeriod } = configuration;
     const isLate = deadline >= leaseDuration;
     check(isLate, ['leaseRenewDeadline', 'leaseDuration'], 'must be shorter than leaseDuration');

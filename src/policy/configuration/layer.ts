@@ -1,4 +1,4 @@
-/** Layers: the settings of one source, which is the file, the environment or the flags. Overridden values are checked too. */
+/** Layers: the settings of the file, the environment or the flags. Overridden values are checked too. */
 import { isTable } from '../value-kinds/plain.ts';
 import { locate } from './toml-positions.ts';
 import { didYouMean } from '../../names/suggestion.ts';

@@ -36,7 +36,7 @@ export function locate(text: string): (path: Path) => number {
   };
 }
 
-/** The keys of each table header in order: `[a."b".c]` as `['a', 'b', 'c']`. Arrays of tables (`[[a]]`) are left out. */
+/** The keys of each header in order: `[a."b".c]` as `['a', 'b', 'c']`; without arrays of tables (`[[a]]`). */
 export function tableHeaders(text: string): readonly (readonly string[])[] {
   return new Scanner(text).scan().headers;
 }

@@ -1,4 +1,4 @@
-/** The effective policy from the configuration and the custom resources. `policies.ts` caches it by combination. */
+/** The effective policy from configuration and custom resources. `policies.ts` caches it by combination. */
 import type { OnUnknownImage, Policy, Preference, TolerationTemplate } from './policy.ts';
 import {
   clusterConfigKind,
@@ -30,7 +30,7 @@ const labelsOfOthers: readonly string[] = ['arch.noe.adevinta.com/preferred'];
 /** The largest valid weight, for a single preferred architecture. */
 const fullWeight = 100;
 
-/** Each setting is from the first layer that has it: `PodPlacementConfig`s by precedence, cluster, configuration. */
+/** The first layer that has a setting counts: `PodPlacementConfig`s by precedence, cluster, configuration. */
 export function policyFor(configuration: Configuration, layers: PolicyLayers = {}): Policy {
   const { namespace, excludedNamespaces, schedulableArchitectures } = configuration;
   const pods = (layers.pods ?? []).map((each) => withinSchedulable(each, schedulableArchitectures));

@@ -78,7 +78,7 @@ function checkKey(key: string, path: string, problems: string[]): void {
   if (!isLabelKey(key)) problems.push(`${path} is no valid label key`);
 }
 
-/** Whether a selector selects an object with these labels. It allocates nothing, because it runs for each admission. */
+/** Allocates nothing, because it runs for each admission. */
 export function selects(selector: Selector, labels: Labels | null | undefined): boolean {
   for (const requirement of selector) if (!meets(requirement, own(labels, requirement.key))) return false;
   return true;

@@ -64,7 +64,7 @@ export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics
 
 type Take = (namespace: string, name: string, object: KubeObject | undefined) => void;
 
-/** The objects of one kind; `undefined`: invalid. They are sorted at the first use, because a namespace can have thousands. */
+/** By kind; `undefined`: invalid. Sorted at the first use, because a namespace can have thousands. */
 class Collected<T> {
   readonly #read: (object: KubeObject) => T | undefined;
   readonly #order: ((a: T, b: T) => number) | undefined;

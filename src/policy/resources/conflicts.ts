@@ -8,7 +8,7 @@ import { canOverlap, type Selector } from '../effective/label-selector.ts';
 import { byPrecedence, type PodPlacement } from './placement.ts';
 
 export interface ConflictsOptions {
-  /** Limit of all comparisons by `costOf`. Equal objects always reach it at the same place, so that no status flaps. */
+  /** Limit of comparisons by `costOf`. Equal objects reach it at the same place, so that no status flaps. */
   readonly most?: number;
   /** Awaited after each slice of work, to yield to other work. */
   readonly turn: () => Promise<void> | undefined;
@@ -30,7 +30,7 @@ export async function conflictsAmong(
   let spent = 0;
   let sliced = 0;
   let priority: number | undefined;
-  /** Of this priority, the first with each selector: one that comes after it with the same selector adds nothing. */
+  /** The first of this priority with each selector. A later one with the same selector adds nothing. */
   let firsts: { readonly placement: PodPlacement; readonly cost: number }[] = [];
   for (const later of placements.toSorted(byPrecedence)) {
     if (later.priority !== priority) firsts = [];

@@ -15,7 +15,7 @@ export class Fields {
     this.#problems = problems;
   }
 
-  /** Not checked. The API server removes `null` if a schema forbids it, but older objects can still have one. */
+  /** Unchecked. The API server removes `null` if a schema forbids it; older objects can have one. */
   raw(key: string): unknown {
     return this.#fields[key] ?? undefined;
   }

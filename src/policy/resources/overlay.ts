@@ -1,4 +1,4 @@
-/** The log level and the exec format monitor of `ClusterPodPlacementConfig/cluster`, which override the configuration. */
+/** What `ClusterPodPlacementConfig/cluster` overrides beside placement: log level, exec format monitor. */
 import type { LogLevel } from '../../telemetry/log.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { LiveConfiguration } from '../configuration/live.ts';

@@ -159,7 +159,7 @@ export function formatStep(step: Step): string {
   return 'percent' in step ? `${step.percent}%` : `${step.pods}`;
 }
 
-/** How many of `count` pods a step wants. Each step has one pod at least, unless there is only one and it wants less than half. */
+/** How many of `count` pods a step wants: at least one, unless it wants less than half of a single one. */
 export function wantedPods(step: Step, count: number): number {
   if ('pods' in step) return Math.min(step.pods, count);
   const wanted = Math.round((step.percent * count) / 100);

@@ -58,7 +58,7 @@ export interface Kind<T> {
   readonly name: string;
   /** What `--help` shows behind the flag, such as `DURATION`. */
   readonly placeholder: string;
-  /** JSON schema (draft-07) for files with values of settings. `read` refuses more only by `rule`, and NUL characters. */
+  /** JSON schema (draft-07) of values in files. `read` refuses more only by `rule`, and NUL characters. */
   readonly schema: JsonSchema;
   readonly rule?: Rule | undefined;
   /** A flag of this kind has no value. */
@@ -109,7 +109,7 @@ interface Describe {
   <T>(kind: Kind<T>, description: Description): Setting<T | undefined>;
 }
 
-/** Settings of these parts: a change takes effect at once (`live`), or when the program starts again (`atStart`). */
+/** Settings of these parts. A change takes effect at once (`live`), or at the next start (`atStart`). */
 export function settingsOf(...parts: readonly Part[]): Record<'live' | 'atStart', Describe> {
   const describe =
     (restart: boolean): Describe =>

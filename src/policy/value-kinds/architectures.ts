@@ -1,4 +1,4 @@
-/** Kinds of values about architectures and nodes: names, weights, taints, tolerations, required labels, overrides. */
+/** Kinds of values about architectures and nodes. */
 import type { Toleration } from '../../kube/api/objects.ts';
 import type { TextRule } from '../settings/setting.ts';
 import { atMostStars, brokenBy, choice, integer, listOf, matching, refuse, tableOf, text } from './plain.ts';
@@ -96,7 +96,7 @@ const toleration = record({
       },
     ],
   },
-  // The rules of kubernetes pkg/apis/core/validation ValidateTolerations: the API server would refuse every pod.
+  // As kubernetes pkg/apis/core/validation ValidateTolerations: the API server would refuse every pod.
   make: (given, report): Toleration | undefined => {
     if (given.key === undefined && given.operator !== 'Exists') {
       return refuse(report, 'needs a key, or the operator Exists, which then tolerates every taint');

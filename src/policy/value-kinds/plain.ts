@@ -1,4 +1,4 @@
-/** Plain kinds of values: texts, choices, numbers, durations, sizes, switches, and lists and tables of texts. */
+/** Plain kinds of values, and lists and tables of them. */
 import { formatBytes, parseBytes } from '../../names/quantity.ts';
 import { formatDuration, parseDuration } from '../../names/duration.ts';
 import { didYouMean, similarTo } from '../../names/suggestion.ts';
