@@ -1,5 +1,5 @@
 /**
- * `archwright check`: whether the images in manifests have an architecture, before they ship. It is made for pipelines: it needs no
+ * `archwright check`: whether the images in manifests have an architecture. For pipelines: it needs no
  * cluster, asks each registry once for each image, and has an exit code for each kind of result.
  */
 import { systemClock } from '../src/async/clock.ts';

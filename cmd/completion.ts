@@ -1,6 +1,7 @@
 /**
- * `archwright completion`: a script that completes subcommands and flags in a shell, made from their descriptions. A script holds
- * all words itself, since starting the program at each press of a key would be slow. If no word fits, the shell completes files.
+ * `archwright completion`: a script that completes subcommands and flags in a shell. It holds all words
+ * itself, because starting the program at each press of a key would be slow. If no word fits, the shell
+ * completes files.
  */
 import { didYouMean } from '../src/names/suggestion.ts';
 import { flagName } from '../src/policy/settings/setting.ts';
@@ -142,8 +143,8 @@ export function fishScript(vocabulary: Vocabulary): string {
 }
 
 /**
- * For an executable file `kubectl_complete-archwright` on the PATH, which kubectl runs for the words after `kubectl archwright`.
- * It prints the format of kubectl's library for commands: one word per line, then `:0`, which allows files.
+ * For a file `kubectl_complete-archwright` on the PATH, which kubectl runs for the words after `kubectl
+ * archwright`. The format is that of kubectl's library: one word per line, then `:0`, which allows files.
  */
 export function kubectlScript(vocabulary: Vocabulary): string {
   const { names, cases } = plainWords(vocabulary);

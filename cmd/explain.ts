@@ -1,6 +1,6 @@
 /**
- * `archwright explain`: what the webhook would do to objects, and why. It runs the webhook's own steps. Only the sources
- * differ: files and the cluster, registries or agents, with more time.
+ * `archwright explain`: what the webhook would do to objects, and why, by the webhook's own steps. Only the
+ * sources differ: files and the cluster, registries or agents, with more time.
  */
 import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';

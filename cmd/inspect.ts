@@ -1,6 +1,6 @@
 /**
- * `archwright inspect`: what an agent on this machine finds out about images. In the container of a running agent, that agent is asked;
- * elsewhere this process uses the agent's own code, from the credential sources to the results. That code is loaded only then.
+ * `archwright inspect`: what an agent on this machine finds out about images. In the container of a running
+ * agent, that agent is asked. Elsewhere this process runs the agent's own code, which is loaded only then.
  */
 import { askAgent } from '../daemon/local/client.ts';
 import { socketPathIn, type Inspected } from '../daemon/local/protocol.ts';

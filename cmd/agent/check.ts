@@ -1,6 +1,6 @@
 /**
- * `archwright agent --check`: what an agent with these settings would find on this node, source by source, and what the
- * kubelet or containerd would do differently. It reads files as the agent does, but sends no request and runs no plugin.
+ * `archwright agent --check`: what an agent with these settings would find on this node, source by source,
+ * and what the kubelet or containerd would do differently. It sends no request and runs no plugin.
  */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';

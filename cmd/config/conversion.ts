@@ -1,6 +1,6 @@
 /**
- * Moving over from another program: its configuration in, archwright's out. Each program says what each of its settings becomes,
- * and why a setting has no counterpart.
+ * The configuration of another program becomes archwright's. Each program says what each of its settings
+ * becomes, and why a setting has no counterpart.
  */
 import { isRecord } from '../../src/names/architecture.ts';
 import type { JsonObject } from '../../src/http/json.ts';

@@ -1,6 +1,6 @@
 /**
- * Where `explain` and `report` find what they need: the cluster of the kubeconfig or the pod, archwright in it with its configuration, and who
- * looks up images.
+ * The cluster of the kubeconfig or the pod, archwright in it with its configuration, and who looks up images,
+ * for `explain` and `report`.
  */
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { messageOf } from '../../src/names/printable.ts';

@@ -1,6 +1,6 @@
 /**
- * The context of a pod: pull secrets, service accounts, labels of its namespace. Files come first, then the cluster. After
- * the first failed request the cluster is ignored, and decisions are made without it.
+ * The context of a pod, from files first, then from the cluster. After the first failed request the cluster
+ * is ignored, and decisions are made without it.
  */
 import type { Query } from '../../src/kube/api/transport.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';

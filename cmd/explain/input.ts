@@ -1,6 +1,5 @@
 /**
- * The objects in files: pods and workloads to explain, and the Secrets, service accounts, namespaces and custom resources
- * that count as if they were in the cluster.
+ * The objects in files: pods and workloads to explain, and objects that count as if they were in the cluster.
  */
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import type {

@@ -1,6 +1,6 @@
 /**
- * Objects of the cluster by kubectl's names: `pod/web-0`, `deploy/web`. They are explained as if they were created now,
- * without a pod's node, which is kept apart. The decision record shows what archwright added.
+ * Objects of the cluster by kubectl's names, such as `pod/web-0`. They are explained as if they were created
+ * now, without a pod's node, which is kept apart. The decision record shows what archwright added.
  */
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
@@ -60,11 +60,7 @@ function resourceOf(word: string, text: string): Resource {
 /** A GET by name takes milliseconds. */
 const limitMs = 10_000;
 
-/**
- * Gets the objects.
- * @param namespace namespace of all objects
- * @param onProblem called with the reason for each object that does not exist or cannot be read; the others are returned
- */
+/** @param onProblem called with the reason for each object that does not exist or cannot be read */
 export async function readNamedObjects(
   named: readonly NamedObject[],
   client: KubeClient,

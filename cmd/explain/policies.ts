@@ -1,5 +1,5 @@
 /**
- * The policies that would apply now: custom resources from the files and from the cluster (files win), and whether a
+ * The policies that would apply now: custom resources of the files before those of the cluster, and whether a
  * controller leads.
  */
 import { isCleanHolder } from '../../src/controller/clean/lease.ts';

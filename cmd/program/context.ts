@@ -1,6 +1,6 @@
 /**
- * The start of a subcommand. Long-running ones get a live configuration and a JSON log that follows its level. One-shot ones
- * (`inspect`, `explain`, …) read the configuration once and log one plain line per event.
+ * The start of a subcommand. Services get a live configuration and a JSON log that follows its level. Other
+ * subcommands read the configuration once and log one plain line per event.
  */
 import { aborted } from '../../src/async/wait.ts';
 import {
@@ -40,8 +40,8 @@ export async function startup({ sources, io }: Pick<Invocation, 'sources' | 'io'
 export interface CliContext {
   readonly configuration: Configuration;
   /**
-   * With `hostRoot`, the docker configurations are the kubelet's below it. Otherwise this is a person's machine, and their
-   * docker login counts too.
+   * With `hostRoot`, the docker configurations are the kubelet's below it. Otherwise this is a person's
+   * machine, and their docker login counts too.
    */
   readonly dockerConfigs: DockerConfigs;
   readonly log: Log;
@@ -69,7 +69,8 @@ export async function openCliContext(
 }
 
 /**
- * The same with the settings of a release in the cluster. A configuration file replaces them: it may be the next one.
+ * The same with the settings of a release in the cluster. A configuration file replaces them: it may be the
+ * next one.
  * @throws ConfigurationError
  */
 export async function openReleaseContext(

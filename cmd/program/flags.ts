@@ -15,8 +15,8 @@ export interface ParsedFlags {
 }
 
 /**
- * The settings that a subcommand takes as flags, by TOML key. One with the name of the subcommand's own flag comes from the
- * file and the environment only.
+ * The settings that a subcommand takes as flags, by TOML key. If the subcommand has its own flag of that
+ * name, the setting comes from the file and the environment only.
  */
 export function settingsOf({
   settings: part,

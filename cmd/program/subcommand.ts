@@ -56,8 +56,8 @@ export interface Entry {
 }
 
 /**
- * Exit codes. A subcommand says what a failure is: `explain`, `report`, `inspect`, `status` and `probe` found something, such as an image that does
- * not exist. `unanswered`: they could not ask, or not everything, and the result is incomplete.
+ * `failure`: `explain`, `report`, `inspect`, `status` or `probe` found something, such as an image that does
+ * not exist. `unanswered`: they could not ask everything, so the result is incomplete.
  */
 export const exitCodes = { success: 0, failure: 1, usage: 2, unanswered: 3 } as const;
 

@@ -1,7 +1,7 @@
 /**
- * Image facts from the cluster: the controller looks them up, with the credentials of its agents. Requests go through the API server's proxy
- * of Services. The controller does not see the user's credentials: each request has a token of a service account, which no other program
- * accepts (`src/controller/facts-api/callers.ts`).
+ * Image facts that the controller looks up, with the credentials of its agents. Requests go through the API
+ * server's proxy of Services. The controller does not see the user's credentials: each request has a token of
+ * a service account, which no other program accepts (`src/controller/facts-api/callers.ts`).
  */
 import { LoadingCache } from '../../src/async/loading-cache.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';

@@ -1,6 +1,6 @@
 /**
- * Live policies in a cluster: configuration, custom resources, whether a controller leads, and whether agents answer. The log level
- * follows `ClusterPodPlacementConfig/cluster`.
+ * Live policies in a cluster: configuration, custom resources, whether a controller leads, and whether agents
+ * answer. The log level follows `ClusterPodPlacementConfig/cluster`.
  */
 import { watchLeader } from '../../src/kube/election/leader-watch.ts';
 import { isCleanHolder } from '../../src/controller/clean/lease.ts';

@@ -1,6 +1,6 @@
 /**
- * A person's docker credential helpers as a source of credentials: `docker-credential-NAME get`, as `docker pull` runs it. Each
- * helper runs once for each registry, without a shell, with limits on time and output.
+ * A person's docker credential helpers as a source: `docker-credential-NAME get`, as `docker pull` runs it.
+ * Each helper runs once for each registry, without a shell, with limits on time and output.
  */
 import { defaultRunLimits, runProgram, type RunLimits } from '../../daemon/kubelet/run/run.ts';
 import { PluginError } from '../../daemon/kubelet/run/plugin-error.ts';

@@ -1,5 +1,5 @@
 /**
- * Image facts of a subcommand: memory in front of the agents, if `--agents` is set, otherwise in front of registries. Times,
+ * Image facts of a subcommand: memory in front of the agents, or of registries without `--agents`. Times,
  * size and overrides come from the live configuration.
  */
 import { join } from 'node:path';

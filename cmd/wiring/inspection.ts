@@ -1,7 +1,6 @@
 /**
- * Image inspection on this machine: credential sources, endpoints, registry client and inspector. The agent, the webhook
- * without agents, `inspect` and `explain` are wired the same way from the same settings. Only the places of credentials
- * differ.
+ * Image inspection on this machine. The agent, the webhook without agents, `inspect` and `explain` are wired
+ * the same way from the same settings. Only the places of credentials differ.
  */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -39,8 +38,8 @@ import { openKubernetes } from './kubernetes.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
 /**
- * Where docker configurations are read: the kubelet's paths (`node`), those and the user's docker login (`user`), or nowhere
- * (`none`: the webhook has no node).
+ * Where docker configurations are read: the kubelet's paths (`node`), those and the user's docker login
+ * (`user`), or nowhere (`none`: the webhook has no node).
  */
 export type DockerConfigs = 'node' | 'user' | 'none';
 
@@ -195,8 +194,8 @@ async function openPlugins(options: InspectionOptions, paths: PluginPaths): Prom
 }
 
 /**
- * Service account tokens for the plugins, if `serviceAccountTokens` allows them. A failed connection is reported, not thrown:
- * the agent still has its other sources.
+ * Service account tokens for the plugins, if `serviceAccountTokens` allows them. A failed connection is only
+ * reported: the agent still has its other sources.
  */
 async function openTokens({
   configuration,

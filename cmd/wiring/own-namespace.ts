@@ -7,7 +7,8 @@ import type { Kubernetes } from './kubernetes.ts';
 import { listReleases } from './release.ts';
 
 /**
- * In a pod the pod's own, otherwise that of the chart's ConfigMap. Without one, or the right to list them, that of the Lease.
+ * In a pod the pod's own; else that of the chart's ConfigMap; without one, or the right to list them, of the
+ * Lease.
  * @throws UsageError if there are several
  */
 export async function findNamespace(

@@ -1,6 +1,7 @@
 /**
- * The older and smaller platforms that a CPU also runs. Source: containerd/platforms `compare.go` platformVector: amd64 levels
- * downwards and 386; 32-bit arm down to v5; arm64 minor versions downwards, v9.x as far as v8.(x+5), and 32-bit arm.
+ * The older and smaller platforms that a CPU also runs. Source: containerd/platforms `compare.go`
+ * platformVector: amd64 levels downwards and 386; 32-bit arm down to v5; arm64 minor versions downwards, v9.x
+ * as far as v8.(x+5), and 32-bit arm.
  */
 import { normalizePlatform } from '../names/platform.ts';
 import type { FullPlatform } from '../names/platform.ts';

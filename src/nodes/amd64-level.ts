@@ -1,6 +1,6 @@
 /**
- * Levels of x86-64 CPUs, as the psABI defines them (x86-64-ABI, low-level-sys-info.tex): each level has all features of the levels
- * below it. The kernel's names of features are in /proc/cpuinfo; Node Feature Discovery (NFD) has its own in node labels.
+ * Levels of x86-64 CPUs by the psABI (x86-64-ABI, low-level-sys-info.tex): each has all features of those
+ * below it. The kernel's names of features are in /proc/cpuinfo; Node Feature Discovery (NFD) has its own.
  */
 import { keys } from '../names/keys.ts';
 import type { Amd64Level } from './node-class.ts';
@@ -34,8 +34,9 @@ function nfdLevelKey(level: Amd64Level): string {
 }
 
 /**
- * Features that earlier versions of NFD publish by default, by level from 3. Others of these levels are in its denylist
- * (BMI1, F16C, LZCNT, …), but no CPU has these without them. A level below 3 cannot be told, so it counts as 2.
+ * Features that earlier versions of NFD publish by default, by level from 3. Others are in its denylist
+ * (BMI1, F16C, LZCNT, …), but no CPU has these without them. A level below 3 cannot be told, so it counts as
+ * 2.
  */
 const nfdFeatures: readonly (readonly string[])[] = [
   ['AVX', 'AVX2', 'FMA3', 'MOVBE'],

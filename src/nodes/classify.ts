@@ -1,6 +1,6 @@
 /**
- * The class of a node: by what its agent reports, otherwise by its labels and `status.nodeInfo`. Its own kubelet knows the runtime in
- * use better than the agent, which finds the version of a program and its configuration.
+ * The class of a node by its agent's report, otherwise by its labels and `status.nodeInfo`. The kubelet knows
+ * the runtime in use better than the agent, which finds a program's version and configuration.
  */
 import type { Node } from '../kube/api/objects.ts';
 import { isArchitecture } from '../names/architecture.ts';

@@ -1,6 +1,6 @@
 /**
- * The class of a node: everything on which it depends whether the node can run an image. Nodes with equal fields decide alike. An
- * absent field is not known: the decision then allows everything that the field could be.
+ * Everything on which it depends whether a node can run an image. Nodes with equal fields decide alike. An
+ * absent field is not known: the decision then allows everything that it could be.
  */
 export interface NodeClass {
   readonly os: string;

@@ -30,8 +30,8 @@ export function groupsOf(
 export const noNodes: NodeClasses = new Map();
 
 /**
- * Clusters have a few: machine types times versions of the runtime during an upgrade. With more than these, only operating systems and
- * architectures count, and labels for levels.
+ * Clusters have a few: machine types times versions of the runtime during an upgrade. With more, only
+ * operating systems, architectures and labels for levels count.
  */
 const maxClasses = 128;
 

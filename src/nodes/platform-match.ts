@@ -1,6 +1,7 @@
 /**
- * Which platforms a node takes, and which it likes best, as containerd decides. Source: containerd/platforms `compare.go` and
- * `platforms.go` NewMatcher; the selection from an index is containerd `core/images/image.go`.
+ * Which platforms a node takes, and which it prefers, as containerd decides. Source: containerd/platforms
+ * `compare.go` and `platforms.go` NewMatcher; for the selection from an index containerd
+ * `core/images/image.go`.
  */
 import { normalizePlatform } from '../names/platform.ts';
 import type { FullPlatform } from '../names/platform.ts';
@@ -39,8 +40,7 @@ function ordered(platforms: readonly FullPlatform[]): PlatformMatcher {
 
 /**
  * The entries of an index that a node takes, best first; containerd takes the first.
- * @param entries the platform of each entry, undefined where it has none: such an entry is a candidate whose config decides, after
- *   all others
+ * @param entries their platforms; `undefined`: none, so that the config decides, after all others
  * @returns indices into `entries`
  */
 export function selectFromIndex(

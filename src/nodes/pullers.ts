@@ -44,8 +44,8 @@ const containerdTransfer: Puller = {
 };
 
 /**
- * go.podman.io/image `internal/pkg/platform/platform_matcher.go`: it compares the texts of the document, and knows no amd64 variant,
- * no 386 on amd64 and no arm on arm64.
+ * go.podman.io/image `internal/pkg/platform/platform_matcher.go`: it compares the texts of the document, and
+ * knows no amd64 variant, no 386 on amd64 and no arm on arm64.
  */
 const crio: Puller = {
   runtime: 'cri-o',

@@ -1,6 +1,6 @@
 /**
- * Which platform of an image a node's runtime pulls, and whether the node runs it. Unknown fields of the node are tried with every
- * value that they can have: an image is refused only if every try fails.
+ * Which platform of an image a node's runtime pulls, and whether the node runs it. Unknown fields of the node
+ * are tried with every possible value: an image is refused only if every try fails.
  */
 import { formatPlatform, type FullPlatform } from '../names/platform.ts';
 import { canRun, type Machine } from './machine.ts';

@@ -1,6 +1,6 @@
 /**
- * Versions of Windows: which container a host runs. Source: containerd/platforms `platform_windows_compat.go` (v1.0.0-rc.5), after
- * Microsoft's version compatibility table.
+ * Which container a version of Windows runs. Source: containerd/platforms `platform_windows_compat.go`
+ * (v1.0.0-rc.5), after Microsoft's version compatibility table.
  */
 
 interface Version {
@@ -16,8 +16,8 @@ const ltsc2025 = 26100;
 const stableReleases = [ltsc2025, ltsc2022];
 
 /**
- * Whether a host of one version runs a container of another, such as `10.0.17763`. An unknown host version, and a container
- * without version, fit everything.
+ * Whether a host of one version runs a container of another, such as `10.0.17763`. An unknown host version,
+ * and a container without version, fit everything.
  */
 export function windowsVersionMatches(host: string, container: string): boolean {
   const hostVersion = parseVersion(host);

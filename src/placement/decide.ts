@@ -105,8 +105,8 @@ const rulesOfPods: ReadonlySet<string> = new Set<Rule>([
 ]);
 
 /**
- * The template of a Deployment, StatefulSet, ReplicaSet, Job or CronJob stays unchanged, because its pods are placed when they
- * are created. Their controller creates them, so the person who applies the template gets the warnings about them.
+ * Templates of workloads stay unchanged, because their pods are placed when they are created. A controller
+ * creates these, so the person who applies the template gets the warnings about them.
  */
 function unchangedTemplate(
   { os, images, warnings, reasons }: PlacementDecision,

@@ -1,7 +1,7 @@
 /**
- * Placement: from a pod, image facts and a policy to a decision, and from the decision to a JSON patch. Pure: no clock, no
- * randomness, no I/O; equal input gives equal bytes. `decide.ts` decides: `pod/` reads the pod, `record/` removes the additions
- * of an earlier call, `rules/` apply in order. `patch/` writes the decision.
+ * Placement: from a pod, image facts and a policy to a decision, and from the decision to a JSON patch. Pure:
+ * no clock, no randomness, no I/O; equal input gives equal bytes. `decide.ts` decides: `pod/` reads the pod,
+ * `record/` removes the additions of an earlier call, `rules/` apply in order. `patch/` writes the decision.
  */
 import type { ImageFacts } from '../images/facts/facts.ts';
 import type {
@@ -48,7 +48,7 @@ export interface PlacementInput {
   /** The template before this update. Its record counts if the new template has none. */
   readonly before?: PodTemplate;
   /**
-   * The pod exists and waits behind archwright's gate. Nothing can be removed from it, so its record counts even if the
+   * The pod waits behind archwright's gate. Nothing can be removed from it, so its record counts even if the
    * policy has changed since. A record without a valid seal can only narrow the requirement.
    */
   readonly waiting?: boolean;
@@ -86,9 +86,9 @@ export const outcomes = [
   'pending',
 ] as const;
 /**
- * `placed`: architectures are required. `unconstrained`: the images constrain nothing. `own-constraint`: the pod keeps its
- * own architecture constraint. `gated`, `fallback`, `allowed-unknown`: an image is unknown. `denied`, `pending`: no common
- * architecture (or an unknown image under `deny`).
+ * `placed`: architectures are required. `unconstrained`: the images constrain nothing. `own-constraint`: the
+ * pod keeps its own architecture constraint. `gated`, `fallback`, `allowed-unknown`: an image is unknown.
+ * `denied`, `pending`: no common architecture (or an unknown image under `deny`).
  */
 export type Outcome = (typeof outcomes)[number];
 

@@ -1,6 +1,6 @@
 /**
- * Pods that have a node already. An ephemeral container (`kubectl debug`) or a new image cannot move the pod. If its node cannot run
- * the new image, the person gets a warning.
+ * Pods that have a node already. An ephemeral container (`kubectl debug`) or a new image cannot move the pod.
+ * If its node cannot run the new image, the person gets a warning.
  */
 import type { ImageFacts } from '../images/facts/facts.ts';
 import type { Container, Pod, PodTemplate } from '../kube/api/objects.ts';

@@ -1,10 +1,12 @@
 /**
- * Where the webhook takes reviews. A managed control plane cannot present a client certificate, so the webhook recognizes the API server by a
- * path that cannot be guessed: `/mutate/TOKEN` or `/validate/TOKEN`. The controller writes the tokens into a Secret, and the path into the
- * webhook configuration. During a rotation the previous token is accepted too. Without such a Secret (a run by hand), the paths are
- * `/mutate` and `/validate`.
+ * Where the webhook takes reviews. A managed control plane cannot present a client certificate, so the
+ * webhook recognizes the API server by a path that cannot be guessed: `/mutate/TOKEN` or `/validate/TOKEN`.
+ * The controller writes the tokens into a Secret, and the path into the webhook configuration. During a
+ * rotation the previous token is accepted too. Without such a Secret (a run by hand), the paths are `/mutate`
+ * and `/validate`.
  *
- * The Secret is mounted as a directory, whose changes are read. It also has the key of the records (`record-seal.ts`).
+ * The Secret is mounted as a directory, whose changes are read. It also has the key of the records
+ * (`record-seal.ts`).
  */
 import { timingSafeEqual } from 'node:crypto';
 import { join } from 'node:path';

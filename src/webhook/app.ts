@@ -1,6 +1,6 @@
 /**
- * The HTTP side of the webhook, on Koa. No body parser: a review is read once, with a limit, and parsed once. Anything but a review of the
- * API server is refused before its body is read, and its connection is closed.
+ * The HTTP side of the webhook, on Koa. No body parser: a review is read once, with a limit, and parsed once.
+ * Anything but a review of the API server is refused before its body is read, and its connection is closed.
  */
 import Koa from 'koa';
 import { BodyBudget } from '../serving/body-budget.ts';
@@ -22,8 +22,8 @@ export const maxReviewBytes = 2 * 3 * 1024 * 1024 + 1024 * 1024;
 const defaultBodyTimeoutMs = 10_000;
 
 /**
- * All bodies that are read or being answered. With the objects parsed from them, they have up to three times as many bytes; the rest of the
- * process has 130 MiB, and a pod's limit is 384 MiB.
+ * All bodies that are read or being answered. With the objects parsed from them, they have up to three times
+ * as many bytes; the rest of the process has 130 MiB, and a pod's limit is 384 MiB.
  */
 export const maxBodiesBytes = 64 * 1024 * 1024;
 
@@ -163,8 +163,8 @@ function isClientFault(error: unknown): boolean {
 }
 
 /**
- * The API server says how long it waits (`/mutate?timeout=2s`). At most half of that is spent on waiting, so that an inline budget that
- * is set too high does not make it give up.
+ * The API server says how long it waits (`/mutate?timeout=2s`). At most half of that is spent on waiting, so
+ * that a too high inline budget does not make it give up.
  */
 export function budgetMs(inlineBudgetMs: number, url: string | undefined): number {
   const seconds = url === undefined ? undefined : /[?&]timeout=(\d{1,3})s(?:&|$)/.exec(url)?.[1];

@@ -1,12 +1,12 @@
 /**
  * Answers admission requests by kind and operation:
- * - a pod that is created: decided and patched; one that names its node: a warning if that node cannot run it;
- * - a running pod that gets an image (an update, an ephemeral container): a warning if its node cannot run it;
+ * - a pod that is created: decided and patched; one that names its node: a warning if that node cannot run
+ *   it;
+ * - a running pod that gets an image (an update, an ephemeral container): a warning if its node cannot run
+ *   it;
  * - a DaemonSet: its template decided and patched, so that it starts only where it can run;
  * - other workloads: the warnings that their pods would get, which only their controller would see;
- * - anything else: let through.
- *
- * After any error, the object is let through unpatched, with a warning.
+ * - anything else, and any object after an error: let through.
  */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import { serviceAccountOf } from '../credentials/credential.ts';

@@ -1,6 +1,6 @@
 /**
- * The envelope of an admission: `AdmissionReview` of `admission.k8s.io/v1` (kubernetes staging/src/k8s.io/api/admission/v1/types.go).
- * The API server refuses an answer with another apiVersion, kind or uid than its request.
+ * `AdmissionReview` of `admission.k8s.io/v1` (kubernetes staging/src/k8s.io/api/admission/v1/types.go). The
+ * API server refuses an answer with another apiVersion, kind or uid than its request.
  */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import { isRecord } from '../names/architecture.ts';
@@ -45,8 +45,8 @@ export function parseReview(body: Buffer): AdmissionRequest {
 const countedFromBytes = 64 * 1024;
 
 /**
- * The largest pod that etcd stores (1.5 MiB) has fewer than 200,000 values, and an update has it twice. A body of 7 MiB could have
- * 2,400,000 empty objects, which take 200 MiB of memory.
+ * The largest pod that etcd stores (1.5 MiB) has fewer than 200,000 values, and an update has it twice. A
+ * body of 7 MiB could have 2,400,000 empty objects, which take 200 MiB of memory.
  */
 export const maxValues = 400_000;
 

@@ -1,9 +1,9 @@
 /**
- * The admission webhook as a running server. The way of a request: `app.ts` reads it, `mutate.ts` routes it by kind and operation,
- * `facts-of-pod.ts` finds the facts of its images, `placement/` decides and writes the patch.
+ * The admission webhook as a running server: `app.ts` reads a request, `mutate.ts` routes it by kind and
+ * operation, `facts-of-pod.ts` finds the facts of its images, `placement/` decides and writes the patch.
  *
- * Start: listen; take the facts that the agents share and the first answers of the cluster's watches; be ready. End: be not ready,
- * give the Service time to notice, drain.
+ * Start: listen; take the facts that the agents share and the first answers of the cluster's watches; be
+ * ready. End: be not ready, give the Service time to notice, drain.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -127,8 +127,8 @@ export async function startWebhook(options: WebhookOptions) {
   }
 
   /**
-   * Memory takes the facts that the agents share, so that a rollout asks no registry again. Never fails: the webhook works, slower,
-   * with an empty memory too.
+   * Memory takes the facts that the agents share, so that a rollout asks no registry again. Never fails: the
+   * webhook works, slower, with an empty memory too.
    */
   async function warmUp(agents: Fleet, signal: AbortSignal): Promise<void> {
     const started = clock.monotonic();
@@ -153,8 +153,9 @@ export async function startWebhook(options: WebhookOptions) {
     /** Resolves when it is ready for requests; it answers before that too. */
     ready: becomeReady(),
     /**
-     * Ends without losing a request. Does not close memory, fleet and cluster, which belong to the caller. `noticeMs`: how long the
-     * Service may take to send requests elsewhere. `graceMs`: how long requests under way may take after that.
+     * Ends without losing a request. Does not close memory, fleet and cluster. `noticeMs`: how long the
+     * Service may take to send requests elsewhere. `graceMs`: how long requests under way may take after
+     * that.
      */
     stop: async ({ noticeMs = defaultNoticeMs, graceMs = defaultGraceMs } = {}): Promise<void> => {
       phase = 'stopping';

@@ -58,8 +58,8 @@ export function placingOf(request: AdmissionRequest, kind: AdmissionKind): Placi
 }
 
 /**
- * Whether an update leaves the template as it was. Its earlier decision stays then: changing it now would restart every pod because a
- * label was added to the workload.
+ * Whether an update leaves the template as it was. Its decision stays then: a change would restart every pod
+ * only because the workload got a label.
  */
 export function templateUnchanged(request: AdmissionRequest): boolean {
   if (request.operation !== 'UPDATE') return false;
@@ -87,8 +87,8 @@ export function hasController(object: unknown): boolean {
 }
 
 /**
- * The pull secrets that pods of a template will have. If it names none, the admission plugin ServiceAccount gives its pods those of
- * their service account (kubernetes plugin/pkg/admission/serviceaccount/admission.go).
+ * The pull secrets that pods of a template will have. If it names none, the admission plugin ServiceAccount
+ * gives them those of their service account (kubernetes plugin/pkg/admission/serviceaccount/admission.go).
  */
 export function templatePullSecrets({ spec }: PodTemplate): PullSecretNames {
   const names = pullSecretNames(spec);

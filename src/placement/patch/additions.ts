@@ -39,8 +39,8 @@ export function additionsOf(decision: PlacementDecision, fields: OwnFields): Add
 }
 
 /**
- * A term that is made for a gated pod cannot be copied later. As long as its architectures are not known, and labels of nodes may
- * differ between them, the controller adds the labels when it removes the gate.
+ * A term that is made for a gated pod cannot be copied later. If its architectures are not known, and may
+ * need different node labels, the controller adds the labels when it removes the gate.
  */
 function isTooEarly({ gate, required }: PlacementDecision, { terms }: OwnFields): boolean {
   return gate && required === undefined && terms === undefined;
@@ -62,9 +62,8 @@ export function addsNothing({ terms, match, preferred, tolerations, pinned }: Ad
 }
 
 /**
- * A hard preference pins by nodeSelector, which is ANDed to every required term. If a required term chooses another
- * architecture as an alternative, the terms without a constraint are narrowed instead. (A pod with an architecture in its own
- * nodeSelector gets no preference.)
+ * A hard preference pins by nodeSelector, which is ANDed to every required term. If a term chooses another
+ * architecture as an alternative, the terms without a constraint are narrowed instead.
  */
 function pinOf(decision: PlacementDecision, { terms }: OwnFields): string | undefined {
   const preferred = decision.preferred[0];
@@ -73,7 +72,8 @@ function pinOf(decision: PlacementDecision, { terms }: OwnFields): string | unde
 }
 
 /**
- * The expressions that each required term needs, one list for each group of architectures with equal node labels.
+ * The expressions that each required term needs, a list for each group of architectures with equal node
+ * labels.
  * @param isPinned true if the nodeSelector names the architecture
  */
 export function expressionGroups(
@@ -116,9 +116,10 @@ interface TermAdditions extends Pick<Added, 'terms' | 'match'> {
 const unchanged: TermsChange = { kind: 'append', lists: [] };
 
 /**
- * The change of the required terms at admission. Terms are ORed, so a further term would loosen a person's requirement. Instead
- * the additions are ANDed into every term. If the node labels differ by architecture, a term is copied once for each group
- * that it permits. Empty terms stay empty: any expression would make them match.
+ * The change of the required terms at admission. Terms are ORed, so a further term would loosen a person's
+ * requirement. Instead the additions are ANDed into every term. If the node labels differ by architecture, a
+ * term is copied once for each group that it permits. Empty terms stay empty: any expression would make them
+ * match.
  * @param own the pod's own terms; the same list as `present` if there are no additions of an earlier call
  */
 export function extendTerms(

@@ -1,13 +1,14 @@
 /**
- * Additions to the required terms of a gated pod. At admission a term is copied if the node labels differ by architecture. The
- * terms of a pod that exists can neither become more nor lose anything (KEP-3838), so each term gets one list of expressions,
- * ANDed after its last one:
+ * Additions to the required terms of a gated pod. The terms of a pod that exists can neither become more nor
+ * lose anything (KEP-3838), so each term gets one list of expressions, ANDed after its last one:
  *
- * - A term with its own architecture constraint gets the expressions that hold for every architecture (`match`).
- * - Any other term gets one group of `terms`: architectures with equal node labels, and these labels. If its own expressions,
- *   or those of an earlier call, allow only one group, that is exact.
- * - If they allow more, one group is chosen, which matches the same nodes or fewer, never a wrong one: the group with the
- *   preferred architecture, then the one with most nodes, then the one with most architectures.
+ * - A term with its own architecture constraint gets the expressions that hold for every architecture
+ *   (`match`).
+ * - Any other term gets one group of `terms`: architectures with equal node labels, and these labels. If its
+ *   own expressions, or those of an earlier call, allow only one group, that is exact.
+ * - If they allow more, one group is chosen, which matches the same nodes or fewer, never a wrong one: the
+ *   group with the preferred architecture, then the one with most nodes, then the one with most
+ *   architectures.
  *
  * The additions of an earlier call stay. The record then names the old and the new ones together.
  */

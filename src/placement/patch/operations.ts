@@ -1,7 +1,7 @@
 /**
- * The JSON patch of a plan. A patch that cannot apply refuses the pod, even under `failurePolicy: Ignore`. So an operation is
- * an `add` to what exists or under an existing parent, a `replace` of what exists, or a `remove` of archwright's own gate and
- * annotation. There is no `test`.
+ * The JSON patch of a plan. A patch that cannot apply refuses the pod, even under `failurePolicy: Ignore`. So
+ * an operation is an `add` to what exists or under an existing parent, a `replace` of what exists, or a
+ * `remove` of archwright's own gate, label or annotation. There is no `test`.
  */
 import type { NodeAffinity, Pod, PodSpec, PodTemplate } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';

@@ -23,11 +23,11 @@ export function patchPod(pod: Pod | PodTemplate, decision: PlacementDecision, ba
 }
 
 /**
- * The patch of a gated pod: sets the placement, removes the gate and updates the record. The API server validates an update
- * against the old pod, so all of this is one patch.
+ * The patch of a gated pod: sets the placement, removes the gate and updates the record. The API server
+ * validates an update against the old pod, so all of this is one patch.
  *
- * The first operation writes the resource version of the decided pod, so that the API server answers 409 if the pod has
- * changed since. (A failed `test` cannot be told from a broken patch.)
+ * The first operation writes the resource version of the decided pod, so that the API server answers 409 if
+ * the pod has changed since. (A failed `test` cannot be told from a broken patch.)
  */
 export function patchGatedPod(
   pod: Pod,

@@ -1,11 +1,13 @@
 /**
- * The plan of a patch: how each scheduling field of a pod changes, and the new record. There are two cases:
+ * The plan of a patch: how each scheduling field of a pod changes, and the new record.
  *
- * - At admission, additions of an earlier call that no longer apply are removed, and what widening removed is put back.
+ * - At admission, additions of an earlier call that no longer apply are removed, and what widening removed is
+ *   put back.
  * - A pod that waits behind the gate accepts fewer changes (KEP-3838, kubernetes pkg/apis/core/validation
- *   `ValidatePodUpdate`), so its requirement only narrows. The nodeSelector gains keys, and no value changes. Expressions are
- *   appended to the present required terms, or terms are made if there are none. Tolerations are added and never removed.
- *   Preferred terms may change. The record then has the old and the new additions.
+ *   `ValidatePodUpdate`), so its requirement only narrows. The nodeSelector gains keys, and no value changes.
+ *   Expressions are appended to the present required terms, or terms are made if there are none. Tolerations
+ *   are added and never removed. Preferred terms may change. The record then has the old and the new
+ *   additions.
  */
 import type {
   NodeSelectorTerm,
@@ -122,8 +124,8 @@ function changeOf<Item>(
 }
 
 /**
- * A record has one list of excluded nodes. If it differs from the wanted one, both exclusions must stay in the pod, and the
- * older one counts as the pod's own.
+ * A record has one list of excluded nodes. If the wanted one differs, both exclusions must stay in the pod,
+ * and the older one counts as the pod's own.
  */
 function withoutOtherExclusions(added: Added | undefined, wanted: readonly string[]): Added | undefined {
   if (added === undefined || added.excludedNodes.length === 0) return added;

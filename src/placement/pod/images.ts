@@ -1,6 +1,6 @@
 /**
- * The images of a pod: init containers (including sidecars), containers and image volumes. Ephemeral containers are added to
- * pods that run already (`running-pod.ts`).
+ * The images of a pod: init containers (including sidecars), containers and image volumes. Ephemeral
+ * containers are added to pods that run already (`running-pod.ts`).
  */
 import type { PullPolicy } from '../../images/facts/facts.ts';
 import type { Container, PodSpec } from '../../kube/api/objects.ts';
@@ -64,10 +64,9 @@ function add(
 }
 
 /**
- * The effective pull policy of an image.
- * @param image as the pod writes it
  * @param written the policy in the pod; the API server fills it in, a file may not have it
- * @see kubernetes pkg/apis/core/v1/defaults.go and pkg/util/parsers: `Always` for the tag `latest`, written or implied
+ * @see kubernetes pkg/apis/core/v1/defaults.go and pkg/util/parsers: `Always` for a written or implied tag
+ * `latest`
  */
 export function pullPolicyOf(image: string, written: string | undefined): PullPolicy {
   if (written === 'Always' || written === 'IfNotPresent' || written === 'Never') return written;

@@ -1,6 +1,6 @@
 /**
- * The operating system of a pod. `spec.os` only informs the kubelet and the validation of pods. The scheduler brings pods to
- * Windows nodes by the label `kubernetes.io/os` in their nodeSelector, and most of them have nothing else.
+ * The operating system of a pod. `spec.os` only informs the kubelet and the validation of pods. Most pods for
+ * Windows have nothing but the label `kubernetes.io/os` in their nodeSelector, which the scheduler reads.
  */
 import type { NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';

@@ -1,10 +1,11 @@
 /**
- * Required node affinity terms of a pod. Terms are ORed, the expressions of one term are ANDed. An empty term, and an empty
- * list of terms, matches no node (kubernetes component-helpers nodeaffinity.go).
+ * Required node affinity terms of a pod. Terms are ORed, the expressions of one term are ANDed. An empty
+ * term, and an empty list of terms, matches no node (kubernetes component-helpers nodeaffinity.go).
  *
- * An architecture constraint is one architecture by `In` on an architecture label, `DoesNotExist` on one (nodes without an
- * architecture), or `matchFields` with `metadata.name In`, which pins the node. `NotIn`, `Exists`, `Gt`, `Lt` and `In` with
- * several architectures only exclude: the term can still match a node that cannot run the images.
+ * An architecture constraint is one architecture by `In` on an architecture label, `DoesNotExist` on one
+ * (nodes without an architecture), or `matchFields` with `metadata.name In`, which pins the node. `NotIn`,
+ * `Exists`, `Gt`, `Lt` and `In` with several architectures only exclude: the term can still match a node that
+ * cannot run the images.
  */
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../kube/api/objects.ts';
 import { isArchitectureKey } from '../../names/architecture.ts';

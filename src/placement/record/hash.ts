@@ -1,6 +1,6 @@
 /**
- * Short hashes that recognize longer texts (FNV-1a, 32 bit). They do not resist forgery: compare them only if a false
- * match does no harm.
+ * Short hashes that recognize longer texts (FNV-1a, 32 bit). They do not resist forgery: compare them only if
+ * a false match does no harm.
  */
 import type { ImageVerdict } from '../decision.ts';
 

@@ -1,6 +1,6 @@
 /**
- * A pod's own scheduling fields, as they were before an earlier call. The rules read only these, so that a second call
- * decides like the first.
+ * A pod's own scheduling fields, as they were before an earlier call. The rules read only these, so that a
+ * second call decides like the first.
  */
 import type { NodeSelectorTerm, PodSpec, PreferredSchedulingTerm } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
@@ -83,8 +83,9 @@ export interface ExtendedTerm {
 }
 
 /**
- * Removes the added expressions: the inverse of `patch/additions.ts`, even if a person has edited other parts of the pod since.
- * @param terms as they are in the pod. A term without all of the added expressions is the pod's own
+ * Removes the added expressions: the inverse of `patch/additions.ts`, even if a person has edited other parts
+ * since.
+ * @param terms as in the pod. A term without all of the added expressions is the pod's own
  * @returns `undefined` if all terms were added
  */
 function withoutAdded(terms: Terms | undefined, added: Added): Terms | undefined {

@@ -1,7 +1,7 @@
 /**
- * Reads the annotation `arch.example/decision`. Anybody can write an annotation, so its content is untrusted. A record that
- * cannot be parsed, has another version or no valid seal, or names additions that this policy cannot make, counts as absent:
- * then everything in the pod is the pod's own.
+ * Reads the annotation `arch.example/decision`, which anybody can write. A record that cannot be parsed, has
+ * another version or no valid seal, or names additions that this policy cannot make, counts as absent: then
+ * everything in the pod is the pod's own.
  */
 import type { NodeSelectorRequirement, Pod, Toleration } from '../../kube/api/objects.ts';
 import {

@@ -1,6 +1,7 @@
 /**
- * The annotation `arch.example/summary`: the decision in one line beside the record, for `kubectl describe pod`, which cuts longer lines
- * than 140 characters. No program reads it. Templates have none, because every change of one restarts all of its pods.
+ * The annotation `arch.example/summary`: the decision in one line, for `kubectl describe pod`, which cuts
+ * lines at 140 characters. No program reads it. Templates have none, because every change restarts all of
+ * their pods.
  */
 import { printable } from '../../names/printable.ts';
 import type { Outcome, PlacementDecision } from '../decision.ts';

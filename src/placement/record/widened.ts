@@ -1,4 +1,4 @@
-/** Architectures that a pod names in its nodeSelector or by `In` in terms: their removal, and the way back. */
+/** Architectures that a pod names in its nodeSelector or by `In` in terms: removal and way back. */
 import type { NodeSelectorRequirement } from '../../kube/api/objects.ts';
 import { isArchitectureKey } from '../../names/architecture.ts';
 import type { OwnFields, Widened } from '../decision.ts';

@@ -1,10 +1,10 @@
 /**
- * Writes the annotation `arch.example/decision`: the decision and its additions as compact, versioned JSON, so that a later
- * call replaces the additions. `read.ts` reads it.
+ * Writes the annotation `arch.example/decision`: the decision and its additions as compact, versioned JSON,
+ * so that a later call replaces the additions. `read.ts` reads it.
  *
- * The API server refuses an object with annotations of more than 256 KiB together (apimachinery `ValidateAnnotationsSize`).
- * If a pod has too little room, the record first omits the images, which only people read; then the summary beside it is omitted, then
- * the record.
+ * The API server refuses an object with annotations of more than 256 KiB together (apimachinery
+ * `ValidateAnnotationsSize`). If a pod has too little room, the record first omits the images, which only
+ * people read; then the summary beside it is omitted, then the record.
  */
 import type { NodeSelectorRequirement, Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
@@ -87,8 +87,8 @@ function sizeWith(
 }
 
 /**
- * Whether the record says that the additions are an upper bound. Once all images of a DaemonSet are known, a mark without another
- * change stays: its removal would restart all pods.
+ * Whether the record says that the additions are an upper bound. Once all images of a DaemonSet are known, a
+ * mark without another change stays: its removal would restart all pods.
  */
 export function isUpperBound(decision: PlacementDecision, added: Added): boolean {
   const { template, outcome, os, images, replaces } = decision;

@@ -1,8 +1,10 @@
 /**
- * Which architectures can run an image: those with a class of nodes that can pull and run it. A class that may be able to, depending on
- * what is not known of it, counts. Classes of the same architecture that cannot are remembered, for `node-classes.ts`.
+ * The architectures that can run an image: those with a class of nodes that can pull and run it, or that may
+ * be able to as far as it is known. Classes of the same architecture that cannot are kept for
+ * `node-classes.ts`.
  *
- * The architectures of an index are not enough: containerd takes 386 on amd64 if it pulls locally, but never amd64/v3.
+ * The architectures of an index are not enough: containerd takes 386 on amd64 if it pulls locally, but never
+ * amd64/v3.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { byName, isArchitecture, isBytecode, maxArchitectures } from '../../names/architecture.ts';
@@ -177,8 +179,8 @@ function selectionOn({ platforms, os, form, requiredLevel, brokenOn }: Image, no
 
 /**
  * The architectures that an image names for one operating system.
- * @returns sorted, unique; `undefined` if the image constrains nothing: it has no valid platform (an artifact), or only
- * bytecode, which no node label names
+ * @returns sorted, unique; `undefined` if the image constrains nothing: it has no valid platform (an
+ * artifact), or only bytecode, which no node label names
  */
 function architecturesAmong(platforms: Platforms, os: string): readonly string[] | undefined {
   const found: string[] = [];

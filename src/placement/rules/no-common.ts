@@ -1,6 +1,6 @@
 /**
- * The images share no architecture. `deny` refuses the pod; the message names each image and its architectures. `pend` requires
- * an architecture that no node has. `allow` admits the pod with a warning.
+ * The images share no architecture. `deny` refuses the pod; the message names each image and its
+ * architectures. `pend` requires an architecture that no node has. `allow` admits the pod with a warning.
  */
 import type { Policy } from '../../policy/effective/policy.ts';
 import type { ImageVerdict } from '../decision.ts';

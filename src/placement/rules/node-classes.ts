@@ -1,7 +1,8 @@
 /**
- * Classes of nodes that cannot pull or run the images, although others of their architecture can. They are excluded by a label for the
- * CPU level if it tells them from the others, otherwise by hostname. New nodes, and nodes of which too little is known, stay eligible.
- * A gated pod is excluded from nothing: its images are unknown, and what is added to it can never be removed.
+ * Classes of nodes that cannot pull or run the images, although others of their architecture can. A label for
+ * the CPU level excludes them if it tells them from the others, otherwise their hostnames. New nodes, and
+ * nodes of which too little is known, stay eligible. A gated pod is excluded from nothing: its images are
+ * unknown, and nothing that is added to it can be removed.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { byName } from '../../names/architecture.ts';

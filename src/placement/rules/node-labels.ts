@@ -1,6 +1,7 @@
 /**
- * Node labels: those that a node of an architecture must carry (`architectures.<arch>.requireNodeLabels`), and those of the pod
- * that its node must carry with the same value (`matchNodeLabels`). If these name an architecture, no other one is required.
+ * Labels that a node of an architecture must have (`architectures.<arch>.requireNodeLabels`), and labels of
+ * the pod that its node must have too (`matchNodeLabels`). If these name an architecture, no other one is
+ * required.
  */
 import { isArchitecture, isArchitectureKey, own } from '../../names/architecture.ts';
 import { isLabelValue } from '../../names/labels.ts';

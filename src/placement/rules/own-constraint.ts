@@ -1,8 +1,8 @@
 /**
- * A pod keeps its own architecture constraint: `kubernetes.io/arch` or `beta.kubernetes.io/arch` in its nodeSelector, or one
- * architecture or a pinned node in every required term that is not empty (`pod/terms.ts`). A person's constraint has
- * precedence over image facts, so the pod is neither gated nor refused. If its images contradict it, it gets a warning. At
- * admission, the nodeSelector of a RuntimeClass is already in the pod and counts as its own.
+ * A pod keeps its own architecture constraint: an architecture label in its nodeSelector, or one architecture
+ * or a pinned node in every required term that is not empty (`pod/terms.ts`). A person's constraint has
+ * precedence over image facts, so the pod is neither gated nor refused. If its images contradict it, it gets
+ * a warning. At admission, the nodeSelector of a RuntimeClass is already in the pod and counts as its own.
  */
 import type { NodeSelectorTerm } from '../../kube/api/objects.ts';
 import { byName, isArchitecture, maxArchitectures, own } from '../../names/architecture.ts';
@@ -114,8 +114,8 @@ function contradictoryLabels(
 }
 
 /**
- * The requirement is ANDed to the pod's own terms. If these exclude every required architecture, for example by `NotIn`,
- * the pod stays pending.
+ * The requirement is ANDed to the pod's own terms. If these exclude every required architecture, for example
+ * by `NotIn`, the pod stays pending.
  */
 export function warnIfOwnTermsExclude(
   { terms }: OwnFields,
@@ -129,8 +129,8 @@ export function warnIfOwnTermsExclude(
 }
 
 /**
- * Warns if a node that the images cannot run on matches one of the pod's own terms: by its architecture, or by its name. A term
- * with such a constraint is kept as it is, beside terms that get the requirement.
+ * Warns if a node that the images cannot run on matches one of the pod's own terms, by architecture or name.
+ * Such a term is kept as it is, beside terms that get the requirement.
  * @param possible architectures that the known images share; `undefined`: they constrain nothing
  */
 export function warnIfWrongNodesMatch(

@@ -1,12 +1,12 @@
 /**
- * Preferred architectures. The first source applies that the images can meet at least in part: the pod's label, the pod's
- * annotation of weights, the preferences of the policy (custom resources by priority, then the configuration). If a person
- * wrote a preference into the pod that cannot be met, a warning is returned.
+ * Preferred architectures. The first source applies that the images can meet at least in part: the pod's
+ * label, the pod's annotation of weights, the preferences of the policy (custom resources by priority, then
+ * the configuration). If a person wrote a preference into the pod that cannot be met, a warning is returned.
  *
- * The pod's own preferred node affinity on an architecture has precedence over all of these. A DaemonSet has no preference,
- * because it runs on every node. The template of another workload has the preference of its pods, for warnings. While an
- * image is unknown, preferences wait: they could draw the pod to a node that cannot run that image. Images that constrain
- * nothing can meet every preference.
+ * The pod's own preferred node affinity on an architecture has precedence over all of these. A DaemonSet has
+ * no preference, because it runs on every node. The template of another workload has the preference of its
+ * pods, for warnings. While an image is unknown, preferences wait: they could draw the pod to a node that
+ * cannot run that image. Images that constrain nothing can meet every preference.
  */
 import {
   byName,

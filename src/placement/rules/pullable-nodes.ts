@@ -1,8 +1,8 @@
 /**
- * Nodes that cannot pull an image of the pod, under `requirePullableNodes`. They are excluded by name, so that new nodes and
- * nodes without known results stay eligible. No node is excluded
- * - if no remaining group can pull all images and has an architecture of the pod: the pod would stay pending even after the
- *   credentials are fixed, while the kubelet retries by itself;
+ * Nodes that cannot pull an image of the pod, under `requirePullableNodes`. They are excluded by name, so
+ * that new nodes and nodes without known results stay eligible. No node is excluded
+ * - if no remaining group can pull all images and has an architecture of the pod: it would stay pending even
+ *   after the credentials are fixed, while the kubelet retries by itself;
  * - if the pod names its node;
  * - while the pod is gated: its images are unknown, and additions to a gated pod cannot be removed;
  * - from a template: every change of a DaemonSet's template restarts all of its pods.

@@ -1,6 +1,6 @@
 /**
- * Required architectures: the intersection of the architectures that each image has for the pod's operating system, within the
- * schedulable architectures. Unknown images do not count; the known ones are an upper bound.
+ * Required architectures: the intersection of those that each image has for the pod's operating system,
+ * within the schedulable ones. Unknown images do not count; the known ones are an upper bound.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { byName, maxArchitectures } from '../../names/architecture.ts';

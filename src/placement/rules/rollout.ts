@@ -1,7 +1,7 @@
 /**
- * An `ArchitectureRollout` moves a part of the pods of a workload. It only chooses among the architectures that all images have and that
- * the pod permits: if its architecture is not one of them, or the only one, the pod is placed as without it. Templates are not affected,
- * nor is a pod that a person pins by its label or annotation.
+ * An `ArchitectureRollout` only chooses among the architectures that all images have and the pod permits. If
+ * its architecture is not one of them, or the only one, it changes nothing. Nor does it affect templates, and
+ * pods that a person pins by label or annotation.
  */
 import type { OwnFields, PlacementInput, RolledOut } from '../decision.ts';
 import { permittedBy } from '../pod/terms.ts';

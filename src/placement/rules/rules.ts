@@ -1,6 +1,5 @@
 /**
- * The rules by name. A decision lists the rules that applied, `explain` prints them, and docs/use/placement.md is generated
- * from this list.
+ * The rules by name. A decision lists those that applied. docs/use/placement.md is generated from this list.
  */
 import { own } from '../../names/architecture.ts';
 import type { Outcome, Reason, SkipReason, Widened } from '../decision.ts';

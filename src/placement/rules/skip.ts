@@ -1,6 +1,6 @@
 /**
- * Skipped pods, each for a counted reason. Conditions on plain fields are also match conditions of the webhook
- * configuration, so that the API server does not call the webhook.
+ * Skipped pods, each for a counted reason. Conditions on plain fields are also match conditions of the
+ * webhook configuration, so that the API server does not call the webhook.
  */
 import type { ObjectMeta, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
@@ -60,7 +60,7 @@ export function optOutOf({ pod, namespace, namespaceLabels, policy }: SkipInput)
 }
 
 /**
- * The architecture of the node that a new pod, or a template, names itself, so that its images can be checked against it.
+ * The architecture of the node that a new pod, or a template, names itself.
  * @returns `undefined` if it names none, is skipped for another reason too, or the architecture is not known
  */
 export function namedNodeArchitecture(

@@ -1,6 +1,6 @@
 /**
- * Tolerations for each required architecture: the policy's templates with the architecture as value, and the taints that the
- * policy lists for it. A taint that the pod tolerates already gets no further toleration.
+ * Tolerations for each required architecture: the policy's templates with the architecture as value, and the
+ * taints that the policy lists for it. A taint that the pod tolerates already gets no further toleration.
  */
 import type { Toleration } from '../../kube/api/objects.ts';
 import type { Policy } from '../../policy/effective/policy.ts';

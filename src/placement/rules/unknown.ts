@@ -1,16 +1,17 @@
 /**
- * Unknown images: not inspected yet, or an inspection that failed. The architectures that the known images share are an upper
- * bound and required even so. Then by policy:
- * - `gate`: the scheduling gate holds the pod until its images are known. A template is never gated. If all unknown images are
- *   `not-an-image` or refused by the configuration, waiting is pointless: the fallback applies at once, and the node reports the error.
- * - `fallback`: the fallback architecture, if the bound, the schedulable architectures and the pod's own terms have it; else
- *   the bound.
+ * Unknown images: not inspected yet, or an inspection that failed. The architectures that the known images
+ * share are an upper bound and required even so. Then by policy:
+ * - `gate`: the scheduling gate holds the pod until its images are known. A template is never gated. If all
+ *   unknown images are `not-an-image` or refused by the configuration, waiting is pointless: the fallback
+ *   applies at once, and the node reports the error.
+ * - `fallback`: the fallback architecture, if the bound, the schedulable architectures and the pod's own
+ *   terms have it; else the bound.
  * - `allow`: only the bound.
  * - `deny`: refused; the message names each unknown image and its error.
  *
- * For the template of a DaemonSet, the bound is all that is required: a fallback would stay in it. It is decided again at every
- * change, and at every update until all of its images are known. If its images are the same as before, the recorded architectures
- * stay in force, so that an outage of a registry does not roll out a change.
+ * For the template of a DaemonSet, only the bound is required: a fallback would stay in it. It is decided
+ * again at every change, and at every update until all of its images are known. If its images are the same as
+ * before, the recorded architectures stay in force, so that an outage of a registry rolls out no change.
  */
 import type { FactsErrorCode, ImageFacts } from '../../images/facts/facts.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
@@ -29,8 +30,8 @@ export function describeUnknown(images: readonly ImageVerdict[]): string {
 }
 
 /**
- * The texts for people who create pods. The message of a failed lookup is only for the log and `explain`, because it can reveal open ports,
- * files of a node, proxies and agents.
+ * For people who create pods. The message of a failed lookup is only for the log and `explain`, because it
+ * can reveal open ports, files of a node, proxies and agents.
  */
 const publicTexts: ReadonlyMap<string, string> = new Map([
   ['not-found', 'the registry has no such image; check the name and the tag'],

@@ -1,10 +1,12 @@
 /**
- * `constraints: widen`: a pod that names architectures, in its nodeSelector or by `In` in its required terms, may also run on the others
- * that all of its images have. Charts often pin amd64 although their images have had arm64 for years.
+ * `constraints: widen`: a pod that names architectures, in its nodeSelector or by `In` in its required terms,
+ * may also run on the others that all of its images have. Charts often pin amd64 although their images have
+ * had arm64 for years.
  *
- * - Only a pod that is created, or a template, for its warnings: the API server lets a pod that waits behind a gate only narrow its
- *   nodeSelector and required terms (KEP-3838). A DaemonSet keeps its nodes.
- * - A pod of a rollout is widened, and then gated. What it named is in its record, so that it is decided like at its creation.
+ * - Only a pod that is created, or a template, for its warnings: nodeSelector and required terms of a pod
+ *   that waits can only narrow (KEP-3838). A DaemonSet keeps its nodes.
+ * - A pod of a rollout is widened, and then gated. Its record has what it named, so that it is decided as at
+ *   its creation.
  * - An architecture is added only if every image has it for certain, and no node of it refuses an image.
  * - The pod keeps every node that it could have without this rule.
  * - What the pod excludes, by `NotIn`, stays excluded.

@@ -1,6 +1,7 @@
 /**
- * The configuration: a value for every setting, from a TOML file, then the environment, then flags. Each overrides the one
- * before. All problems are found at once, with their positions. With any problem there is no configuration.
+ * The configuration: a value for every setting, from a TOML file, then the environment, then flags. Each
+ * overrides the one before. All problems are found at once, with their positions. With any problem there is
+ * no configuration.
  */
 import { createHash } from 'node:crypto';
 import { decodeUtf8, readBounded, FileError } from '../../files/read.ts';

@@ -86,8 +86,8 @@ function notSchedulable(configuration: Configuration): Inconsistency[] {
 }
 
 /**
- * The kubelet's flag names a file or a directory, and needs the directory of the plugins with it. A relative file is one in
- * `configDir`, as in Noe's values.
+ * The kubelet's flag names a file or a directory, and needs the directory of the plugins with it. A relative
+ * file is one in `configDir`, as in Noe's values.
  */
 function incompletePlugins(configuration: Configuration): Inconsistency[] {
   const { 'kubeletConfig.config': file, 'kubeletConfig.configDir': dir } = configuration;

@@ -28,8 +28,8 @@ export const otherVariables: Readonly<Record<string, string>> = {
 };
 
 /**
- * Kubernetes sets such variables for each Service of a container's namespace (kubernetes pkg/kubelet/envvars/envvars.go), and
- * the names of archwright's own Services begin with `archwright`.
+ * Kubernetes sets such variables for each Service of a container's namespace (kubernetes
+ * pkg/kubelet/envvars/envvars.go), and the names of archwright's own Services begin with `archwright`.
  */
 export const serviceVariable =
   /^ARCHWRIGHT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;

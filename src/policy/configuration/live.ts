@@ -1,5 +1,5 @@
 /**
- * The configuration of a running program. When the file changes, it is read again with the same environment and flags. A
+ * The configuration of a running program. A changed file is read again with the same environment and flags. A
  * broken file is logged with its positions, and the last good configuration stays in force.
  */
 import { dirname, resolve } from 'node:path';

@@ -1,10 +1,10 @@
 /**
- * Positions in a TOML text, which the parser does not return: the line of each key, and the table headers in their order.
- * The scanner runs on texts that the parser has accepted, so it only finds where things begin and end. On any other text it
- * ends too.
+ * Positions in a TOML text, which the parser does not return: the line of each key, and the table headers in
+ * their order. The scanner runs on texts that the parser has accepted, so it only finds where things begin
+ * and end. On any other text it ends too.
  *
- * `toml-eslint-parser` 1.0.3 returns positions too, but a `hosts.toml` at its limit of 512 KiB takes 77 MiB and 0.9 s in an
- * agent. This scanner takes 20 MiB and 0.2 s (Node 24).
+ * `toml-eslint-parser` 1.0.3 returns positions too, but a `hosts.toml` at its limit of 512 KiB takes 77 MiB
+ * and 0.9 s in an agent. This scanner takes 20 MiB and 0.2 s (Node 24).
  */
 import type { Path } from '../settings/setting.ts';
 

@@ -1,9 +1,7 @@
 /**
- * Label selectors with the semantics of Kubernetes.
- *
- * Rules: kubernetes apimachinery pkg/apis/meta/v1/helpers.go LabelSelectorAsSelector, pkg/labels/selector.go
- * Requirement.Matches, pkg/apis/meta/v1/validation ValidateLabelSelector. The caller decides about an absent selector: here
- * it selects everything, in some APIs nothing.
+ * Label selectors of Kubernetes: apimachinery pkg/apis/meta/v1/helpers.go LabelSelectorAsSelector,
+ * pkg/labels/selector.go Requirement.Matches, pkg/apis/meta/v1/validation ValidateLabelSelector. The caller
+ * decides about an absent selector: here it selects everything, in some APIs nothing.
  */
 import { isRecord, own } from '../../names/architecture.ts';
 import { isLabelKey, isLabelValue } from '../../names/labels.ts';
@@ -93,8 +91,8 @@ function meets({ operator, values }: SelectorRequirement, value: string | undefi
 }
 
 /**
- * Whether both selectors can select the same object; false only if that is certain. It allocates nothing, because each of a
- * namespace's selectors is compared with each.
+ * Whether both selectors can select the same object; false only if that is certain. It allocates nothing,
+ * because each of a namespace's selectors is compared with each.
  */
 export function canOverlap(one: Selector, other: Selector): boolean {
   for (const { key } of one) if (!canHold(key, one, other)) return false;

@@ -1,9 +1,10 @@
 /**
- * The effective policy of each pod: the configuration, then `ClusterPodPlacementConfig/cluster`, then the namespace's
- * `PodPlacementConfig`s that select the pod, by priority. Made once for each combination, not for each pod.
+ * The effective policy of each pod, made once for each combination: the configuration, then
+ * `ClusterPodPlacementConfig/cluster`, then the namespace's `PodPlacementConfig`s that select the pod, by
+ * priority.
  *
- * A change of the configuration, of the cluster's object, or of whether pods may be gated drops all policies; a change of an object in a namespace
- * drops those of the namespace. Otherwise an admission costs a few comparisons and one pass over the selectors of its
+ * A change of the configuration, of the cluster's object, or of whether pods may be gated drops all policies;
+ * a change in a namespace drops its own. Otherwise an admission costs one pass over the selectors of its
  * namespace.
  */
 import type { Configuration } from '../configuration/configuration.ts';
@@ -39,7 +40,7 @@ export interface PoliciesOptions extends ResourceSources {
 }
 
 /**
- * Cached combinations of one namespace. With twenty selectors, the labels of pods could form a million combinations. Real
+ * Of one namespace. With twenty selectors, the labels of pods could form a million combinations. Real
  * namespaces have one for each workload.
  */
 const maxCombinations = 256;

@@ -1,7 +1,4 @@
-/**
- * The policy: the effective settings for the placement of one pod, from the configuration, custom resources and namespace
- * labels.
- */
+/** The policy: the effective settings for the placement of one pod. */
 import type { Toleration } from '../../kube/api/objects.ts';
 
 export const onUnknownImageValues = ['gate', 'fallback', 'allow', 'deny'] as const;
@@ -39,8 +36,8 @@ export interface AllowedArchitectures {
 }
 
 /**
- * What a rollout does with new pods. `Choose`: the leader chooses for each. `Target`: all to its architecture. `Other`: none. Absent: it
- * affects no pod.
+ * What a rollout does with new pods. `Choose`: the leader chooses for each. `Target`: all to its
+ * architecture. `Other`: none. Absent: it affects no pod.
  */
 export const newPodsValues = ['Choose', 'Target', 'Other'] as const;
 export type NewPods = (typeof newPodsValues)[number];

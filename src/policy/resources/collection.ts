@@ -16,8 +16,8 @@ import { byAge, readRollout, rolloutKind, type RolloutScope } from './rollout.ts
 export type ObjectSource = Pick<Reflector<KubeObject>, 'values' | 'onEach'>;
 
 /**
- * Memory for large objects. Ones without room are ignored, because anyone with the role `edit` may create any number, of half a
- * megabyte each.
+ * Memory for large objects. Anyone with the role `edit` may create any number, of half a megabyte each. Those
+ * without room are ignored.
  */
 export const largeConfigs = { maxBytes: 8 * 1024 * 1024 } as const;
 

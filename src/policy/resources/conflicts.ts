@@ -1,7 +1,7 @@
 /**
- * Conflicts among the `PodPlacementConfig`s of one namespace: two of the same priority that can select the same pod. Each is
- * compared with those before it, so thousands of one priority cost millions of comparisons. A user of one namespace must not
- * block the whole program, so the work is done in slices and has a limit, which the result reports.
+ * Conflicts among the `PodPlacementConfig`s of one namespace: two of the same priority that can select the
+ * same pod. Thousands of one priority cost millions of comparisons. A user of one namespace must not block
+ * the whole program, so the work is done in slices and has a limit, which the result reports.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { canOverlap, type Selector } from '../effective/label-selector.ts';

@@ -2,11 +2,11 @@
  * The custom resources of the group `arch.example`:
  *
  * - `ClusterPodPlacementConfig/cluster` is for the whole cluster. It overrides the configuration.
- * - `PodPlacementConfig`, any number in each namespace, is for the pods that its selector selects. It overrides both.
+ * - `PodPlacementConfig`, any number in each namespace, is for the pods that its selector selects. It
+ *   overrides both. If several select a pod, each setting is taken from the first one that has it.
  *
- * If several `PodPlacementConfig`s select a pod, each setting is taken from the first one that has it. `read.ts` parses the
- * objects. The API server validates them by the schemas; an invalid object that was stored under an older definition is ignored
- * as a whole. `../effective/policies.ts` combines them.
+ * The API server validates them by the schemas. An invalid object that was stored under an older definition
+ * is ignored as a whole.
  */
 import { clusterPath, namespacedPath } from '../../kube/api/paths.ts';
 import type { Selector } from '../effective/label-selector.ts';
@@ -63,17 +63,17 @@ export type Reading<T> =
   | { readonly placement?: undefined; readonly problems: readonly string[] };
 
 /**
- * The order of `PodPlacementConfig`s, for `sort`: higher priority first, then the older one, then by name. Two of the same
- * priority that can select the same pod are a conflict (`conflicts.ts`): the order still applies, and the status of the second
- * one reports it.
+ * The order of `PodPlacementConfig`s: higher priority first, then the older one, then by name. Two of the
+ * same priority that can select the same pod are a conflict (`conflicts.ts`): the order still applies, and
+ * the status of the second one reports it.
  */
 export function byPrecedence(a: PodPlacement, b: PodPlacement): number {
   return b.priority - a.priority || a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1);
 }
 
 /**
- * The preferences without unschedulable architectures, because pods would stay pending. The allowed `architectures` stay
- * unchanged, because an empty list would allow every architecture. The status reports both.
+ * The preferences without unschedulable architectures, because pods would stay pending. The allowed
+ * `architectures` stay, because an empty list would allow every architecture. The status reports both.
  * @param schedulable architectures that nodes can have; empty: any
  * @returns the same object if nothing is removed
  */

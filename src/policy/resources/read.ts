@@ -1,6 +1,6 @@
 /**
- * Parses the custom resources. Unknown fields are ignored, because a newer definition may have them. An object with an invalid
- * value in a known field is ignored as a whole.
+ * Parses the custom resources. Unknown fields are ignored, because a newer definition may have them. An
+ * object with an invalid value in a known field is ignored as a whole.
  */
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { isRecord } from '../../names/architecture.ts';

@@ -1,6 +1,7 @@
 /**
- * `ArchitectureRollout`: moves the pods of workloads to an architecture step by step. The controller follows it and writes into
- * `status.newPods` what happens to new pods; the webhook reads only that, the selection and the architecture.
+ * `ArchitectureRollout`: moves the pods of workloads to an architecture step by step. The controller writes
+ * into `status.newPods` what happens to new pods; the webhook reads only that, the selection and the
+ * architecture.
  */
 import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
 import { namespacedPath } from '../../kube/api/paths.ts';
@@ -125,8 +126,8 @@ export interface RolledWorkload {
 const hashLabel = 'pod-template-hash';
 
 /**
- * The workload of a pod by what the pod itself says: a Deployment names its ReplicaSets by a hash, which is also a label of the pod
- * (kubernetes pkg/controller/deployment/sync.go).
+ * The workload of a pod by its owner. A Deployment names its ReplicaSets by a hash, which is also a label of
+ * the pod (kubernetes pkg/controller/deployment/sync.go).
  * @returns `undefined`: of a kind that no rollout moves
  */
 export function rolledWorkloadOf(

@@ -1,9 +1,9 @@
 /**
- * Settings. Each one is described once, in this folder. The TOML key, the `ARCHWRIGHT_*` variable, the flag, the types of the
- * program and the reference pages are made from the description.
+ * Settings. Each one is described once, in this folder. The TOML key, the `ARCHWRIGHT_*` variable, the flag,
+ * the types of the program and the reference pages are made from the description.
  *
- * No schema library: it only reads TOML. A value is also read from a variable or flag, written back, and explained. And it
- * would cost each agent 19 MiB of memory (measured with zod 4 on Node 24).
+ * No schema library: it only reads TOML. A value is also read from a variable or flag, written back, and
+ * explained. And it would cost each agent 19 MiB of memory (measured with zod 4 on Node 24).
  */
 
 /** What the TOML parser gives, apart from dates, which no setting has. */
@@ -18,8 +18,9 @@ export type Path = readonly (string | number)[];
 export type Report = (message: string, path?: Path) => void;
 
 /**
- * What values must be beyond `schema`, in a form that the chart's templates check too (charts/archwright/templates/_wrong.tpl).
- * Patterns are of both RE2 and JavaScript. In messages `{}` is the value.
+ * What values must be beyond `schema`, in a form that the chart's templates check too
+ * (charts/archwright/templates/_wrong.tpl). Patterns are of both RE2 and JavaScript. In messages `{}` is the
+ * value.
  */
 export type Rule = TextRule | RangeRule | ItemsRule | TableRule | FieldsRule;
 

@@ -1,6 +1,6 @@
 /**
- * Kinds of values that are made of tables with fixed fields, written in a variable or flag as an inline TOML value:
- * `{ key = "arch", effect = "NoSchedule" }`.
+ * Tables with fixed fields, written in a variable or flag as an inline TOML value: `{ key = "arch", effect =
+ * "NoSchedule" }`.
  */
 import { complete, isTable, listOf, readEach, refuse, shown, tableOf, within } from './plain.ts';
 import { didYouMean } from '../../names/suggestion.ts';
