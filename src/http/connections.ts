@@ -41,15 +41,6 @@ interface ConnectionNeeds extends TrustSettings {
 /** @param resolve resolves names; default: the system's resolver */
 export function createConnections(resolve?: Resolve) {
   const pools = new BoundedMap<string, HttpAgent>(maxPools, retirePool);
-  // Parsing some hundred certificates takes milliseconds and megabytes: connections with equal trust share one context.
-  const contexts = new BoundedMap<string, SecureContext>(maxContexts);
-
-  function contextFor(settings: TrustSettings): SecureContext {
-    const id = trustId(settings);
-    const context = contexts.get(id) ?? createContext(settings);
-    contexts.set(id, context);
-    return context;
-  }
 
   function createPool({ secure, tls, reach, proxy, roots, idleMs, dialMs }: ConnectionNeeds): HttpAgent {
     const lookup = checkedLookup(reach, resolve);
@@ -116,6 +107,16 @@ function tunnelPool(
     return undefined;
   };
   return pool;
+}
+
+/** Parsing some hundred certificates takes 20 ms and megabytes: all connections with equal trust share one context. */
+const contexts = new BoundedMap<string, SecureContext>(maxContexts);
+
+function contextFor(settings: TrustSettings): SecureContext {
+  const id = trustId(settings);
+  const context = contexts.get(id) ?? createContext(settings);
+  contexts.set(id, context);
+  return context;
 }
 
 function createContext({ roots, tls }: TrustSettings): SecureContext {

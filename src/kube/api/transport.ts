@@ -5,6 +5,7 @@
  */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import { createSecureContext } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../async/clock.ts';
 import { openExchange, closeIdle, type OpenResponse } from '../../http/exchange.ts';
@@ -92,7 +93,8 @@ export class Transport {
   async #send(call: Call, access: AccessNow, signal: AbortSignal): Promise<OpenResponse> {
     const { clock, timeoutMs, userAgent } = this.#options;
     const { method, body, beforeSend, contentType = 'application/json', accept = 'application/json' } = call;
-    const pools = this.#poolsFor(access);
+    const where = `${method} ${call.path}`;
+    const pools = this.#poolsFor(access, where);
     const sentAt = clock.monotonic();
     const idleMs = call.idleMs === undefined ? {} : { idleMs: call.idleMs };
     const request = {
@@ -117,28 +119,22 @@ export class Transport {
         closeIdle(pools.calls);
         closeIdle(pools.watches);
       }
-      throw connectionError(error, `${method} ${call.path}`);
+      throw connectionError(error, where);
     }
   }
 
   /** A changed certificate needs new connections; a changed token only another header. */
-  #poolsFor(access: AccessNow): Pools {
+  #poolsFor(access: AccessNow, where: string): Pools {
     if (this.#pools && sameConnection(this.#pools.access, access)) return this.#pools;
     this.close();
-    this.#pools = { access, calls: this.#pool(access, maxSockets), watches: this.#pool(access, Infinity) };
-    return this.#pools;
-  }
-
-  #pool({ tls }: AccessNow, most: number): HttpAgent {
-    const limits = {
-      keepAlive: true,
-      maxSockets: most,
-      maxFreeSockets: maxSockets,
-      timeout: idleConnectionMs,
-    };
-    if (this.#server.protocol === 'http:') return new HttpAgent(limits);
-    // As in other Kubernetes clients (Go, crypto/x509): a configured authority need not be a root.
-    return new HttpsAgent({ ...limits, ...tls, allowPartialTrustChain: true });
+    try {
+      const pool = this.#server.protocol === 'http:' ? plainPool : securePool(access);
+      this.#pools = { access, calls: pool(maxSockets), watches: pool(Infinity) };
+      return this.#pools;
+    } catch (cause) {
+      const message = `${where}: the certificates for ${this.host} cannot be used: ${messageOf(cause)}`;
+      throw new KubeError('unavailable', where, message, { cause });
+    }
   }
 
   #url({ path, query = {} }: Call): URL {
@@ -173,6 +169,19 @@ export class Transport {
     const access = await this.#access(where);
     return sameAccess(access, rejected) ? undefined : access;
   }
+}
+
+const poolOptions = { keepAlive: true, maxFreeSockets: maxSockets, timeout: idleConnectionMs };
+
+function plainPool(most: number): HttpAgent {
+  return new HttpAgent({ ...poolOptions, maxSockets: most });
+}
+
+/** The certificates are parsed once, not for each connection. */
+function securePool({ tls }: AccessNow): (most: number) => HttpAgent {
+  // As in other Kubernetes clients (Go, crypto/x509): a configured authority need not be a root.
+  const secureContext = createSecureContext({ ...tls, allowPartialTrustChain: true });
+  return (most) => new HttpsAgent({ ...poolOptions, ...tls, secureContext, maxSockets: most });
 }
 
 function sameAccess(a: AccessNow, b: AccessNow): boolean {

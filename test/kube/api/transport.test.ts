@@ -228,3 +228,22 @@ void t.test('an authority that is configured need not be a root', async (t) => {
   t.same(await ask(ours.cert), { kind: 'Node' });
   t.match(await failure(ask(other.cert)), { message: /certificate/ });
 });
+
+void t.test(
+  'certificates that cannot be used: an error that names them, and a renewed credential works',
+  async (t) => {
+    const { store } = await connectedStore(t);
+    const good = await store.access.now();
+    let tls: AccessNow['tls'] = { ...good.tls, cert: 'no certificate', key: 'no key' };
+    const access: KubeAccess = { ...store.access, now: () => Promise.resolve({ ...good, tls }) };
+    const client = connect(t, { access });
+    store.put(`${nodes}/n`, {});
+    t.match(await failure(client.get(`${nodes}/n`, { signal: live })), {
+      code: 'unavailable',
+      where: `GET ${nodes}/n`,
+      message: /the certificates for 127\.0\.0\.1:\d+ cannot be used: .*no start line/,
+    });
+    tls = good.tls;
+    t.same(await client.get(`${nodes}/n`, { signal: live }), store.get(`${nodes}/n`));
+  },
+);
