@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { parse } from 'yaml';
-import { parseQuantity } from '../../src/names/quantity.ts';
-import { until } from '../serving/support.ts';
-import { childEnv } from './world.ts';
+import { parseQuantity } from '../../../src/names/quantity.ts';
+import { until } from '../../serving/support.ts';
+import { childEnv } from '../../cmd/world.ts';
 
 export const MiB = 1024 * 1024;
 /**

@@ -5,13 +5,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { createPki } from '../fleet/support.ts';
-import { until } from '../serving/support.ts';
-import { isExhaustive } from '../support/exhaustive.ts';
-import { startKubeStore } from '../support/kube-store.ts';
-import { multiArch } from '../support/registry/content.ts';
-import { measured, MiB, patienceMs } from '../cmd/measured.ts';
-import { directory, kubeconfig, registry } from '../cmd/world.ts';
+import { createPki } from '../../fleet/support.ts';
+import { until } from '../../serving/support.ts';
+import { isExhaustive } from '../../support/exhaustive.ts';
+import { startKubeStore } from '../../support/kube-store.ts';
+import { multiArch } from '../../support/registry/content.ts';
+import { measured, MiB, patienceMs } from './measured.ts';
+import { directory, kubeconfig, registry } from '../../cmd/world.ts';
 
 const gate = { name: 'arch.example/scheduling-gate' };
 /** etcd takes requests of 1.5 MiB. */
@@ -156,7 +156,7 @@ async function create(store: Store, id: number, { count, kind = 'waiting', ...sh
 }
 
 for (const [what, shapes] of Object.entries(attacks)) {
-  t.test(what, { skip: isExhaustive ? false : 'part of npm run test:exhaustive' }, async (t) => {
+  t.test(what, { skip: isExhaustive ? false : 'runs with ARCHWRIGHT_EXHAUSTIVE=1' }, async (t) => {
     const { store, survived } = await world(t);
     for (const [id, shape] of shapes.entries()) await create(store, id, shape);
     await survived(t, what);

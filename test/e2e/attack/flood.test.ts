@@ -1,11 +1,11 @@
 /** Floods of data from parties that archwright asks: registries with documents as large as they may be, and a rogue agent at warm-up. */
 import { Worker } from 'node:worker_threads';
 import t from 'tap';
-import { createPki, factsOf, startScripted } from '../fleet/support.ts';
-import { until } from '../serving/support.ts';
-import { sized } from '../support/exhaustive.ts';
-import { image, index } from '../support/registry/content.ts';
-import { podOf, review } from '../webhook/support.ts';
+import { createPki, factsOf, startScripted } from '../../fleet/support.ts';
+import { until } from '../../serving/support.ts';
+import { sized } from '../../support/exhaustive.ts';
+import { image, index } from '../../support/registry/content.ts';
+import { podOf, review } from '../../webhook/support.ts';
 import { MiB, patienceMs } from './measured.ts';
 import { startMeasured } from './measured-world.ts';
 

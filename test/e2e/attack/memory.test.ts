@@ -5,11 +5,11 @@
 import type { TcpNetConnectOpts } from 'node:net';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
-import { maxReviewBytes } from '../../src/webhook/app.ts';
-import { clientTls } from '../daemon/support.ts';
-import { sized } from '../support/exhaustive.ts';
-import { multiArch } from '../support/registry/content.ts';
-import { ca as webhookCa, podOf, review } from '../webhook/support.ts';
+import { maxReviewBytes } from '../../../src/webhook/app.ts';
+import { clientTls } from '../../daemon/support.ts';
+import { sized } from '../../support/exhaustive.ts';
+import { multiArch } from '../../support/registry/content.ts';
+import { ca as webhookCa, podOf, review } from '../../webhook/support.ts';
 import { MiB, type Measured } from './measured.ts';
 import { startMeasured, token } from './measured-world.ts';
 

@@ -2,12 +2,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { createPki, type Pki } from '../fleet/support.ts';
-import { send, tlsDirectory, until } from '../serving/support.ts';
-import { multiArch } from '../support/registry/content.ts';
-import { ca as webhookCa, podOf, readAnswer, review, serverPair } from '../webhook/support.ts';
+import { createPki, type Pki } from '../../fleet/support.ts';
+import { send, tlsDirectory, until } from '../../serving/support.ts';
+import { multiArch } from '../../support/registry/content.ts';
+import { ca as webhookCa, podOf, readAnswer, review, serverPair } from '../../webhook/support.ts';
 import { measured, MiB, patienceMs } from './measured.ts';
-import { directory, registry } from './world.ts';
+import { directory, registry } from '../../cmd/world.ts';
 
 export const token = 'T'.repeat(43);
 
