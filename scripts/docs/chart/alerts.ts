@@ -26,7 +26,7 @@ export const alerts: readonly Alert[] = [
     meaning: 'Under `failurePolicy: Ignore` pods are created without a placement, and evicted later from nodes that cannot run them. Under `Fail` no pod can be created.',
     steps: [
       '`kubectl -n archwright get pods -l app.kubernetes.io/component=webhook`: are they ready?',
-      '`ContainerCreating`: they wait for certificates from the controller: ' + logs('controller'),
+      '`ContainerCreating`: they wait for certificates from the controller. ' + logs('controller') + ' says why.',
       'Ready but not scraped: check `networkPolicy.metricsFrom` and `monitoring.labels`.',
       'To allow pods under `Fail`: `helm upgrade … --reuse-values --set failurePolicy=Ignore`.',
     ],
@@ -40,8 +40,8 @@ export const alerts: readonly Alert[] = [
     meaning: 'Pods are created without a placement.',
     steps: [
       '`archwright_webhook_configuration == 1` has the [state](../certificates.md#the-webhook-configuration). `waiting`: see [ArchwrightWebhookDown](ArchwrightWebhookDown.md). `missing`: `helm upgrade` restores the MutatingWebhookConfiguration.',
-      logs('controller'),
-      '`archwright probe` asks through the API server.',
+      `${logs('controller')} has the cause.`,
+      'When it is fixed, `archwright probe` checks that the API server calls the webhook.',
     ],
   },
   {
@@ -50,11 +50,11 @@ export const alerts: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'No archwright controller leads.',
-    meaning: 'No pod is gated any more; gated pods wait. Certificates and the webhook configuration are not maintained.',
+    meaning: 'New pods are not gated. Gated pods wait. Certificates and the webhook configuration are not maintained.',
     steps: [
-      '`kubectl -n archwright get pods,lease`',
-      logs('controller'),
-      'Pods that must not wait: [remove their gates](../../use/gates.md#when-pods-stay-gated).',
+      '`kubectl -n archwright get pods,lease` shows if controllers run.',
+      `${logs('controller')} has the [cause](../troubleshooting.md#no-controller-leads).`,
+      'To release pods that must not wait, [remove their gates](../../use/gates.md#when-pods-stay-gated).',
     ],
   },
   {
@@ -65,8 +65,8 @@ export const alerts: readonly Alert[] = [
     summary: 'No archwright agent answers a webhook or controller.',
     meaning: 'Images that are not in memory stay unknown. Their pods are not gated: they get `fallbackArchitecture`, or may run anywhere.',
     steps: [
-      '`archwright status` names the cause, else `kubectl -n archwright describe daemonset archwright-agent` (*violates PodSecurity*) and `kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide`. With [`agentNodes`](../agent-nodes.md), only nodes with the label `arch.example/agent=true` run one.',
-      'Ready but unreachable: a security group may block the agents’ port (`agent.port`, 9443) between nodes.',
+      '`archwright status` names the cause. If it does not: `kubectl -n archwright describe daemonset archwright-agent` (*violates PodSecurity*) and `kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide`. With [`agentNodes`](../agent-nodes.md), agents run only on nodes with the label `arch.example/agent=true`.',
+      'Agents are ready, but unreachable: a security group may block their port (`agent.port`, 9443) between nodes.',
       `${logs('webhook')} says why each agent is not used.`,
     ],
   },
@@ -78,8 +78,8 @@ export const alerts: readonly Alert[] = [
     summary: 'More than a fifth of the agents do not answer.',
     meaning: 'Other agents answer for them, unless only their nodes have the credentials for an image.',
     steps: [
-      `${logs('webhook')} names them.`,
-      'Check one of them and its node: `kubectl -n archwright describe pod`; is its clock right?',
+      `${logs('webhook')} names these agents.`,
+      'Check one of them and its node: `kubectl -n archwright describe pod AGENT-POD`. Is the clock of the node right?',
     ],
   },
   {
@@ -88,8 +88,8 @@ export const alerts: readonly Alert[] = [
     for: '0m',
     severity: 'warning',
     summary: 'Objects were admitted unchanged because the webhook failed on them.',
-    meaning: 'Their pods have no placement. This is a defect.',
-    steps: [`${logs('webhook')}: the line \`admission failed, the object was let through\` has the error.`, 'Report it with that line.'],
+    meaning: 'Their pods have no placement. This is a defect in archwright.',
+    steps: [`${logs('webhook')}: the line \`admission failed, the object was let through\` has the error.`, 'Report the defect with that line.'],
   },
   {
     name: 'ArchwrightSlowAdmissions',
@@ -97,9 +97,9 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'One in a hundred admissions takes longer than half a second.',
-    meaning: 'An admission waits at most `inlineBudget` for an unknown image; more means a lack of CPU.',
+    meaning: 'An admission waits at most `inlineBudget` for an unknown image. If it takes longer, the webhook lacks CPU.',
     steps: [
-      'Compare the CPU of the webhook with its limit, and `nodejs_eventloop_lag_p99_seconds`.',
+      'Compare the CPU usage of the webhook with its limit, and look at `nodejs_eventloop_lag_p99_seconds`.',
       'Add replicas (`webhook.replicas`, `webhook.autoscaling.enabled`), or raise the CPU request.',
     ],
   },
@@ -111,9 +111,9 @@ export const alerts: readonly Alert[] = [
     summary: 'Pods have been gated for longer than five minutes ({{ $labels.reason }}).',
     meaning: 'The controller should have applied the fallback by now.',
     steps: [
-      '`archwright status` lists them.',
-      '`kubectl -n NAMESPACE describe pod NAME` shows events; `archwright explain pod/NAME -n NAMESPACE` decides again.',
-      '`archwright_gate_failures_total`: `refused` is a missing right or another admission webhook. See [gates](../../use/gates.md#when-pods-stay-gated).',
+      '`archwright status` lists the pods.',
+      '`kubectl -n NAMESPACE describe pod NAME` shows events. `archwright explain pod/NAME -n NAMESPACE` decides again and explains the decision.',
+      'In `archwright_gate_failures_total`, `refused` is a missing right or another admission webhook. See [gates](../../use/gates.md#when-pods-stay-gated).',
     ],
   },
   {
@@ -122,10 +122,10 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'Images cannot be inspected: {{ $labels.code }}.',
-    meaning: 'No credential is accepted. Either the nodes cannot pull them, or archwright does not see what the nodes use.',
+    meaning: 'No credential is accepted. Either the nodes cannot pull these images, or archwright does not find the credentials that the nodes use.',
     steps: [
       `${logs('agent')} names the images.`,
-      '[The registry says 401](../troubleshooting.md#the-registry-says-401): `archwright inspect --verbose` and `archwright agent --check` in an agent’s pod.',
+      'Run `archwright inspect --verbose IMAGE` and `archwright agent --check` in an agent’s pod: [the registry says 401](../troubleshooting.md#the-registry-says-401).',
     ],
   },
   {
@@ -134,10 +134,10 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'A registry limits requests.',
-    meaning: 'Images that are not in memory stay unknown until it answers again.',
+    meaning: 'Images that are not in memory stay unknown until the registry answers again.',
     steps: [
       'Set credentials with a higher limit (`registryCredentials`), or a mirror (`proxies`).',
-      '`agent.stateHostPath` keeps the image facts of agents across restarts.',
+      'To keep the image facts of agents across restarts, set `agent.stateHostPath`.',
     ],
   },
   {
@@ -148,9 +148,9 @@ export const alerts: readonly Alert[] = [
     summary: 'Part of the source {{ $labels.source }} cannot be used.',
     meaning: 'A file of a node or a mounted Secret is missing, misnamed or malformed. Its last good content may still be in force.',
     steps: [
-      '`kubectl -n archwright get events --field-selector=reason=CredentialProblem` names nodes, files and what is wrong; see [credentials are not used](../troubleshooting.md#credentials-are-not-used).',
-      '`kubectl -n archwright exec AGENT-POD -- archwright agent --check` shows the sources of a node.',
-      logs('agent'),
+      '`kubectl -n archwright get events --field-selector=reason=CredentialProblem` names nodes, files and problems. See [credentials are not used](../troubleshooting.md#credentials-are-not-used).',
+      '`kubectl -n archwright exec AGENT-POD -- archwright agent --check` shows all sources of a node.',
+      `Without such events: ${logs('agent')}`,
     ],
   },
   {
@@ -159,7 +159,7 @@ export const alerts: readonly Alert[] = [
     for: '5m',
     severity: 'warning',
     summary: 'The current configuration file cannot be used.',
-    meaning: 'The last good one stays in force; a pod that starts now ends with exit code 2.',
+    meaning: 'The last good one stays in force. Pods that start now end with exit code 2.',
     steps: [
       '`kubectl -n archwright get configmap archwright -o jsonpath=\'{.data.archwright\\.toml}\' | archwright config check -` shows line and key.',
       'Correct the values and run `helm upgrade`, or `helm rollback`.',
@@ -167,16 +167,16 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'ArchwrightCertificateExpires',
-    expr: 'min by (use) (archwright_tls_certificate_expiry_timestamp_seconds) - time() < 7 * 86400',
+    expr: 'min by (use) (archwright_tls_certificate_expiry_timestamp_seconds) - time() < 86400',
     for: '1h',
     severity: 'critical',
-    summary: 'A certificate in use ({{ $labels.use }}) expires within a week.',
-    meaning: 'Then the API server cannot call the webhook, or the webhook cannot ask agents.',
+    summary: 'A certificate in use ({{ $labels.use }}) expires within a day.',
+    meaning: 'After that, the API server cannot call the webhook, or the webhook cannot reach agents.',
     steps: [
-      '`certificateTime` must be longer than three weeks for this alert.',
-      `Built-in certificates: ${logs('controller')}; does a controller lead ([ArchwrightNoLeader](ArchwrightNoLeader.md))?`,
+      `Built-in certificates: does a controller lead ([ArchwrightNoLeader](ArchwrightNoLeader.md))? ${logs('controller')} has errors.`,
       'cert-manager: `kubectl -n archwright get certificates`. Otherwise check your own issuer.',
-      'A new Secret, but an old certificate in use: check `archwright_tls_reloads_total{outcome="failed"}` and restart the pods.',
+      'The Secret is new, but the certificate in use is old: check `archwright_tls_reloads_total{outcome="failed"}` and restart the pods.',
+      'With a `certificateTime` of less than five days, this alert also fires without a problem.',
     ],
   },
   {
@@ -185,10 +185,10 @@ export const alerts: readonly Alert[] = [
     for: '0m',
     severity: 'warning',
     summary: 'Containers ended with an exec format error on {{ $labels.architecture }}.',
-    meaning: 'An image names an architecture that its binary is not for. New pods of the namespace avoid it there for `brokenImageTime`.',
+    meaning: 'The manifest of an image names this architecture, but a binary is for another one. New pods of the namespace avoid the architecture for `brokenImageTime`.',
     steps: [
       '`kubectl get events -A --field-selector=reason=ExecFormatError` and the ConfigMap `archwright-broken-images` name the image.',
-      'Tell its author. Until it is fixed, set its real architectures in `imageOverrides`.',
+      'Report it to the author of the image. Until it is fixed, set its real architectures in `imageOverrides`.',
     ],
   },
   {
@@ -209,10 +209,10 @@ export const alerts: readonly Alert[] = [
     for: '0m',
     severity: 'warning',
     summary: '{{ $value }} tags of running pods no longer have {{ $labels.architecture }}.',
-    meaning: 'Running pods go on. New pods are placed on other nodes, or nowhere.',
+    meaning: 'Running pods are not affected. New pods are placed on other nodes, or stay pending.',
     steps: [
       '`archwright report --drift` names images and workloads ([drift](../drift.md)).',
-      'Have the tag pushed with all platforms, or set the digest that runs.',
+      'Push the tag again with all platforms, or use the digest that runs.',
     ],
   },
   {
@@ -221,9 +221,9 @@ export const alerts: readonly Alert[] = [
     for: '30m',
     severity: 'info',
     summary: 'Nodes wait for their taint: {{ $labels.reason }}.',
-    meaning: 'The taint would keep away pods that must run there.',
+    meaning: 'With the taint, pods that must run there could not be scheduled.',
     steps: [
-      '`kubectl get events -A --field-selector=reason=TaintHeldBack` names pods and DaemonSets; each `reason` has [a way out](../taints.md#when-a-taint-does-not-come).',
+      '`kubectl get events -A --field-selector=reason=TaintHeldBack` names pods and DaemonSets. Each `reason` has [a remedy](../taints.md#when-a-taint-does-not-come).',
     ],
   },
   {
@@ -232,8 +232,8 @@ export const alerts: readonly Alert[] = [
     for: '0m',
     severity: 'warning',
     summary: 'The feature {{ $labels.feature }} of the controller failed and was restarted.',
-    meaning: 'A defect.',
-    steps: [`${logs('controller')} has the error; report it.`],
+    meaning: 'This is a defect in archwright.',
+    steps: [`${logs('controller')} has the error. Report it.`],
   },
   {
     name: 'ArchwrightForbidden',
@@ -245,7 +245,7 @@ export const alerts: readonly Alert[] = [
     steps: [
       `${logs('controller')} and ${logs('webhook')} name the object.`,
       'Under `rbac.pullSecrets: none` or `namespaces`, refused reads of pull secrets are intended: silence `verb="get"`.',
-      'With `rbac.create: false`: compare your roles with `helm template … --set rbac.create=true`.',
+      'With `rbac.create: false`, compare your roles with `helm template … --set rbac.create=true`.',
     ],
   },
 ];
@@ -264,8 +264,8 @@ export function runbookIndex(): string {
     return `- ${each}: ${links.join(', ')}`;
   });
   return (
-    '# Runbooks\n\nWhat each alert of the chart means and what to do, for the release and namespace `archwright`. The annotation `runbook_url` of a firing ' +
-    'alert links to its page. Alerts are part of [monitoring](../../../charts/archwright/README.md#monitoring).\n\n' +
+    '# Runbooks\n\nThe meaning of each alert of the chart, and what to do. Commands use the release and namespace `archwright`. The annotation `runbook_url` of a firing ' +
+    'alert links to its page. To create the alerts, enable [monitoring](../../../charts/archwright/README.md#monitoring).\n\n' +
     `${rows.join('\n')}\n`
   );
 }

@@ -42,7 +42,7 @@ export async function startWorld(t: Test, configuration: Partial<Configuration> 
   const test = await startLeading(t, { configuration: { agents, ...configuration } });
   const { store, leading } = test;
   const now = Date.now();
-  const authority = await issueAuthority({ from: now - hour, to: now + 24 * hour });
+  const authority = await issueAuthority({ from: now - hour, to: now + 365 * 24 * hour });
   const putAuthority = (): void => {
     const texts = writeAuthorities({
       newest: authority,

@@ -9,6 +9,7 @@ import { loadTlsMaterial } from '../../../src/serving/tls-files.ts';
 import { issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
 import { AgentCertificate } from '../../../daemon/certificate/certificate.ts';
 import { renewalOf } from '../../../daemon/certificate/renewal.ts';
+import { alerts } from '../../../scripts/docs/chart/alerts.ts';
 import {
   agentNameOn,
   agentRequestName,
@@ -90,6 +91,18 @@ t.test('an agent gets a certificate for its own key', async (t) => {
   await start().ready(AbortSignal.timeout(10_000));
   t.equal(certificate().serialNumber, serialNumber, 'a restarted agent keeps it');
   t.equal(requests(), 1);
+});
+
+t.test('a certificate of an agent is renewed before the alert fires', async (t) => {
+  const { start, certificate, authority } = await startWorld(t);
+  await start().ready(AbortSignal.timeout(10_000));
+  const { pem } = authority.certificate;
+  const own = certificate();
+  const latest = renewalOf(own.toString(), { ca: pem, sample: pem }, 'n1', 1)?.at ?? 0;
+  const { expr = '' } = alerts.find(({ name }) => name === 'ArchwrightCertificateExpires') ?? {};
+  const [, seconds] =
+    /archwright_tls_certificate_expiry_timestamp_seconds\) - time\(\) < (\d+)$/.exec(expr) ?? [];
+  t.ok(own.validToDate.getTime() - latest > Number(seconds) * 1000);
 });
 
 t.test('before the Secret of the agents is mounted, the CA comes with the certificate', async (t) => {
