@@ -1,12 +1,12 @@
 /** The prose of the chart's README. */
 export const chartIntroduction = `# Chart archwright
 
-For Helm 3 and 4, Kubernetes 1.30 and later. No other dependencies. Every object is tested with the API servers of 1.30 and 1.36, cert-manager
-1.21, the Prometheus operator 0.85 and the vertical pod autoscaler 1.8.
+You need Helm 3 or 4 and Kubernetes 1.30 or later. No other dependencies. Every object is tested with the API servers of 1.30 and 1.36,
+cert-manager 1.21, the Prometheus operator 0.85 and the vertical pod autoscaler 1.8.
 
 \`\`\`sh
 kubectl create namespace archwright
-kubectl label namespace archwright pod-security.kubernetes.io/enforce=privileged      # the agent reads files of its node
+kubectl label namespace archwright pod-security.kubernetes.io/enforce=privileged      # agents read files of their nodes
 helm install archwright charts/archwright --namespace archwright --values values.yaml
 \`\`\`
 
@@ -25,9 +25,9 @@ registryCredentials:
 
 ## What is installed
 
-Everything is applied at once, in any order; nothing is looked up, generated or random. The controller issues the certificates; webhook and agents start
-when their Secrets exist. The controller adds the webhooks to the MutatingWebhookConfiguration when the webhook answers, so Helm, Argo CD and Flux never
-change them. A second release in the same cluster is [refused](../../docs/operate/upgrade.md#once-per-cluster).
+All objects are applied at once, in any order. Templates use no lookups and no random values. The controller issues the certificates, and webhook and
+agents start when their Secrets exist. When the webhook answers, the controller adds the webhooks to the MutatingWebhookConfiguration, so Helm, Argo CD
+and Flux never change them. A second release in the same cluster is [refused](../../docs/operate/upgrade.md#once-per-cluster).
 
 | part | runs as | Pod Security |
 | --- | --- | --- |
@@ -39,17 +39,17 @@ What the agent needs beyond \`restricted\`:
 
 | need | why |
 | --- | --- |
-| \`hostNetwork\` | registries and metadata services may answer a pod differently from the node. Off: \`agent.hostNetwork: false\` |
-| \`hostPath\`, read-only | the configuration of containerd and the kubelet. None: \`agent.hostPaths: []\` |
-| user 0 | these files are root's. Without capabilities, it reads what root may read and changes nothing |
+| \`hostNetwork\` | registries and metadata services may answer pods and nodes differently. To disable: \`agent.hostNetwork: false\` |
+| \`hostPath\`, read-only | the configuration of containerd and the kubelet. To disable: \`agent.hostPaths: []\` |
+| user 0 | root owns these files. Without capabilities, the agent can read them, but change nothing |
 | \`SYS_CHROOT\` | only if \`kubeletConfig\` names plugins, which run in the root of their node |
 | \`SYS_PTRACE\` and \`hostPID\` | only with \`agent.readKubeletEnvironment\` |
 
 ### Nodes
 
-All pods of the chart run on Linux nodes of \`image.architectures\`, ANDed with any affinity in the values. Agents elsewhere answer for the images of other
-nodes. Pods tolerate taints with the key \`kubernetes.io/arch\` and \`taintKey\`; agents tolerate every taint. The Dockerfile builds the image for every
-architecture of its base image, such as ppc64le, without emulation: then add it to \`image.architectures\`.
+All pods of the chart run on Linux nodes of \`image.architectures\`. This is ANDed with any affinity in the values. Agents answer for the images of nodes
+without an agent. Pods tolerate taints with the key \`kubernetes.io/arch\` and \`taintKey\`. Agents tolerate every taint. The Dockerfile builds the image
+without emulation for every architecture of its base image, such as ppc64le. Add such an architecture to \`image.architectures\`.
 
 ### OpenShift and SELinux
 
@@ -65,9 +65,9 @@ Default of \`agent.hostPaths\`:
   \`dockerConfigPathCandidates\` if it is set, \`/etc/ssl/certs\`, and \`/etc/systemd/system\` for the proxy of the container runtime
   (\`agent.readRuntimeProxy\`).
 
-The container runtime creates a missing directory on the node, so name those of your [distribution](../../docs/install/distributions.md).
-\`/var/lib/kubelet\` is not a default, because it holds the Secrets of pods. For certificates elsewhere, such as in \`/etc/pki\`, add
-\`agent.extraHostPaths\`.
+The container runtime creates missing directories on the node. To prevent that, set the paths of your
+[distribution](../../docs/install/distributions.md). \`/var/lib/kubelet\` is not a default, because it contains the Secrets of pods. For certificates
+elsewhere, such as in \`/etc/pki\`, set \`agent.extraHostPaths\`.
 
 ## Rights
 
@@ -76,17 +76,17 @@ The container runtime creates a missing directory on the node, so name those of 
 | webhook | reads nodes, namespaces and the custom resources; Secrets and service accounts by name | reads EndpointSlices, its Lease and two ConfigMaps |
 | controller | the same, pods with their logs; changes pods, evicts them, taints nodes, writes events and status; one MutatingWebhookConfiguration; signs certificates of agents | Secrets, Lease, ConfigMaps, EndpointSlices |
 | agent | creates and reads CertificateSigningRequests with built-in certificates; tokens of service accounts under \`serviceAccountTokens\` | nothing |
-| report | lists pods and nodes; \`Report\`s of OpenReports by one name; asks the controller | three ConfigMaps; writes one |
-| clean | pods, nodes, the MutatingWebhookConfiguration; only while the release is uninstalled | Secrets, Lease, ConfigMap |
+| report | lists pods and nodes; writes OpenReports \`Report\`s of one name; sends requests to the controller | reads three ConfigMaps; writes one |
+| clean | pods, nodes, the MutatingWebhookConfiguration; only during uninstallation | Secrets, Lease, ConfigMap |
 
 [Purpose of each right](../../docs/internals/security.md#rights-of-the-webhook). \`rbac.pullSecrets\` limits which Secrets can be read. With
 \`certificates: certManager\` or \`external\`, [all agents share one key](../../docs/internals/security.md#one-key-for-all-agents).
 
 ## Network
 
-NetworkPolicies cannot select an API server, so all may reach the webhook's port, unless you name its addresses in \`networkPolicy.webhookFrom\`.
-\`networkPolicy.metricsFrom\` limits the metrics ports. Agents in the network of their node are not limited. If your cluster denies egress, allow
-this in \`networkPolicy.egress\`, and for the pods of Jobs:
+NetworkPolicies cannot select API servers. So every client may reach the webhook's port, unless you list the addresses of the API servers in
+\`networkPolicy.webhookFrom\`. \`networkPolicy.metricsFrom\` limits access to the metrics ports. Agents in the network of their node are not limited. If
+your cluster denies egress, allow this in \`networkPolicy.egress\`, and for the pods of Jobs:
 
 | from | to |
 | --- | --- |
@@ -99,18 +99,18 @@ Firewalls of hosted control planes must allow the API server to reach the webhoo
 
 ## Upgrade
 
-\`helm upgrade\` and \`helm rollback\` need no order: [upgrade](../../docs/operate/upgrade.md).
+Run \`helm upgrade\` or \`helm rollback\`; no order is required. See [upgrade](../../docs/operate/upgrade.md).
 
 ## Removal
 
-\`helm uninstall archwright --namespace archwright\` first runs \`archwright clean\`, which removes gates and taints. If the Job cannot run,
-\`helm uninstall --no-hooks\` leaves them, and \`archwright clean\` with a kubeconfig removes them from outside. Custom resources and their
-definitions stay, unless \`crds.keep\` is \`false\`: \`kubectl delete crd architecturerollouts.arch.example clusterpodplacementconfigs.arch.example podplacementconfigs.arch.example\`.
+\`helm uninstall archwright --namespace archwright\` first runs \`archwright clean\`, which removes gates and taints. If this Job cannot run, use
+\`helm uninstall --no-hooks\`, then run \`archwright clean\` with a kubeconfig from your machine. Custom resources and their definitions stay, unless
+\`crds.keep\` is \`false\`. To remove them: \`kubectl delete crd architecturerollouts.arch.example clusterpodplacementconfigs.arch.example podplacementconfigs.arch.example\`.
 
 ## Argo CD and Flux
 
-Both can use the chart as it is. Argo CD runs Helm's hooks: the check after a sync, and since 3.3 \`archwright clean\` before the application is
-deleted. With an older version, run it yourself first.
+Both can use the chart unchanged. Argo CD runs Helm's hooks: the check after a sync, and since 3.3 \`archwright clean\` before the application is
+deleted. With older versions, run \`archwright clean\` yourself before you delete the application.
 
 ## Validation
 
@@ -120,6 +120,6 @@ deleted. With an older version, run it yourself first.
 webhook.replica is not a value of this chart; did you mean webhook.replicas?
 \`\`\`
 
-\`global\` may hold what other charts have there, and \`enabled\` is accepted for charts that depend on this one under a condition.
-\`archwright config check\` checks the rendered archwright.toml as a whole.
+\`global\` may contain values of other charts. \`enabled\` is accepted for charts with this one as a conditional dependency. \`archwright config check\`
+checks the rendered archwright.toml as a whole.
 `;

@@ -40,11 +40,11 @@ export const controllerSettings = {
   }),
   leaseRenewDeadline: controller.atStart(duration(second, 10 * minute), {
     default: 10 * second,
-    help: 'A leader that cannot renew its Lease for so long stops leading. Shorter than `leaseDuration`.',
+    help: 'Time after which a leader that cannot renew its Lease stops leading. Must be shorter than `leaseDuration`.',
   }),
   leaseRetryPeriod: controller.atStart(duration(100, minute), {
     default: 2 * second,
-    help: 'Pause between attempts to take or renew the Lease. Shorter than `leaseRenewDeadline`.',
+    help: 'Pause between attempts to take or renew the Lease. Must be shorter than `leaseRenewDeadline`.',
   }),
   maxGateDuration: controller.live(duration(second, 7 * day), {
     default: 5 * minute,
@@ -64,7 +64,7 @@ export const controllerSettings = {
   }),
   agentNodes: controller.live(integerOr('all', 1, 1000), {
     default: 'all',
-    help: 'Nodes that run an agent: `all`, or this number in each node pool, which the controller labels `arch.example/agent=true` for the DaemonSet’s node selector.',
+    help: 'Nodes that run an agent: `all`, or a number in each node pool. The controller labels these nodes `arch.example/agent=true`, which the DaemonSet selects.',
   }),
   amd64LevelLabels: controller.live(flag, {
     default: false,
@@ -72,7 +72,7 @@ export const controllerSettings = {
   }),
   taintArchitectures: placement.live(listOf(text('architecture or *', architectureOrAll)), {
     default: [],
-    help: 'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, once their pods tolerate it. `*`: all.',
+    help: 'Nodes of these architectures get the taint `<taintKey>=<architecture>:NoSchedule` when their pods tolerate it. `*`: all architectures.',
   }),
   taintKey: shared.live(labelKey, {
     default: 'arch.example/architecture',
@@ -80,7 +80,7 @@ export const controllerSettings = {
   }),
   misplacedPods: controller.live(choice(misplacedPodsValues), {
     default: 'evict',
-    help: 'Effect on a pod that is not ready on a node that cannot run its images: `evict` it within PodDisruptionBudgets, report it by an `event`, or nothing.',
+    help: 'Action for a pod that is not ready on a node that cannot run its images: `evict` it within PodDisruptionBudgets, report it by an `event`, or do nothing.',
   }),
   misplacedPodsShare: controller.live(integer(1, 100), {
     default: 25,
@@ -96,7 +96,7 @@ export const controllerSettings = {
   }),
   movedPodsName: controllerAndClean.atStart(objectName, {
     default: 'archwright-moved-pods',
-    help: 'ConfigMap with the workloads of evicted pods, so that none are evicted twice.',
+    help: 'ConfigMap with the workloads of evicted pods. It prevents a second eviction for the same cause.',
   }),
   execFormatErrorMonitor: controller.live(flag, {
     default: true,
@@ -120,7 +120,7 @@ export const controllerSettings = {
   }),
   reportName: settingsOf('explain', 'clean').atStart(objectName, {
     default: 'archwright-report',
-    help: 'ConfigMap of `archwright report --publish`, and OpenReports `Report` in each namespace.',
+    help: 'ConfigMap that `archwright report --publish` writes, and OpenReports `Report` in each namespace.',
   }),
   runningImagesMetric: controller.atStart(flag, {
     default: true,
@@ -137,11 +137,11 @@ export const certificateSettings = {
   }),
   certificateTime: controller.atStart(duration(minute, 3650 * day), {
     default: 90 * day,
-    help: 'Validity of an issued certificate, which is replaced after two thirds. Less than an hour is for tests only.',
+    help: 'Validity of an issued certificate. It is replaced after two thirds of that time. Less than an hour is for tests only.',
   }),
   caTime: controller.atStart(duration(2 * minute, 3650 * day), {
     default: 365 * day,
-    help: 'Validity of the built-in CA, which is replaced after two thirds.',
+    help: 'Validity of the built-in CA. It is replaced after two thirds of that time.',
   }),
   caSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-ca',
@@ -149,7 +149,7 @@ export const certificateSettings = {
   }),
   webhookTlsSecret: controllerCleanAndWebhook.atStart(objectName, {
     default: 'archwright-webhook-tls',
-    help: 'Secret with the webhook’s serving certificate and the CA for `caBundle`. Built-in ones are copied to `tlsDir`.',
+    help: 'Secret with the webhook’s serving certificate and the CA for `caBundle`. A built-in certificate is copied to `tlsDir`.',
   }),
   agentTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-agent-tls',
@@ -157,11 +157,11 @@ export const certificateSettings = {
   }),
   agentServiceAccount: controller.atStart(objectName, {
     default: 'archwright-agent',
-    help: 'Service account of the agents, whose pods get certificates for their nodes.',
+    help: 'Service account of the agents. Its pods get certificates for their nodes.',
   }),
   webhookClientTlsSecret: controllerCleanAndWebhook.atStart(objectName, {
     default: 'archwright-webhook-client-tls',
-    help: 'Secret with the webhook’s client certificate for agents. Built-in ones are copied to `agentTlsDir`.',
+    help: 'Secret with the webhook’s client certificate for agents. A built-in certificate is copied to `agentTlsDir`.',
   }),
   controllerClientTlsSecret: controllerAndClean.atStart(objectName, {
     default: 'archwright-controller-client-tls',
@@ -178,7 +178,7 @@ export const certificateSettings = {
     help: 'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`.',
   }),
   webhookPathSecret: controllerCleanAndWebhook.atStart(objectName, {
-    help: "Secret with the unguessable part of the webhook's path, copied to `webhookPathDir`. Default: the path is that of `webhooksFile`.",
+    help: "Secret with the unguessable part of the webhook's path, copied to `webhookPathDir`. Default: none, and the path in `webhooksFile` applies.",
   }),
   webhookPathRotation: controller.live(duration(minute, 3650 * day), {
     default: 7 * day,
@@ -186,6 +186,6 @@ export const certificateSettings = {
   }),
   webhookAbsenceTime: controller.live(duration(0, day), {
     default: 30 * second,
-    help: 'A webhook with `failurePolicy: Fail` and no ready endpoint for so long gets `Ignore` until it is back. 0s: never.',
+    help: 'Time without a ready endpoint after which a webhook with `failurePolicy: Fail` gets `Ignore`, until it is back. 0s: never.',
   }),
 };

@@ -16,7 +16,7 @@ export const imageSettings = {
     help: 'How long image facts of a tag are cached.',
   }),
   pullAlwaysCacheTime: services.live(duration(0, 365 * day), {
-    help: 'The same for the pull policy `Always`. Default: not cached.',
+    help: 'How long they are cached for the pull policy `Always`. Default: not cached.',
   }),
   revalidateInterval: services.live(duration(1000, maxTimerMs), {
     default: 15 * minute,

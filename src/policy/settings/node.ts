@@ -12,17 +12,17 @@ const variableName = matching(
 
 export const kubeletSettings = {
   'kubeletConfig.config': node.atStart(text('path'), {
-    help: "Configuration file of the credential provider plugins, below `hostRoot`: the kubelet's flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`. With `kubeletConfig.configDir`: a file in it.",
+    help: "Configuration file of the credential provider plugins, below `hostRoot`: the kubelet's flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`. With `kubeletConfig.configDir`: the name of a file there.",
   }),
   'kubeletConfig.configDir': node.atStart(text('directory'), {
-    help: 'The same as a directory (since Kubernetes 1.34): all of its `.json`, `.yaml` and `.yml` files are combined.',
+    help: 'Directory of such configuration files (since Kubernetes 1.34). All of its `.json`, `.yaml` and `.yml` files are combined.',
   }),
   'kubeletConfig.binDir': node.atStart(text('directory'), {
     help: "Directory of the plugins' programs, below `hostRoot`: `--image-credential-provider-bin-dir`.",
   }),
   serviceAccountTokens: node.atStart(flag, {
     default: false,
-    help: 'Requests service account tokens for plugins with `tokenAttributes`, which are ignored otherwise. Needs far-reaching rights: docs/install/kubelet.md.',
+    help: 'Requests service account tokens for plugins with `tokenAttributes`. Without it, these plugins are left out. Needs far-reaching rights: docs/install/kubelet.md.',
   }),
   kubeletEnvironment: node.atStart(tableOf(variableName, text('value')), {
     default: {},
@@ -37,16 +37,16 @@ const absolutePath = text(
 
 export const containerdSettings = {
   containerdConfigPathCandidates: node.atStart(listOf(absolutePath), {
-    help: "Containerd's `config.toml` below `hostRoot`, or its directory; the first that exists applies. Default: the locations of distributions. Empty: containerd's configuration is ignored.",
+    help: "Candidates for containerd's `config.toml` below `hostRoot`, or for its directory. The first that exists applies. Default: the locations of distributions. Empty: containerd's configuration is ignored.",
   }),
   containerdVersion: node.atStart(
     text('version', matching('^v?[0-9]+\\.[0-9]+', 'must be a version of containerd such as 2.1.4, not {}')),
     {
-      help: "Version of containerd, for the rules of its configuration. Default: that of the node's program; the newest if it cannot be run.",
+      help: "Version of containerd, which determines the rules of its configuration. Default: the version that the node's program reports, or the newest if it cannot be run.",
     },
   ),
   mirrorCredentials: node.live(flag, {
     default: true,
-    help: 'Sends the credentials of a registry to its mirrors of containerd, as containerd does.',
+    help: 'Sends the credentials of a registry to the mirrors in containerd’s configuration, as containerd does.',
   }),
 };

@@ -42,7 +42,7 @@ export const placementSettings = {
     help: 'Architecture for pods with an unknown image. DaemonSets never get it.',
   }),
   onUnknownImage: placement.live(choice(onUnknownImageValues), {
-    help: 'Effect of an unknown image: a scheduling gate, `fallbackArchitecture`, admitted or refused. Default: `gate` while a controller leads and agents answer; otherwise `fallback` if `fallbackArchitecture` is set, else `allow`.',
+    help: 'Effect of an unknown image: its pod is gated, gets `fallbackArchitecture`, is admitted or is refused. Default: `gate` while a controller leads and agents answer; otherwise `fallback` if `fallbackArchitecture` is set, else `allow`.',
   }),
   onNoCommonArchitecture: placement.live(choice(onNoCommonArchitectureValues), {
     default: 'deny',
@@ -50,19 +50,19 @@ export const placementSettings = {
   }),
   constraints: placement.live(choice(constraintsValues), {
     default: 'keep',
-    help: 'Effect of architectures in a pod’s own nodeSelector or required node affinity: `keep` them, or `widen` them to the others that all of its images have.',
+    help: 'Effect of architectures in a pod’s own nodeSelector or required node affinity: `keep` them, or `widen` them to every architecture that all of its images have.',
   }),
   matchNodeLabels: placement.live(listOf(labelKey), {
     default: [],
-    help: 'Keys of pod labels that its node must have too, with the same value.',
+    help: 'Keys of pod labels that the pod’s node must also have, with the same value.',
   }),
   requirePullableNodes: placement.live(flag, {
     default: false,
-    help: 'Excludes nodes that cannot pull the pod’s images, as far as agents know. Needs `agents`. Not for DaemonSets.',
+    help: 'Excludes nodes that cannot pull the pod’s images, according to agents. Needs `agents`. Not for DaemonSets.',
   }),
   tolerations: placement.live(oneOrMore(tolerationTemplate), {
     default: [],
-    help: 'Tolerations for each architecture of a pod, which becomes the `value`.',
+    help: 'Tolerations that a pod gets for each of its architectures, with the architecture as `value`.',
   }),
   tolerateArchitectureTaint: placement.live(flag, {
     default: true,
@@ -70,21 +70,21 @@ export const placementSettings = {
   }),
   architectures: placement.live(recordsByName(architectureName, architectureRules), {
     default: {},
-    help: 'By architecture: taints that its pods tolerate (`taintsToTolerate`), and labels that its nodes must have (`requireNodeLabels`).',
+    help: 'Rules by architecture: taints that pods tolerate (`taintsToTolerate`), and labels that nodes must have (`requireNodeLabels`).',
   }),
   excludedNamespaces: placement.live(listOf(namespaceGlob), {
     default: ['kube-*', 'openshift-*'],
-    help: "Namespaces to skip, besides archwright's own. `*` matches any characters.",
+    help: "Namespaces to skip, in addition to archwright's own. `*` matches any characters.",
   }),
   namespace: whereItRuns.live(text('namespace'), {
-    help: "Archwright's own namespace, which is skipped. Default: the service account's.",
+    help: "Archwright's own namespace. It is always skipped. Default: the namespace of the service account.",
   }),
   'compat.labels': placement.live(flag, {
     default: false,
-    help: 'Reads preference labels of other programs too: `arch.noe.adevinta.com/preferred`.',
+    help: 'Also reads preference labels of other programs: `arch.noe.adevinta.com/preferred`.',
   }),
   imageOverrides: images.live(oneOrMore(imageOverride), {
     default: [],
-    help: 'Architectures of images, in place of those in the registry. The first match applies. `match`: an image reference; `*` matches anything but `/`, `**` anything. `architectures`: empty if the image runs on any; default: the registry’s. `level`: of x86-64 that it needs, such as `v3`.',
+    help: 'Architectures of images, instead of those from the registry. The first match applies. `match`: an image reference; `*` matches anything but `/`, `**` anything. `architectures`: empty if the image runs on any; default: the registry’s. `level`: the x86-64 level that the image needs, such as `v3`.',
   }),
 };

@@ -18,15 +18,15 @@ const selector = matching(
 export const registrySettings = {
   allowedRegistries: lookups.live(listOf(registryGlob), {
     default: [],
-    help: 'Registries or repositories to inspect, such as `ghcr.io/team/**`, with the patterns of `imageOverrides`. Other images are unknown. Empty: all.',
+    help: 'Registries or repositories that may be inspected, such as `ghcr.io/team/**`, with the patterns of `imageOverrides`. Other images are unknown. Empty: all.',
   }),
   deniedRegistries: lookups.live(listOf(registryGlob), {
     default: [],
-    help: 'Registries or repositories never to inspect, even if allowed. A host without a port means every port.',
+    help: 'Registries or repositories that are never inspected, even if allowed. A host without a port means every port.',
   }),
   allowLoopbackRegistries: lookups.live(flag, {
     default: true,
-    help: 'Inspects images of registries on the same machine, such as `localhost:5000/app`. False in the chart: it could be any service of the node.',
+    help: 'Inspects images of registries on the same machine, such as `localhost:5000/app`. Default in the chart: `false`, because the address could be any service of the node.',
   }),
   hostRoot: node.atStart(text('directory'), {
     default: '/',
@@ -41,7 +41,7 @@ export const registrySettings = {
   }),
   dockerConfigPathCandidates: node.atStart(listOf(text('path')), {
     help:
-      "Docker configuration files; the first readable one applies. Default: the kubelet's locations, and " +
+      "Docker configuration files; the first readable file applies. Default: the kubelet's locations, and " +
       "on the command line the user's own docker login.",
     shortFlag: 'docker-config',
   }),
@@ -60,11 +60,11 @@ export const registrySettings = {
   }),
   insecureRegistries: registries.live(listOf(registryHost), {
     default: [],
-    help: 'Registries that need no trusted certificate; plain HTTP if they have no TLS.',
+    help: 'Registries without a trusted certificate. Plain HTTP is used if they have no TLS.',
   }),
   caFiles: registries.atStart(listOf(text('path')), {
     default: [],
-    help: "PEM files with CA certificates for registries, besides the system's.",
+    help: "PEM files with CA certificates for registries, in addition to the system's.",
   }),
   pullSecretCacheTime: pullSecrets.atStart(duration(0, 3_600_000), {
     default: 60_000,

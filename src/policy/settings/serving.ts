@@ -32,7 +32,7 @@ export const servingSettings = {
     help: 'Directory with the content of `webhookPathSecret`. Reviews at other paths are refused. Default: the path is `/mutate`.',
   }),
   webhookClientCa: webhook.atStart(text('path'), {
-    help: "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`), without which reviews are refused.",
+    help: "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`). Reviews without such a certificate are refused.",
   }),
   inlineBudget: webhook.live(duration(0, 10_000), {
     default: 150,
@@ -40,7 +40,7 @@ export const servingSettings = {
   }),
   agents: agentClients.atStart(listOf(agentsLocation), {
     default: [],
-    help: 'Agents: `https://HOST:PORT` for each, one `dns:NAME:PORT`, or one `endpointslices:NAMESPACE/SERVICE` with a port named `api`. Empty: the webhook inspects images itself.',
+    help: 'Locations of agents: one `https://HOST:PORT` per agent, one `dns:NAME:PORT`, or one `endpointslices:NAMESPACE/SERVICE` with a port named `api`. Empty: the webhook inspects images itself.',
   }),
   agentAuthorityDir: agent.atStart(text('directory'), {
     help: 'Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. The agent then requests its certificate from the cluster and writes it to `tlsDir`.',
@@ -49,14 +49,14 @@ export const servingSettings = {
     help: 'Directory with `tls.crt`, `tls.key` and `ca.crt` for connections to agents.',
   }),
   kubeconfig: everything.atStart(text('path'), {
-    help: "Kubeconfig file. Default: the service account of the pod; outside of a cluster none, for `explain` and `inspect` the user's own.",
+    help: "Kubeconfig file. Default: the service account of the pod. Outside a cluster: none; for `explain` and `inspect` the user's own.",
   }),
   kubeContext: everything.atStart(text('context'), {
     help: 'Context of the kubeconfig. Default: its current context.',
     shortFlag: 'context',
   }),
   factsListen: controller.atStart(listenAddress, {
-    help: 'The same for requests of `explain` and `report` through the API server. Default: none.',
+    help: 'Address and port for requests of `explain` and `report`, which arrive through the API server. Default: none.',
   }),
   drainTime: servers.live(duration(0, 10 * minute), {
     default: 20_000,
