@@ -2,9 +2,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
-import { main } from '../../cmd/program/main.ts';
 import { helmChart, image, index, multiArch } from '../support/registry/content.ts';
-import { Readable } from 'node:stream';
 import { run, type Result } from './run.ts';
 import { child, directory, dockerConfig, files, registry } from './world.ts';
 
@@ -553,11 +551,10 @@ t.test('progress on a terminal only', async (t) => {
   const server = await registry(t);
   server.push('team/app', 'v1', multi);
   const shown = async (isErrTerminal: boolean): Promise<string> => {
-    let err = '';
-    const stdin = Readable.from([pod(`${server.host}/team/app:v1`)]);
     const env = { XDG_CACHE_HOME: directory(t) };
-    const io = { env, stdin, out: () => undefined, err: (text: string) => (err += text), isErrTerminal };
-    t.equal(await main(['check', '-'], { io, stop: new AbortController().signal }), 0);
+    const options = { env, stdin: pod(`${server.host}/team/app:v1`), isErrTerminal };
+    const { code, err } = await run(['check', '-'], options);
+    t.equal(code, 0);
     return err;
   };
   t.equal(await shown(false), '');

@@ -1,6 +1,6 @@
 /** `archwright report --html --newer-tags`. */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { openTagLists, readTagList } from '../../cmd/report/tag-lists.ts';
@@ -14,9 +14,9 @@ import { createLog } from '../../src/telemetry/log.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { clientFor, credential, endpointOf, patience } from '../support/registry/client.ts';
 import { image, multiArch } from '../support/registry/content.ts';
-import { startKubeStore } from '../support/kube-store.ts';
+import { putPod, startCluster } from './report-cluster.ts';
 import { run } from './run.ts';
-import { directory, dockerConfig, files, kubeconfig, pullSecret, registry } from './world.ts';
+import { directory, dockerConfig, files, pullSecret, registry } from './world.ts';
 
 t.test('newer tags of the same variant, the smallest step first', async (t) => {
   const cases: [tag: string, tags: readonly string[], newer: readonly string[]][] = [
@@ -51,14 +51,10 @@ t.test('newer tags of the same variant, the smallest step first', async (t) => {
   for (const [tag, tags, newer] of cases) t.same(newerTags(tag, tags), newer, `${tag}: ${tags.join(' ')}`);
 });
 
-interface World {
-  /** Of this machine. Default: none. */
-  readonly docker?: (host: string) => string;
-  /** Of the pods in namespace `shop`. Default: the pull secret. */
-  readonly pullSecrets?: readonly { readonly name: string }[];
-}
+const regcred = { spec: { imagePullSecrets: [{ name: 'regcred' }] } };
 
-async function cluster(t: Test, { docker, pullSecrets = [{ name: 'regcred' }] }: World = {}) {
+/** @param isOwn whether this machine has the credentials, and not the pods */
+async function cluster(t: Test, { isOwn = false } = {}) {
   const closed = await registry(t, {
     auth: { kind: 'basic', users: { ann: 'password-of-ann' } },
     tagsPerPage: 2,
@@ -75,30 +71,18 @@ async function cluster(t: Test, { docker, pullSecrets = [{ name: 'regcred' }] }:
   ] as const)
     closed.push('team/app', tag, content);
   closed.push('team/job', '1.0.0', single);
-  const store = await startKubeStore();
-  t.teardown(() => store.close());
-  const secret = JSON.parse(pullSecret(dockerConfig(closed.host, 'ann', 'password-of-ann'))) as object;
+  const { store, reportWith } = await startCluster(t);
+  const login = dockerConfig(closed.host, 'ann', 'password-of-ann');
+  const secret = JSON.parse(pullSecret(login)) as object;
   store.put('/api/v1/namespaces/shop/secrets/regcred', secret);
   const images = ['app:1.2.3', 'app:2.0.0-alpine', 'job:1.0.0', `job:1.0.0@${single.digest}`];
   for (const [index, name] of images.entries())
-    store.put(`/api/v1/namespaces/shop/pods/p${index}`, {
-      spec: {
-        imagePullSecrets: pullSecrets,
-        containers: [{ name: 'c', image: `${closed.host}/team/${name}` }],
-      },
-      status: { phase: 'Running' },
-    });
-  const { config, 'config.json': own } = files(t, {
-    config: kubeconfig(store.access.server),
-    'config.json': docker?.(closed.host) ?? '{}',
-  });
+    putPod(store, `shop/p${index}`, [`${closed.host}/team/${name}`], isOwn ? {} : regcred);
+  const { directory: DOCKER_CONFIG } = files(t, { 'config.json': isOwn ? login : '{}' });
   const XDG_CACHE_HOME = directory(t);
-  const program = (...args: string[]) =>
-    run(['report', '--kubeconfig', config, ...args], {
-      env: { XDG_CACHE_HOME, DOCKER_CONFIG: dirname(own) },
-    });
-  const report = (...args: string[]) => program('--html', '-', ...args);
-  const json = (...args: string[]) => program('-o', 'json', ...args);
+  const env = { XDG_CACHE_HOME, DOCKER_CONFIG };
+  const report = (...args: string[]) => reportWith({ env }, '--html', '-', ...args);
+  const json = (...args: string[]) => reportWith({ env }, '-o', 'json', ...args);
   return { closed, store, report, json, cache: join(XDG_CACHE_HOME, 'archwright') };
 }
 
@@ -125,7 +109,7 @@ t.test('archwright report --html --newer-tags', async (t) => {
   );
   t.match(
     text.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' '),
-    /One step away: newer tags Image Newer tag that has it Pods CPU R\/team\/app:1\.2\.3 R\/team\/app:1\.3\.0 1 0 /,
+    /One step away: newer tags Image Newer tag that has it Pods CPU R\/team\/app:1\.2\.3 R\/team\/app:1\.3\.0 1 0\.5 /,
   );
   t.match(text, /Build for the architecture: <span class="name">R\/team\/job:1\.0\.0</);
   t.match(
@@ -170,19 +154,12 @@ t.test('a published report that may read no Secrets lists tags without credentia
   const open = await registry(t);
   open.push('app', '1.0', image('linux/amd64'));
   open.push('app', '1.1', multiArch(['linux/amd64', 'linux/arm64']));
-  const store = await startKubeStore();
-  t.teardown(() => store.close());
+  const { store, report } = await startCluster(t);
   store.put('/api/v1/namespaces/archwright/configmaps/archwright', { data: { 'archwright.toml': '' } });
-  store.put('/api/v1/namespaces/shop/pods/app', {
-    spec: {
-      imagePullSecrets: [{ name: 'regcred' }],
-      containers: [{ name: 'c', image: `${open.host}/app:1.0` }],
-    },
-  });
+  putPod(store, 'shop/app', [`${open.host}/app:1.0`], regcred);
   store.fault(/\/(?:secrets|serviceaccounts)\//, { status: 403 });
-  const { config } = files(t, { config: kubeconfig(store.access.server) });
-  const flags = ['--kubeconfig', config, '--local', '--release', 'archwright/archwright'];
-  const { code, err } = await run(['report', ...flags, '--publish', '--newer-tags', '--no-cache']);
+  const flags = ['--local', '--release', 'archwright/archwright'];
+  const { code, err } = await report(...flags, '--publish', '--newer-tags', '--no-cache');
   t.equal(code, 0, err);
   t.notMatch(err, /newer tags/);
   const { binaryData } = store.get(
@@ -194,14 +171,8 @@ t.test('a published report that may read no Secrets lists tags without credentia
   t.match(page.replaceAll(open.host, 'R'), /Take R\/app:1\.1 in place of/);
 });
 
-/** The machine's own credentials list the tags. */
-const ownCredentials = {
-  docker: (host: string) => dockerConfig(host, 'ann', 'password-of-ann'),
-  pullSecrets: [],
-};
-
 t.test('a list of tags is cached between runs', async (t) => {
-  const { closed, report, cache } = await cluster(t, ownCredentials);
+  const { closed, report, cache } = await cluster(t, { isOwn: true });
   const file = join(cache, 'tag-lists.ndjson');
   const listed = async (...args: string[]): Promise<number> => {
     closed.clearRequests();
@@ -246,20 +217,14 @@ t.test('the credentials of a pod that can pull the image list its tags', async (
   const { closed, store, report } = await cluster(t);
   const wrong = JSON.parse(pullSecret(dockerConfig(closed.host, 'ann', 'wrong'))) as object;
   store.put('/api/v1/namespaces/bank/secrets/regcred', wrong);
-  store.put('/api/v1/namespaces/bank/pods/first', {
-    spec: {
-      imagePullSecrets: [{ name: 'regcred' }],
-      containers: [{ name: 'c', image: `${closed.host}/team/app:1.2.3` }],
-    },
-    status: { phase: 'Running' },
-  });
+  putPod(store, 'bank/first', [`${closed.host}/team/app:1.2.3`], regcred);
   const { out, err } = await report('--newer-tags');
   t.equal(err, '');
   t.match(out.replaceAll(closed.host, 'R'), /Take R\/team\/app:1\.3\.0 in place of/);
 });
 
 t.test('a list that is cut is a warning, from the cache too', async (t) => {
-  const { closed, report } = await cluster(t, ownCredentials);
+  const { closed, report } = await cluster(t, { isOwn: true });
   for (let index = 0; index < 30; index += 1) closed.push('team/job', `0.${index}`, image('linux/amd64'));
   for (const how of ['listed', 'cached']) {
     const { code, out, err } = await report('--newer-tags');

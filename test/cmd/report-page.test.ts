@@ -10,13 +10,9 @@ import { reportPage } from '../../cmd/report/page/page.ts';
 import { sharesByState } from '../../cmd/report/page/shares.ts';
 import type { JudgedPod } from '../../cmd/report/rows.ts';
 import type { PodSpec } from '../../src/kube/api/objects.ts';
-import { multiArch } from '../support/registry/content.ts';
-import { startKubeStore } from '../support/kube-store.ts';
 import { judgedPod, largeCluster } from './judged-cluster.ts';
-import { Readable } from 'node:stream';
-import { main } from '../../cmd/program/main.ts';
-import { run } from './run.ts';
-import { directory, files, kubeconfig, registry } from './world.ts';
+import { putPod, shop, startCluster } from './report-cluster.ts';
+import { directory } from './world.ts';
 
 function pageOf(pods: readonly JudgedPod[]): string {
   return reportPage({
@@ -237,16 +233,9 @@ t.test('where the rest is, also for those who do not see the bars', async (t) =>
 });
 
 t.test('archwright report --html', async (t) => {
-  const open = await registry(t);
-  open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
-  const store = await startKubeStore();
-  t.teardown(() => store.close());
-  store.put('/api/v1/namespaces/shop/pods/web', {
-    spec: { containers: [{ name: 'c', image: `${open.host}/both:1` }] },
-    status: { phase: 'Running' },
-  });
-  const { config } = files(t, { config: kubeconfig(store.access.server) });
-  const report = (...args: string[]) => run(['report', '--kubeconfig', config, ...args]);
+  const open = await shop(t);
+  const { store, report } = await startCluster(t);
+  putPod(store, 'shop/web', [`${open.host}/both:1`]);
   const folder = directory(t);
   const file = `${folder}/report.html`;
 
@@ -276,28 +265,13 @@ t.test('archwright report --html', async (t) => {
 });
 
 t.test('progress on a terminal only', async (t) => {
-  const open = await registry(t);
-  open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
-  const store = await startKubeStore();
-  t.teardown(() => store.close());
+  const open = await shop(t);
+  const { store, reportWith } = await startCluster(t);
   for (const name of ['a', 'b'])
-    store.put(`/api/v1/namespaces/shop/pods/${name}`, {
-      spec: { containers: [{ name: 'c', image: `${open.host}/both:1` }], nodeSelector: { name } },
-      status: { phase: 'Running' },
-    });
-  const { config } = files(t, { config: kubeconfig(store.access.server) });
+    putPod(store, `shop/${name}`, [`${open.host}/both:1`], { spec: { nodeSelector: { name } } });
   for (const isErrTerminal of [true, false]) {
-    let err = '';
-    const out = (): void => undefined;
-    const io = {
-      env: {},
-      stdin: Readable.from([]),
-      out,
-      err: (text: string) => (err += text),
-      isErrTerminal,
-    };
-    const { signal } = new AbortController();
-    t.equal(await main(['report', '--kubeconfig', config], { io, stop: signal }), 0);
+    const { code, err } = await reportWith({ isErrTerminal });
+    t.equal(code, 0);
     const lines = err.split('\r').map((line) => line.replaceAll('\u001B[2K', ''));
     const shown = [
       'reading pods',

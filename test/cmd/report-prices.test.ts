@@ -7,11 +7,10 @@ import { offerOfNode, offersOfFile } from '../../cmd/report/prices/node-prices.t
 import { createSavings } from '../../cmd/report/prices/savings.ts';
 import { noPriceList, parsePrices } from '../../cmd/report/prices/price-file.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
-import { image, multiArch } from '../support/registry/content.ts';
-import { startKubeStore } from '../support/kube-store.ts';
 import { judgedPod } from './judged-cluster.ts';
+import { type Owner, putOwned, putPod, shop, startCluster, uidOf } from './report-cluster.ts';
 import { run } from './run.ts';
-import { files, kubeconfig, registry } from './world.ts';
+import { files } from './world.ts';
 
 const gib = 2 ** 30;
 
@@ -225,11 +224,8 @@ t.test('a price of a region takes the place of the price of every region', async
  * no price, and agent (0.5, 1) is of a DaemonSet. Of 11 pods, 10.5 vCPU and 16 GiB, all can run but db and waiting: 9, 8.5 and 14.
  */
 async function golden(t: Test, prices: string | undefined) {
-  const open = await registry(t);
-  open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
-  open.push('old', '1', image('linux/amd64'));
-  const store = await startKubeStore();
-  t.teardown(() => store.close());
+  const open = await shop(t);
+  const { store, report } = await startCluster(t);
   // A price of 9 is of a source that another one comes before.
   const nodes: [string, string, string, string, string, object, annotation: string, label: string][] = [
     ['a1', 'amd64', 'm7i.large', '2', '8Gi', {}, '9', ''],
@@ -268,60 +264,41 @@ async function golden(t: Test, prices: string | undefined) {
         requirements: [{ key: 'node.kubernetes.io/instance-type', operator: 'In', values: [type] }],
       },
     });
-  const owned = (kind: string, name: string, uid: string) => ({
-    metadata: { ownerReferences: [{ apiVersion: 'apps/v1', kind, name, uid, controller: true }] },
+  putOwned(store, '/apis/apps/v1/namespaces/shop/replicasets/web-1', 'ReplicaSet', ['Deployment', 'web']);
+  store.put('/apis/apps/v1/namespaces/shop/daemonsets/agent', {
+    metadata: { uid: uidOf('DaemonSet', 'agent') },
   });
-  store.put('/apis/apps/v1/namespaces/shop/replicasets/web-1', {
-    metadata: { uid: 'w', ...owned('Deployment', 'web', 'd').metadata },
-  });
-  store.put('/apis/apps/v1/namespaces/shop/daemonsets/agent', { metadata: { uid: 'a' } });
-  const web = owned('ReplicaSet', 'web-1', 'w');
-  const pods: [string, string, string, string, string, object?][] = [
+  const web: Owner = ['apps/v1', 'ReplicaSet', 'web-1'];
+  const pods: [path: string, node: string, image: string, cpu: string, memory: string, owner?: Owner][] = [
     ['shop/web-1', 'a1', 'both', '500m', '1Gi', web],
     ['shop/web-2', 'a1', 'both', '500m', '1Gi', web],
     ['shop/api', 'a2', 'both', '2', '2Gi'],
     ['shop/cache', 'a3', 'both', '1', '4Gi'],
     ['shop/mail', 'a5', 'both', '1', '2Gi'],
     ['bank/far', 'a6', 'both', '1', '1Gi'],
-    ['shop/agent', 'a1', 'both', '500m', '1Gi', owned('DaemonSet', 'agent', 'a')],
+    ['shop/agent', 'a1', 'both', '500m', '1Gi', ['apps/v1', 'DaemonSet', 'agent']],
     ['shop/db', 'a1', 'both', '1', '1Gi'],
     ['shop/free', 'a4', 'both', '1', '1Gi'],
     ['shop/there', 'g1', 'both', '1', '1Gi'],
     ['shop/waiting', '', 'old', '1', '1Gi'],
   ];
-  for (const [path, nodeName, repository, cpu, memory, more] of pods)
-    store.put(`/api/v1/namespaces/${path.replace('/', '/pods/')}`, {
-      ...more,
-      spec: {
-        ...(path === 'shop/db' && { nodeSelector: { 'kubernetes.io/arch': 'amd64' } }),
-        ...(nodeName && { nodeName }),
-        containers: [
-          { name: 'c', image: `${open.host}/${repository}:1`, resources: { requests: { cpu, memory } } },
-        ],
-      },
-      status: { phase: 'Running' },
+  for (const [path, node, repository, cpu, memory, owner] of pods)
+    putPod(store, path, [`${open.host}/${repository}:1`], {
+      node,
+      requests: { cpu, memory },
+      ...(owner && { owner }),
+      ...(path === 'shop/db' && { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } }),
     });
-  const made = files(t, {
-    config: kubeconfig(store.access.server),
-    'prices.toml': prices ?? '',
-    'report.html': '',
-  });
+  const made = files(t, { 'prices.toml': prices ?? '', 'report.html': '' });
   const html = made['report.html'];
-  const program = ['report', '--kubeconfig', made.config];
-  const args = [...program, '--html', html];
-  const result = await run(prices === undefined ? args : [...args, '--prices', made['prices.toml']]);
-  t.match(result, { code: 0, err: /^archwright report: .* written\n$/ });
+  const flags = prices === undefined ? [] : ['--prices', made['prices.toml']];
+  t.match(await report('--html', html, ...flags), { code: 0, err: /^archwright report: .* written\n$/ });
   const page = readFileSync(html, 'utf8');
   const text = page
     .replace(/<style>.*<\/style>|<script.*<\/script>/gs, '')
     .replace(/<[^>]*>/g, ' ')
     .replaceAll(/\s+/g, ' ');
-  const json = await run([
-    ...program,
-    '--output',
-    'json',
-    ...(prices === undefined ? [] : ['--prices', made['prices.toml']]),
-  ]);
+  const json = await report('--output', 'json', ...flags);
   return { page, text, json: JSON.parse(json.out) as Json };
 }
 

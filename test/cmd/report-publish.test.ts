@@ -6,11 +6,10 @@ import { configMapOf } from '../../cmd/report/publish/config-map.ts';
 import { OpenReports, resultsOf } from '../../cmd/report/publish/open-reports.ts';
 import { reportOf } from '../../cmd/report/write.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';
-import { image, multiArch } from '../support/registry/content.ts';
 import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
 import { judgedPod, largeCluster } from './judged-cluster.ts';
-import { run, type Result } from './run.ts';
-import { files, kubeconfig, registry } from './world.ts';
+import { putPod, shop, startCluster } from './report-cluster.ts';
+import type { Result } from './run.ts';
 
 interface ConfigMap {
   readonly metadata: object;
@@ -33,25 +32,16 @@ const ours = { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller'
 
 /** Two namespaces with a pod each. */
 async function cluster(t: Test) {
-  const open = await registry(t);
-  open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
-  open.push('old', '1', image('linux/amd64'));
-  const store = await startKubeStore();
-  t.teardown(() => store.close());
+  const open = await shop(t);
+  const { store, report: fromOutside } = await startCluster(t);
   store.put(release, { data: { 'archwright.toml': '' } });
-  store.put('/api/v1/nodes/a1', { status: { nodeInfo: { architecture: 'amd64' } } });
-  const putPod = (namespace: string, name: string, spec: object = {}): void => {
-    const containers = [{ name: 'c', image: `${open.host}/${name}:1` }];
-    store.put(`/api/v1/namespaces/${namespace}/pods/${name}`, {
-      spec: { nodeName: 'a1', containers, ...spec },
-    });
-  };
-  putPod('shop', 'both');
-  putPod('bank', 'old');
-  const { config } = files(t, { config: kubeconfig(store.access.server) });
-  const flags = ['--kubeconfig', config, '--local', '--release', 'archwright/archwright'];
-  const report = (...args: readonly string[]): Promise<Result> => run(['report', ...flags, ...args]);
-  return { store, putPod, report };
+  const put = (namespace: string, name: string, spec: object = {}): void =>
+    putPod(store, `${namespace}/${name}`, [`${open.host}/${name}:1`], { spec });
+  put('shop', 'both');
+  put('bank', 'old');
+  const report = (...args: readonly string[]): Promise<Result> =>
+    fromOutside('--local', '--release', 'archwright/archwright', ...args);
+  return { store, put, report, fromOutside };
 }
 
 const unpacked = ({ binaryData }: ConfigMap, name: string): string =>
@@ -62,7 +52,7 @@ function changes(store: KubeStore): string[] {
 }
 
 t.test('the same figures as the command, in a ConfigMap and in a Report of each namespace', async (t) => {
-  const { store, putPod, report } = await cluster(t);
+  const { store, put, report } = await cluster(t);
   const { code, out, err } = await report('--publish');
   t.equal(code, 0, err);
   t.equal(out, '');
@@ -85,7 +75,7 @@ t.test('the same figures as the command, in a ConfigMap and in a Report of each 
         policy: 'runs-on-arm64',
         result: 'pass',
         resources: [{ apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'both' }],
-        properties: { pods: '1', on: 'amd64', cpu: '0' },
+        properties: { pods: '1', on: 'amd64', cpu: '0.5' },
       },
     ],
   });
@@ -95,7 +85,7 @@ t.test('the same figures as the command, in a ConfigMap and in a Report of each 
   });
 
   store.remove('/api/v1/namespaces/bank/pods/old');
-  putPod('shop', 'gone', { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
+  put('shop', 'gone', { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
   store.put(`${reports}/namespaces/shop/reports/of-others`, {});
   const before = changes(store).length;
   const second = await report('--publish', '-a', 'amd64');
@@ -151,7 +141,7 @@ t.test('what others made stays, and a refused Report does not stop the others', 
 });
 
 t.test('wrong usage', async (t) => {
-  const { store, report } = await cluster(t);
+  const { store, report, fromOutside } = await cluster(t);
   for (const [args, says] of [
     [['--publish', '--html', 'x.html'], /--html and --publish exclude each other/],
     [['--publish', '-o', 'json'], /--publish and --output exclude each other/],
@@ -164,28 +154,18 @@ t.test('wrong usage', async (t) => {
     t.match(err, says);
   }
   store.remove(release);
-  const { config } = files(t, { config: kubeconfig(store.access.server) });
-  const { code, err } = await run(['report', '--kubeconfig', config, '--publish']);
+  const { code, err } = await fromOutside('--publish');
   t.equal(code, 2);
   t.match(err, /--publish: archwright was not found in the cluster; set --release/);
 });
 
 t.test('an incomplete report is not published', async (t) => {
-  const { store, report } = await cluster(t);
+  const { store, report, fromOutside } = await cluster(t);
   store.put('/api/v1/namespaces/shop/serviceaccounts/default', {});
-  const args = (await report('--publish')).code;
-  t.equal(args, 0);
+  t.equal((await report('--publish')).code, 0);
   const before = store.get(published);
-  const { config } = files(t, { config: kubeconfig(store.access.server) });
   // No controller answers.
-  const { code, err } = await run([
-    'report',
-    '--kubeconfig',
-    config,
-    '--release',
-    'archwright/archwright',
-    '--publish',
-  ]);
+  const { code, err } = await fromOutside('--release', 'archwright/archwright', '--publish');
   t.equal(code, 3);
   t.match(err, /not published, because it is incomplete; the last one stays/);
   t.same(store.get(published), before);

@@ -1,11 +1,9 @@
 import t, { type Test } from 'tap';
 import { startTestAgent } from '../daemon/support.ts';
 import { factsOf } from '../fleet/support.ts';
-import { image, multiArch } from '../support/registry/content.ts';
-import type { TestRegistry } from '../support/registry/server.ts';
-import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
-import { run, type Result } from './run.ts';
-import { dockerConfig, files, kubeconfig, pullSecret, registry } from './world.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { putOwned, putPod, shop, startCluster, uidOf } from './report-cluster.ts';
+import { dockerConfig, pullSecret, registry } from './world.ts';
 
 type Row = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
@@ -16,63 +14,13 @@ interface Document {
   readonly images: readonly Row[];
 }
 
-async function cluster(t: Test): Promise<KubeStore> {
-  const store = await startKubeStore();
-  t.teardown(() => store.close());
-  for (const [name, architecture] of Object.entries({ a1: 'amd64', g1: 'arm64' }))
-    store.put(`/api/v1/nodes/${name}`, { status: { nodeInfo: { architecture } } });
-  return store;
-}
-
-async function shop(t: Test): Promise<TestRegistry> {
-  const open = await registry(t);
-  open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
-  open.push('old', '1', image('linux/amd64'));
-  return open;
-}
-
-interface Made {
-  readonly namespace?: string;
-  readonly owner?: readonly [apiVersion: string, kind: string, name: string];
-  readonly node?: string;
-  readonly phase?: string;
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly spec?: object;
-}
-
-const requests = { resources: { requests: { cpu: '500m', memory: '1Gi' } } };
-const uidOf = (kind: string, name: string): string => `uid-of-${kind}-${name}`;
-
-function putPod(store: KubeStore, name: string, images: readonly string[], made: Made = {}): void {
-  const { namespace = 'shop', owner, node = 'a1', phase = 'Running', annotations = {}, spec = {} } = made;
-  const [apiVersion = '', kind = '', ownerName = ''] = owner ?? [];
-  const reference = { apiVersion, kind, name: ownerName, uid: uidOf(kind, ownerName), controller: true };
-  store.put(`/api/v1/namespaces/${namespace}/pods/${name}`, {
-    metadata: { annotations, ...(owner && { ownerReferences: [reference] }) },
-    spec: {
-      ...(node && { nodeName: node }),
-      containers: images.map((each, index) => ({ name: `c${index}`, image: each, ...requests })),
-      ...spec,
-    },
-    status: { phase },
-  });
-}
-
-function putOwned(store: KubeStore, path: string, kind: string, owner: readonly [string, string]): void {
-  const uid = uidOf(kind, path.slice(path.lastIndexOf('/') + 1));
-  const [ownerKind, name] = owner;
-  const reference = { apiVersion: 'x/v1', kind: ownerKind, name, uid: 'x', controller: true };
-  store.put(path, { metadata: { uid, ownerReferences: [reference] }, spec: {} });
-}
-
-async function report(
-  t: Test,
-  store: KubeStore,
-  ...args: string[]
-): Promise<Result & { readonly document: Document }> {
-  const { config } = files(t, { config: kubeconfig(store.access.server) });
-  const result = await run(['report', '--kubeconfig', config, '-o', 'json', ...args]);
-  return { ...result, document: JSON.parse(result.out || '{}') as Document };
+async function cluster(t: Test) {
+  const { store, report: text } = await startCluster(t);
+  const report = async (...args: readonly string[]) => {
+    const result = await text('-o', 'json', ...args);
+    return { ...result, document: JSON.parse(result.out || '{}') as Document };
+  };
+  return { store, report, text };
 }
 
 const rowsOf = ({ workloads }: Document): string[] =>
@@ -84,25 +32,25 @@ t.test('what could move, and what keeps the rest', async (t) => {
   const open = await shop(t);
   const both = `${open.host}/both:1`;
   const old = `${open.host}/old:1`;
-  const store = await cluster(t);
+  const { store, report } = await cluster(t);
   putOwned(store, '/apis/apps/v1/namespaces/shop/replicasets/web-7c', 'ReplicaSet', ['Deployment', 'web']);
   putOwned(store, '/apis/apps/v1/namespaces/shop/replicasets/web-9d', 'ReplicaSet', ['Deployment', 'web']);
   putOwned(store, '/apis/batch/v1/namespaces/shop/jobs/night-1', 'Job', ['CronJob', 'night']);
   const web = ['apps/v1', 'ReplicaSet', 'web-7c'] as const;
-  putPod(store, 'web-1', [both], { owner: web });
-  putPod(store, 'web-2', [both], { owner: web, node: 'g1' });
-  putPod(store, 'web-3', [both], { owner: ['apps/v1', 'ReplicaSet', 'web-9d'], node: '' });
-  putPod(store, 'night-1', [both, old], { owner: ['batch/v1', 'Job', 'night-1'] });
-  putPod(store, 'db-0', [both], {
+  putPod(store, 'shop/web-1', [both], { owner: web });
+  putPod(store, 'shop/web-2', [both], { owner: web, node: 'g1' });
+  putPod(store, 'shop/web-3', [both], { owner: ['apps/v1', 'ReplicaSet', 'web-9d'], node: '' });
+  putPod(store, 'shop/night-1', [both, old], { owner: ['batch/v1', 'Job', 'night-1'] });
+  putPod(store, 'shop/db-0', [both], {
     owner: ['apps/v1', 'StatefulSet', 'gone'],
     spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
   });
-  putPod(store, 'alone', [`${open.host}/missing:1`], { namespace: 'bank', node: 'elsewhere' });
-  putPod(store, 'ended', [old], { phase: 'Succeeded' });
-  putPod(store, 'failed', [old], { phase: 'Failed' });
-  putPod(store, 'mirror', [old], { annotations: { 'kubernetes.io/config.mirror': 'x' } });
+  putPod(store, 'bank/alone', [`${open.host}/missing:1`], { node: 'elsewhere' });
+  putPod(store, 'shop/ended', [old], { phase: 'Succeeded' });
+  putPod(store, 'shop/failed', [old], { phase: 'Failed' });
+  putPod(store, 'shop/mirror', [old], { annotations: { 'kubernetes.io/config.mirror': 'x' } });
 
-  const { document, code, err } = await report(t, store);
+  const { document, code, err } = await report();
   t.equal(err, '');
   t.equal(code, 1, 'an image is not known');
   t.equal(document.architecture, 'arm64');
@@ -145,7 +93,7 @@ t.test('what could move, and what keeps the rest', async (t) => {
   t.same(document.images[1]?.['architectures'], ['amd64']);
   t.same(store.writes(), [], 'nothing is changed');
 
-  const other = await report(t, store, '-a', 'amd64', '-n', 'shop', '--namespace', 'shop');
+  const other = await report('-a', 'amd64', '-n', 'shop', '--namespace', 'shop');
   t.equal(other.code, 0);
   t.same(rowsOf(other.document), [
     'shop Deployment/web 3 yes',
@@ -157,9 +105,9 @@ t.test('what could move, and what keeps the rest', async (t) => {
 
 t.test('each image is asked for once, whatever pods say of pulling', async (t) => {
   const open = await shop(t);
-  const store = await cluster(t);
+  const { store, report } = await cluster(t);
   for (let i = 0; i < 30; i++)
-    putPod(store, `p${i}`, [`${open.host}/old:1`], {
+    putPod(store, `shop/p${i}`, [`${open.host}/old:1`], {
       spec: {
         containers: [
           { name: 'c', image: `${open.host}/old:1`, imagePullPolicy: i % 2 ? 'Always' : 'IfNotPresent' },
@@ -167,10 +115,10 @@ t.test('each image is asked for once, whatever pods say of pulling', async (t) =
         serviceAccountName: `account-${i % 5}`,
       },
     });
-  putPod(store, 'never', ['local:1'], {
+  putPod(store, 'shop/never', ['local:1'], {
     spec: { containers: [{ name: 'c', image: `${open.host}/both:1`, imagePullPolicy: 'Never' }] },
   });
-  const { document, code } = await report(t, store);
+  const { document, code } = await report();
   t.equal(code, 1);
   t.equal(document.totals['no']?.pods, 30);
   t.match(document.workloads.at(-1), { name: 'never', verdict: 'unknown', why: /never pulled/ });
@@ -180,12 +128,12 @@ t.test('each image is asked for once, whatever pods say of pulling', async (t) =
 
 t.test('a cluster of many pods, some of them large, is read in pages', async (t) => {
   const open = await shop(t);
-  const store = await cluster(t);
+  const { store, report } = await cluster(t);
   for (let i = 0; i < 600; i++)
-    putPod(store, `p${i}`, [`${open.host}/old:1`], {
+    putPod(store, `shop/p${i}`, [`${open.host}/old:1`], {
       ...(i % 6 === 0 && { annotations: { large: 'x'.repeat(300_000) } }),
     });
-  const { document } = await report(t, store);
+  const { document } = await report();
   t.equal(document.totals['no']?.pods, 600);
   const lists = store.requests.filter(({ path }) => path === '/api/v1/pods');
   t.same(
@@ -199,12 +147,12 @@ t.test('pull secrets of pods and their service accounts are used', async (t) => 
   const closed = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
   closed.push('app', '1', multiArch(['linux/amd64', 'linux/arm64']));
   const app = `${closed.host}/app:1`;
-  const store = await cluster(t);
+  const { store, report } = await cluster(t);
   const secret = JSON.parse(pullSecret(dockerConfig(closed.host, 'ann', 'password-of-ann'))) as object;
   store.put('/api/v1/namespaces/shop/secrets/regcred', secret);
-  putPod(store, 'named', [app], { spec: { imagePullSecrets: [{ name: 'regcred' }] } });
-  putPod(store, 'without', [app], { namespace: 'bank' });
-  const { document, out } = await report(t, store);
+  putPod(store, 'shop/named', [app], { spec: { imagePullSecrets: [{ name: 'regcred' }] } });
+  putPod(store, 'bank/without', [app]);
+  const { document, out } = await report();
   t.same(rowsOf(document), ['shop Pod/named 1 yes', 'bank Pod/without 1 unknown']);
   t.equal(document.images.length, 1);
   t.match(document.images, [{ verdict: 'unknown', namespaces: 2, why: /unauthorized/ }], 'the worse counts');
@@ -214,7 +162,7 @@ t.test('pull secrets of pods and their service accounts are used', async (t) => 
 t.test('what archwright added is no choice of the pod; a DaemonSet chooses in its template', async (t) => {
   const open = await shop(t);
   const both = `${open.host}/both:1`;
-  const store = await cluster(t);
+  const { store, report } = await cluster(t);
   const required = (...terms: object[]): object => ({
     affinity: {
       nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
@@ -229,17 +177,17 @@ t.test('what archwright added is no choice of the pod; a DaemonSet chooses in it
   });
   const pool = { key: 'pool', operator: 'In', values: ['a'] };
   const pair = ['kubernetes.io/arch', ['amd64']];
-  putPod(store, 'own', [both], { spec: required(amd64) });
-  putPod(store, 'ours', [both], { spec: required(amd64), ...recorded({ terms: [[pair]], made: true }) });
-  putPod(store, 'ours-labeled', [both], {
+  putPod(store, 'shop/own', [both], { spec: required(amd64) });
+  putPod(store, 'shop/ours', [both], { spec: required(amd64), ...recorded({ terms: [[pair]], made: true }) });
+  putPod(store, 'shop/ours-labeled', [both], {
     spec: required({ matchExpressions: [...amd64.matchExpressions, pool] }),
     ...recorded({ terms: [[pair, ['pool', ['a']]]], made: true }),
   });
-  putPod(store, 'ours-pinned', [both], {
+  putPod(store, 'shop/ours-pinned', [both], {
     spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
     ...recorded({ pinned: 'amd64' }),
   });
-  putPod(store, 'widened', [both], {
+  putPod(store, 'shop/widened', [both], {
     spec: required({
       matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm64'] }],
     }),
@@ -252,7 +200,7 @@ t.test('what archwright added is no choice of the pod; a DaemonSet chooses in it
       }),
     },
   });
-  putPod(store, 'node', [both], { spec: required(onNode) });
+  putPod(store, 'shop/node', [both], { spec: required(onNode) });
   const daemons: [name: string, template: object | undefined][] = [
     ['free', { spec: { containers: [] } }],
     ['choosing', { spec: { containers: [], ...required(amd64) } }],
@@ -264,9 +212,12 @@ t.test('what archwright added is no choice of the pod; a DaemonSet chooses in it
         metadata: { uid: uidOf('DaemonSet', name) },
         spec: { template },
       });
-    putPod(store, `${name}-1`, [both], { owner: ['apps/v1', 'DaemonSet', name], spec: required(onNode) });
+    putPod(store, `shop/${name}-1`, [both], {
+      owner: ['apps/v1', 'DaemonSet', name],
+      spec: required(onNode),
+    });
   }
-  const { document } = await report(t, store);
+  const { document } = await report();
   t.same(rowsOf(document), [
     'shop DaemonSet/free 1 yes',
     'shop Pod/node 1 yes',
@@ -280,77 +231,58 @@ t.test('what archwright added is no choice of the pod; a DaemonSet chooses in it
   ]);
 });
 
-t.test('an image that ended with an exec format error lacks that architecture', async (t) => {
-  const open = await shop(t);
-  const both = multiArch(['linux/amd64', 'linux/arm64']);
-  const store = await cluster(t);
-  putPod(store, 'app', [`${open.host}/both:1`]);
-  store.put('/api/v1/namespaces/archwright/configmaps/archwright-broken-images', {
-    data: {
-      [`${both.digest.replace(':', '-')}.arm64`]: JSON.stringify({
-        image: 'both:1',
-        namespaces: ['shop'],
-        until: new Date(Date.now() + 3_600_000).toISOString(),
-      }),
-    },
-  });
-  const { document } = await report(t, store);
-  t.match(document.workloads, [{ verdict: 'no', why: /has amd64; .*exec format error/ }]);
-});
-
-t.test('an image that ended on a CPU below its level names the level', async (t) => {
-  const open = await shop(t);
-  const both = multiArch(['linux/amd64', 'linux/arm64']);
-  const store = await cluster(t);
-  putPod(store, 'app', [`${open.host}/both:1`]);
-  store.put('/api/v1/namespaces/archwright/configmaps/archwright-broken-images', {
-    data: {
-      [`${both.digest.replace(':', '-')}.amd64-v3`]: JSON.stringify({
-        image: 'both:1',
-        namespaces: ['shop'],
-        until: new Date(Date.now() + 3_600_000).toISOString(),
-      }),
-    },
-  });
-  const amd64 = await report(t, store, '--architecture', 'amd64');
-  t.match(amd64.document.workloads, [{ verdict: 'yes', why: /both:1 needs x86-64-v3$/ }]);
-  const arm64 = await report(t, store);
-  t.match(arm64.document.workloads, [{ verdict: 'yes', why: '' }]);
-});
+t.test(
+  'an image that ended with an exec format error lacks that architecture, or names its level',
+  async (t) => {
+    const open = await shop(t);
+    const { digest } = multiArch(['linux/amd64', 'linux/arm64']);
+    const { store, report } = await cluster(t);
+    putPod(store, 'shop/app', [`${open.host}/both:1`]);
+    const judgedWith = async (note: string, architecture: string) => {
+      const until = new Date(Date.now() + 3_600_000).toISOString();
+      const value = JSON.stringify({ image: 'both:1', namespaces: ['shop'], until });
+      store.put('/api/v1/namespaces/archwright/configmaps/archwright-broken-images', {
+        data: { [`${digest.replace(':', '-')}.${note}`]: value },
+      });
+      return (await report('--architecture', architecture)).document.workloads;
+    };
+    t.match(await judgedWith('arm64', 'arm64'), [{ verdict: 'no', why: /has amd64; .*exec format error/ }]);
+    t.match(await judgedWith('amd64-v3', 'amd64'), [{ verdict: 'yes', why: /both:1 needs x86-64-v3$/ }]);
+    t.match(await judgedWith('amd64-v3', 'arm64'), [{ verdict: 'yes', why: '' }]);
+  },
+);
 
 t.test('an image is judged for the operating system of the pod', async (t) => {
   const open = await registry(t);
   open.push('mixed', '1', multiArch(['linux/arm64', 'windows/amd64']));
-  const store = await cluster(t);
-  putPod(store, 'linux', [`${open.host}/mixed:1`]);
-  putPod(store, 'windows', [`${open.host}/mixed:1`], {
+  const { store, report } = await cluster(t);
+  putPod(store, 'shop/linux', [`${open.host}/mixed:1`]);
+  putPod(store, 'shop/windows', [`${open.host}/mixed:1`], {
     spec: { nodeSelector: { 'kubernetes.io/os': 'windows' } },
   });
-  const { document } = await report(t, store);
+  const { document } = await report();
   t.same(rowsOf(document), ['shop Pod/linux 1 yes', 'shop Pod/windows 1 no']);
   t.match(document.images, [{ verdict: 'no', pods: 2 }], 'the worse counts');
 });
 
 t.test('agents are asked where they are named', async (t) => {
-  const store = await cluster(t);
-  putPod(store, 'app', ['registry.invalid/app:1']);
+  const { store, report } = await cluster(t);
+  putPod(store, 'shop/app', ['registry.invalid/app:1']);
   const { agent, pki } = await startTestAgent(t, {
     inspector: { lookup: ({ image: name }) => Promise.resolve(factsOf(name)) },
   });
-  const { document } = await report(t, store, '--agents', agent.url, '--agent-tls-dir', pki.clientDir);
+  const { document } = await report('--agents', agent.url, '--agent-tls-dir', pki.clientDir);
   t.match(document.workloads, [{ verdict: 'yes' }]);
 });
 
 t.test('tables and CSV', async (t) => {
   const open = await shop(t);
-  const store = await cluster(t);
-  putPod(store, 'web', [`${open.host}/both:1`], { spec: {} });
-  putPod(store, 'old', [`${open.host}/old:1`], { node: 'g1' });
-  const { config } = files(t, { config: kubeconfig(store.access.server) });
-  const text = async (...args: string[]) =>
-    (await run(['report', '--kubeconfig', config, ...args])).out.replaceAll(open.host, 'R');
+  const { store, text } = await cluster(t);
+  putPod(store, 'shop/web', [`${open.host}/both:1`], { spec: {} });
+  putPod(store, 'shop/old', [`${open.host}/old:1`], { node: 'g1' });
+  const printed = async (...args: string[]) => (await text(...args)).out.replaceAll(open.host, 'R');
   t.equal(
-    await text(),
+    await printed(),
     [
       'ARM64    WORKLOADS  PODS  THERE  CPU  MEMORY',
       'yes      1          1     0      0.5  1Gi',
@@ -368,17 +300,17 @@ t.test('tables and CSV', async (t) => {
     ].join('\n'),
   );
   t.match(
-    await text('--by', 'image'),
+    await printed('--by', 'image'),
     /\nIMAGE +NAMESPACES +WORKLOADS +PODS +CPU +MEMORY +ARM64 +ARCHITECTURES\nR\/both:1 +1 +1 +1 +0\.5 +1Gi +yes +amd64 arm64\n/,
   );
   t.equal(
-    await text('-o', 'csv'),
+    await printed('-o', 'csv'),
     'namespace,kind,name,pods,decided,on,cpu,memory,arm64,why\r\n' +
       'shop,Pod,web,1,,amd64,0.5,1073741824,yes,\r\n' +
       'shop,Pod,old,1,,arm64,0.5,1073741824,no,R/old:1 has amd64\r\n',
   );
   t.equal(
-    await text('-o', 'csv', '--by', 'image'),
+    await printed('-o', 'csv', '--by', 'image'),
     'image,namespaces,workloads,pods,cpu,memory,arm64,architectures,why\r\n' +
       'R/both:1,1,1,1,0.5,1073741824,yes,amd64 arm64,\r\n' +
       'R/old:1,1,1,1,0.5,1073741824,no,amd64,R/old:1 has amd64\r\n',
@@ -387,15 +319,15 @@ t.test('tables and CSV', async (t) => {
 
 t.test('what may not be read', async (t) => {
   const open = await shop(t);
-  const store = await cluster(t);
-  putPod(store, 'web', [`${open.host}/both:1`]);
+  const { store, report } = await cluster(t);
+  putPod(store, 'shop/web', [`${open.host}/both:1`]);
   const mend = store.fault('GET /api/v1/nodes', { status: 403 });
-  const without = await report(t, store);
+  const without = await report();
   t.match(without.err, /no permission to read nodes/);
   t.match(without.document.workloads, [{ name: 'web', on: {}, verdict: 'yes' }]);
   mend();
   store.fault('GET /api/v1/pods', { status: 403 });
-  const refused = await report(t, store);
+  const refused = await report();
   t.equal(refused.code, 3);
   t.equal(refused.out, '');
   t.match(
@@ -406,18 +338,20 @@ t.test('what may not be read', async (t) => {
 
 t.test('many owners are listed, unless that is not allowed', async (t) => {
   const open = await shop(t);
-  const store = await cluster(t);
+  const { store, report } = await cluster(t);
   const pods = 150;
   for (let index = 0; index < pods; index += 1) {
     const name = `web-${index}`;
     const path = `/apis/apps/v1/namespaces/shop/replicasets/${name}-7c`;
     putOwned(store, path, 'ReplicaSet', ['Deployment', name]);
-    putPod(store, name, [`${open.host}/both:1`], { owner: ['apps/v1', 'ReplicaSet', `${name}-7c`] });
+    putPod(store, `shop/${name}`, [`${open.host}/both:1`], {
+      owner: ['apps/v1', 'ReplicaSet', `${name}-7c`],
+    });
   }
-  putPod(store, 'gone', [`${open.host}/both:1`], { owner: ['apps/v1', 'ReplicaSet', 'gone-7c'] });
+  putPod(store, 'shop/gone', [`${open.host}/both:1`], { owner: ['apps/v1', 'ReplicaSet', 'gone-7c'] });
   const reads = async (...args: string[]): Promise<readonly string[]> => {
     const earlier = store.requests.length;
-    const { document, err, code } = await report(t, store, ...args);
+    const { document, err, code } = await report(...args);
     t.same([code, err], [0, '']);
     t.equal(document.workloads.filter(({ kind }) => kind === 'Deployment').length, pods);
     t.equal(document.workloads.filter(({ name }) => name === 'gone-7c').length, 1, 'stands for itself');

@@ -13,12 +13,19 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
   readonly stop?: AbortSignal;
+  readonly isErrTerminal?: boolean;
   readonly subcommands?: Readonly<Record<string, Entry>>;
 }
 
 /** Runs the program to its end. */
 export async function run(args: readonly string[], options: RunOptions = {}): Promise<Result> {
-  const { env = {}, stdin = '', stop = new AbortController().signal, subcommands } = options;
+  const {
+    env = {},
+    stdin = '',
+    stop = new AbortController().signal,
+    isErrTerminal = false,
+    subcommands,
+  } = options;
   let out = '';
   let err = '';
   const code = await main(args, {
@@ -27,6 +34,7 @@ export async function run(args: readonly string[], options: RunOptions = {}): Pr
       stdin: Readable.from([stdin]),
       out: (text) => (out += text),
       err: (text) => (err += text),
+      isErrTerminal,
     },
     stop,
     ...(subcommands && { subcommands }),
