@@ -44,8 +44,17 @@ const owners: Readonly<Record<string, NamespacedPath>> = {
 /** DaemonSets that the webhook places; of this kind in other API groups (OpenKruise) we know nothing. */
 export const daemonSetApiVersion = 'apps/v1';
 
+/**
+ * Of a pod's owner, which names keys and events here. The API server only refuses empty fields (apimachinery
+ * pkg/api/validation/objectmeta.go `validateOwnerReference`), so anyone can fill 1.5 MiB; no object has so long a name.
+ */
+const maxOwnerLength = 1024;
+
 export function controllerOf({ metadata }: KubeObject): OwnerReference | undefined {
-  return metadata?.ownerReferences?.find(({ controller }) => controller === true);
+  const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
+  if (owner === undefined) return undefined;
+  const { apiVersion, kind, name, uid } = owner;
+  return apiVersion.length + kind.length + name.length + uid.length > maxOwnerLength ? undefined : owner;
 }
 
 /** API path of all owners of a kind, in a namespace or in all; `undefined` for other kinds. */

@@ -1,6 +1,6 @@
 /** From a pod's owner to what a person applied, and how many pods the owner wants. */
 import t, { type Test } from 'tap';
-import { workloadOf } from '../../../src/controller/scope/workload.ts';
+import { controllerOf, workloadOf } from '../../../src/controller/scope/workload.ts';
 import { connectedStore } from '../../kube/support.ts';
 
 const paths: Readonly<Record<string, string>> = {
@@ -51,4 +51,18 @@ void t.test('workloads', async (t) => {
   end();
   store.fault(/^GET/, { status: 500 });
   await t.rejects(find('apps/v1', 'ReplicaSet'), { code: 'unavailable' }, 'no answer');
+});
+
+void t.test('an owner with a longer name than any object has is none', (t) => {
+  const owner = {
+    apiVersion: 'apps/v1',
+    kind: 'ReplicaSet',
+    name: 'x'.repeat(253),
+    uid: 'u',
+    controller: true,
+  };
+  t.same(controllerOf({ metadata: { ownerReferences: [owner] } }), owner);
+  const forged = { ...owner, uid: 'u'.repeat(1_000_000) };
+  t.equal(controllerOf({ metadata: { ownerReferences: [forged] } }), undefined);
+  t.end();
 });
