@@ -59,12 +59,8 @@ async function run(invocation: Invocation): Promise<number> {
     if (change && name !== undefined) {
       // The first answer has the server's time, by which the controller compares.
       const [before] = await read(client, namespace, name, signal);
-      if (action === 'pause' && before?.spec?.aborted === true)
-        io.err(
-          scrub(
-            `archwright rollout: ${name} is aborted, so pause has no effect; to begin again: archwright rollout resume ${name}\n`,
-          ),
-        );
+      const why = action === 'pause' ? withoutEffect(before, name) : undefined;
+      if (why !== undefined) io.err(scrub(`archwright rollout: ${name} is ${why}\n`));
       const patch = { type: 'merge', body: { spec: change(client.serverNow()) } } as const;
       await client.patch(rolloutsPath(namespace, name), patch, { signal });
     }
@@ -78,6 +74,15 @@ async function run(invocation: Invocation): Promise<number> {
   } finally {
     client.close();
   }
+}
+
+/** Why a pause changes nothing; `undefined`: it does. */
+function withoutEffect(rollout: StoredRollout | undefined, name: string): string | undefined {
+  if (rollout?.spec?.aborted === true)
+    return `aborted, so pause has no effect; to begin again: archwright rollout resume ${name}`;
+  if (rollout && isSeen(rollout) && rollout.status?.phase === 'Complete')
+    return `complete, so pause has no effect until it gets another step; to move pods back: archwright rollout abort ${name}`;
+  return undefined;
 }
 
 async function show(

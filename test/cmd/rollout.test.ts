@@ -76,6 +76,12 @@ t.test('pause, abort and resume', async (t) => {
   t.match(spec(), { paused: false, aborted: false, resumedAt: /^20/ });
 });
 
+t.test('pause says that it has no effect on a complete rollout', async (t) => {
+  const { store, rollout } = await setup(t);
+  store.put(path('web'), { spec: { architecture: 'arm64' }, status: { ...status, phase: 'Complete' } });
+  t.match(await rollout('pause', 'web'), { code: 0, err: /web is complete, so pause has no effect until/ });
+});
+
 t.test('pause says that it has no effect on an aborted rollout', async (t) => {
   const { rollout } = await setup(t);
   t.equal((await rollout('pause', 'web')).err, '');
