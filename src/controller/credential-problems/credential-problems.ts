@@ -79,8 +79,8 @@ export class CredentialProblems {
   #agents() {
     const { caches, configuration } = this.#leading;
     const { namespace, agentServiceAccount } = configuration();
-    return [...caches.runningPods.values()]
-      .filter((pod) => pod.namespace === namespace && pod.serviceAccountName === agentServiceAccount)
+    return [...caches.runningPods.values(namespace ?? '')]
+      .filter(({ serviceAccountName }) => serviceAccountName === agentServiceAccount)
       .filter(isDaemon);
   }
 }

@@ -94,8 +94,7 @@ class Gates {
     });
     caches.namespaces.onEach(({ name, object, previous }) => {
       if (JSON.stringify(object) === JSON.stringify(previous)) return;
-      for (const { pod } of caches.waitingPods.values())
-        if (pod.metadata?.namespace === name) this.#reconciler.add(keyOf(pod));
+      for (const { pod } of caches.waitingPods.values(name)) this.#reconciler.add(keyOf(pod));
     });
     await this.#reconciler.run([...caches.waitingPods.values()].map(({ pod }) => keyOf(pod)));
     this.#lookups.stop();

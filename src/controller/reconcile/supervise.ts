@@ -60,7 +60,7 @@ function cachesUntil(caches: Caches, signal: AbortSignal): Caches {
   // Its methods need the reflector itself as `this`, because its fields are private.
   const until = <T>(reflector: Reflector<T>): Reflector<T> => ({
     get: (namespace, name) => reflector.get(namespace, name),
-    values: () => reflector.values(),
+    values: (namespace) => reflector.values(namespace),
     ready: (waiting) => reflector.ready(waiting),
     onChange: (listener) => reflector.onChange(() => signal.aborted || listener()),
     onEach: (listener) => reflector.onEach((change) => signal.aborted || listener(change)),

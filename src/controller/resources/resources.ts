@@ -101,8 +101,7 @@ class ResourceReconciler {
 
   async reconcileNamespace(namespace: string): Promise<ReconcileResult> {
     const { caches, configuration, signal } = this.#leading;
-    const all = [...caches.podConfigs.values()];
-    const objects = all.filter(({ metadata }) => metadata?.namespace === namespace);
+    const objects = [...caches.podConfigs.values(namespace)];
     const turn = createYielder(signal);
     const findings = await validatePodConfigs(objects, configuration().schedulableArchitectures, { turn });
     for (const object of objects) {

@@ -58,10 +58,9 @@ interface Seen {
 
 /** All pods of a namespace that a rollout could be for. A gated pod is none yet. */
 export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: PodCaches): Iterable<Seen> {
-  for (const running of runningPods.values()) {
+  for (const running of runningPods.values(namespace)) {
     const { owner, phase, labels, annotations, deleting, node } = running;
-    if (running.namespace !== namespace || owner === undefined) continue;
-    if (phase === 'Succeeded' || phase === 'Failed') continue;
+    if (owner === undefined || phase === 'Succeeded' || phase === 'Failed') continue;
     const { name, uid, createdAt, ready, readyChangedAt, containers } = running;
     const scheduledAt = Math.max(createdAt, running.scheduledAt);
     const restarts = containers.reduce((most, { restartCount }) => Math.max(most, restartCount), 0);
@@ -76,10 +75,10 @@ export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: 
       architecture: nodes.get('', node)?.architecture,
     };
   }
-  for (const { pod, rollout: record } of waitingPods.values()) {
+  for (const { pod, rollout: record } of waitingPods.values(namespace)) {
     const { metadata = {} } = pod;
     const owner = controllerOf(pod);
-    if (metadata.namespace !== namespace || owner === undefined || record === undefined) continue;
+    if (owner === undefined || record === undefined) continue;
     const { name = '', uid = '', labels, deletionTimestamp, creationTimestamp } = metadata;
     const createdAt = timeOf(creationTimestamp);
     const identity = { namespace, name, uid, owner };

@@ -17,7 +17,6 @@ import { verdictOf, type Verdict } from './health.ts';
 import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
 import { orderPods, podsToOrder } from './order.ts';
 import { move, podsToRebalance, podsToReturn } from './moves.ts';
-import { RolloutsByNamespace } from './by-namespace.ts';
 import { Pace } from './pace.ts';
 import { maxRollouts, olderRollouts, type RolledPod } from './pods.ts';
 import { progressOf, type Phase, type Progress } from './progress.ts';
@@ -44,7 +43,7 @@ export const followRollouts: Feature = async (leading) => {
   const work = new RolloutReconciler(leading);
   const reconciler = createReconciler({ leading, workers: 2, reconcile: (key) => work.reconcile(key) });
   const podChanged = ({ namespace }: { readonly namespace: string }): void => {
-    for (const object of work.rolloutsOf(namespace)) reconciler.add(keyOf(object), eventsMs);
+    for (const object of caches.rollouts.values(namespace)) reconciler.add(keyOf(object), eventsMs);
   };
   caches.runningPods.onEach(podChanged);
   caches.waitingPods.onEach(podChanged);
@@ -69,30 +68,31 @@ const eventReasons = {
   Complete: 'RolloutComplete',
 } as const satisfies Readonly<Record<Phase, string>>;
 
+/** The last leader may have died between the status and the event. Two events are better than none. */
+const untoldMs = 5 * 60_000;
+
+function isFresh({ phase, endedAt = 0 }: Progress, now: number): boolean {
+  return phase === 'RolledBack' && now - endedAt < untoldMs;
+}
+
 export class RolloutReconciler {
   readonly #leading: Leading;
   readonly #meters: RolloutMeters;
-  /** Restarts of pods when they were first seen, by key of the rollout and attempt, by uid. */
-  readonly #restarts = new Map<string, Map<string, number>>();
+  /** Restarts of pods when they were first seen in the attempt that began then, by key of the rollout, by uid. */
+  readonly #restarts = new Map<string, { readonly since: number; readonly first: Map<string, number> }>();
   /** Rebalanced pods by workload. */
   readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxWorkloads);
   readonly #volumes: KnownVolumes;
   readonly #pace: Pace;
-  readonly #rollouts: RolloutsByNamespace;
 
   constructor(leading: Leading) {
     this.#leading = leading;
     this.#volumes = new KnownVolumes(leading);
     this.#pace = new Pace(leading);
     const { caches } = leading;
-    this.#rollouts = new RolloutsByNamespace(caches.rollouts);
     this.#meters = bindRolloutMetrics(leading.metrics, () =>
       [...caches.rollouts.values()].flatMap((object) => readProgress(object)?.phase ?? []),
     );
-  }
-
-  rolloutsOf(namespace: string): Iterable<KubeObject> {
-    return this.#rollouts.of(namespace);
   }
 
   close(): void {
@@ -104,7 +104,7 @@ export class RolloutReconciler {
     const [namespace = '', name = ''] = key.split('/');
     const object = caches.rollouts.get(namespace, name);
     if (object === undefined || object.metadata?.deletionTimestamp !== undefined) {
-      for (const each of this.#restarts.keys()) if (each.startsWith(`${key} `)) this.#restarts.delete(each);
+      this.#restarts.delete(key);
       return undefined;
     }
     const { rollout, problems } = readRollout(object);
@@ -112,7 +112,7 @@ export class RolloutReconciler {
       await this.#write(object, invalidStatus(problems, object, serverNow()));
       return undefined;
     }
-    const older = olderRollouts(rollout, this.rolloutsOf(namespace));
+    const older = olderRollouts(rollout, caches.rollouts.values(namespace));
     if (older.length === maxRollouts) {
       const problem = `the namespace has ${maxRollouts} older rollouts`;
       await this.#write(object, invalidStatus([problem], object, serverNow()));
@@ -121,6 +121,7 @@ export class RolloutReconciler {
     // Whole seconds, as the status has them.
     const now = Math.floor(serverNow() / 1000) * 1000;
     const before = readProgress(object);
+    const isFirstLook = !this.#restarts.has(key);
     const seen = await lookAt(rollout, before, { older, volumes: this.#volumes, leading: this.#leading });
     const verdict = before && this.#verdict(key, rollout, before, seen, now);
     const progress = progressOf(rollout, before, {
@@ -133,7 +134,8 @@ export class RolloutReconciler {
     });
     const written = rolloutStatus(rollout, progress, seen.map(statusOf), object, now);
     await this.#write(object, written);
-    if (before) this.#report(object, before, progress, verdict);
+    const isNew = progress.phase !== before?.phase || progress.step !== before.step;
+    if (before && (isNew || (isFirstLook && isFresh(progress, now)))) this.#report(object, progress, verdict);
     await this.#order(rollout, progress, seen);
     const nextMs = await this.#move(rollout, progress, seen);
     const isOver = progress.phase === 'Complete' && !rollout.rebalance;
@@ -143,13 +145,13 @@ export class RolloutReconciler {
   #verdict(
     key: string,
     rollout: Rollout,
-    { attempt, startedAt: since }: Progress,
+    { startedAt: since }: Progress,
     seen: readonly Seen[],
     now: number,
   ): Verdict | undefined {
-    const ofAttempt = `${key} ${attempt}`;
-    const first = this.#restarts.get(ofAttempt) ?? new Map<string, number>();
-    this.#restarts.set(ofAttempt, first);
+    const known = this.#restarts.get(key);
+    const first = known?.since === since ? known.first : new Map<string, number>();
+    this.#restarts.set(key, { since, first });
     const there = new Map(seen.flatMap(({ workload }) => workload.pods.map((pod) => [pod.uid, pod])));
     for (const uid of first.keys()) if (!there.has(uid)) first.delete(uid);
     for (const { uid, createdAt, restarts } of there.values())
@@ -185,8 +187,7 @@ export class RolloutReconciler {
     await step('rollouts/status-written');
   }
 
-  #report(object: KubeObject, before: Progress, { phase, message, step }: Progress, verdict?: Verdict): void {
-    if (phase === before.phase && step === before.step) return;
+  #report(object: KubeObject, { phase, message }: Progress, verdict?: Verdict): void {
     const { events, log } = this.#leading;
     const { name = '', namespace, uid } = object.metadata ?? {};
     const isRolledBack = phase === 'RolledBack';

@@ -42,12 +42,17 @@ export class KnownVolumes {
 
   /** @throws KubeError if there is no answer */
   async permit({ namespace, claims }: Pick<RunningPod, 'namespace' | 'claims'>, architecture: string) {
-    if (claims.length === 0) return true;
-    const key = [namespace, architecture, ...claims].join('/');
+    if (!areReal(claims)) return false;
+    for (const claim of claims) if (!(await this.#permitClaim(namespace, claim, architecture))) return false;
+    return true;
+  }
+
+  async #permitClaim(namespace: string, claim: string, architecture: string): Promise<boolean> {
+    const key = [namespace, architecture, claim].join('/');
     const now = this.#reader.clock.monotonic();
     const known = this.#known.get(key);
     if (known && now - known.at < rememberedMs) return known.permits;
-    const permits = await permitsClaims(namespace, claims, architecture, this.#reader);
+    const permits = await permitsClaims(namespace, [claim], architecture, this.#reader);
     this.#known.set(key, { at: now, permits });
     return permits;
   }
@@ -58,6 +63,17 @@ export function permitsVolumes(pod: Pod, architecture: string, reader: Reader): 
   return permitsClaims(pod.metadata?.namespace ?? '', claimsOf(pod.spec), architecture, reader);
 }
 
+/**
+ * More disks than a node takes (GCE and Azure: 127 and 64). A pod can name ten thousand claims, each of three requests,
+ * and the API server does not limit the length of their names (kubernetes `validatePersistentClaimVolumeSource`).
+ */
+const maxClaims = 128;
+const maxNameLength = 253;
+
+function areReal(claims: readonly string[]): boolean {
+  return claims.length <= maxClaims && claims.every(({ length }) => length <= maxNameLength);
+}
+
 /** A claim without a volume gets one where the pod runs. */
 async function permitsClaims(
   namespace: string,
@@ -66,6 +82,7 @@ async function permitsClaims(
   reader: Reader,
 ): Promise<boolean> {
   if (claims.length === 0) return true;
+  if (!areReal(claims)) return false;
   const nodes = [...reader.caches.nodes.values()].filter(
     (node) => node.architecture === architecture && takesPods(node),
   );

@@ -11,6 +11,7 @@ import type { KubeObject } from '../api/objects.ts';
 import { watchMetrics, type WatchState } from '../metrics.ts';
 import { LargeObjects } from './large-objects.ts';
 import { listAndWatch, type Listing } from './list-watch.ts';
+import { Store } from './store.ts';
 
 /** One object that is new, changed or gone. */
 export interface Change<T> {
@@ -24,7 +25,8 @@ export interface Change<T> {
 
 export interface Reflector<T> {
   get(namespace: string, name: string): T | undefined;
-  values(): Iterable<T>;
+  /** @param namespace Default: all. */
+  values(namespace?: string): Iterable<T>;
   /** Resolves after the first complete list; rejects with the signal's reason, and if the reflector is stopped before. */
   ready(signal: AbortSignal): Promise<void>;
   onChange(listener: () => void): void;
@@ -92,8 +94,7 @@ class ListReflector<T> implements Reflector<T> {
   readonly #counters: ReturnType<typeof watchMetrics>;
   readonly #stopping = new AbortController();
   readonly #first = Promise.withResolvers<void>();
-  /** By `namespace/name`. */
-  #objects = new Map<string, T>();
+  #objects = new Store<T>();
   #large: LargeObjects;
   #listeners: (() => void)[] = [];
   #eachListeners: ((change: Change<T>) => void)[] = [];
@@ -117,7 +118,7 @@ class ListReflector<T> implements Reflector<T> {
       },
       signal: this.#stopping.signal,
       listed: () => this.#listed(),
-      changed: (object, whole) => this.#set(keyOf(object), this.#kept(object, whole, this.#large)),
+      changed: (object, whole) => this.#set(object, this.#kept(object, whole, this.#large)),
       mayKeep,
       opened: () => {
         this.#watching = true;
@@ -133,11 +134,11 @@ class ListReflector<T> implements Reflector<T> {
   }
 
   get(namespace: string, name: string): T | undefined {
-    return this.#objects.get(`${namespace}/${name}`);
+    return this.#objects.get(namespace, name);
   }
 
-  values(): Iterable<T> {
-    return this.#objects.values();
+  values(namespace?: string): Iterable<T> {
+    return this.#objects.values(namespace);
   }
 
   get size(): number {
@@ -181,12 +182,12 @@ class ListReflector<T> implements Reflector<T> {
   }
 
   #listed(): Listing {
-    const found = new Map<string, T>();
+    const found = new Store<T>();
     const large = this.#newLarge();
     return {
       add: (object) => {
-        const kept = this.#kept(object, true, large);
-        if (kept !== undefined) found.set(keyOf(object), kept);
+        const { namespace, name } = nameOf(object);
+        found.set(namespace, name, this.#kept(object, true, large));
       },
       done: () => {
         this.#large = large;
@@ -205,7 +206,8 @@ class ListReflector<T> implements Reflector<T> {
     const trimmed = whole ? this.#trim(object) : undefined;
     const { large } = this.#options;
     if (large === undefined) return trimmed;
-    const key = keyOf(object);
+    const { namespace, name } = nameOf(object);
+    const key = `${namespace}/${name}`;
     if (trimmed !== undefined) return room.add(key, trimmed) ? trimmed : large.instead?.(trimmed);
     room.delete(key);
     return undefined;
@@ -228,22 +230,22 @@ class ListReflector<T> implements Reflector<T> {
     }
   }
 
-  #set(key: string, object: T | undefined): void {
-    const previous = this.#objects.get(key);
-    if (object === undefined) this.#objects.delete(key);
-    else this.#objects.set(key, object);
-    this.#notifyEach(key, previous, object);
+  #set(of: KubeObject, object: T | undefined): void {
+    const { namespace, name } = nameOf(of);
+    const previous = this.#objects.set(namespace, name, object);
+    this.#notifyEach({ namespace, name, previous, object });
     this.#notify();
   }
 
-  #replaceAll(objects: Map<string, T>): void {
+  #replaceAll(objects: Store<T>): void {
     const before = this.#objects;
     this.#objects = objects;
     if (this.#eachListeners.length > 0) {
-      for (const [key, object] of objects) this.#notifyEach(key, before.get(key), object);
-      for (const [key, previous] of before) {
-        if (!objects.has(key)) this.#notifyEach(key, previous, undefined);
-      }
+      for (const [namespace, name, object] of objects.entries())
+        this.#notifyEach({ namespace, name, previous: before.get(namespace, name), object });
+      for (const [namespace, name, previous] of before.entries())
+        if (objects.get(namespace, name) === undefined)
+          this.#notifyEach({ namespace, name, previous, object: undefined });
     }
     this.#notify();
   }
@@ -252,12 +254,9 @@ class ListReflector<T> implements Reflector<T> {
     for (const listener of this.#listeners) this.#isolated(listener);
   }
 
-  #notifyEach(key: string, previous: T | undefined, object: T | undefined): void {
-    if (previous === undefined && object === undefined) return;
-    const [namespace = '', name = ''] = key.split('/');
-    for (const listener of this.#eachListeners) {
-      this.#isolated(() => listener({ namespace, name, object, previous }));
-    }
+  #notifyEach(change: Change<T>): void {
+    if (change.previous === undefined && change.object === undefined) return;
+    for (const listener of this.#eachListeners) this.#isolated(() => listener(change));
   }
 
   #isolated(call: () => void): void {
@@ -269,6 +268,6 @@ class ListReflector<T> implements Reflector<T> {
   }
 }
 
-function keyOf({ metadata }: KubeObject): string {
-  return `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
+function nameOf({ metadata: { namespace = '', name = '' } = {} }: KubeObject) {
+  return { namespace, name };
 }

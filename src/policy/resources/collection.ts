@@ -105,7 +105,7 @@ class Collected<T> {
 }
 
 /** Takes each object, and each that changes. `undefined`: it is gone. */
-export function follow(source: ObjectSource | undefined, take: Take): void {
+function follow(source: ObjectSource | undefined, take: Take): void {
   for (const object of source?.values() ?? [])
     take(object.metadata?.namespace ?? '', object.metadata?.name ?? '', object);
   source?.onEach(({ namespace, name, object }) => take(namespace, name, object));

@@ -335,6 +335,55 @@ t.test('another leader goes on from the status', async (t) => {
   t.match(await next.reconcile(), { step: 1, attempt: 1 });
 });
 
+t.test('a leader that dies after the status of a rollback: the next one reports it, once', async (t) => {
+  let statuses = 0;
+  const step = (name: string): void => {
+    // The first status is the beginning.
+    if (name === 'rollouts/status-written' && (statuses += 1) === 2) throw new Error('died');
+  };
+  const first = await startWorld(t, { steps: ['50%'] }, { step });
+  pods(first, 5, 0);
+  await first.reconcile();
+  pods(first, 5, 5, { ready: false, restarts: 3 });
+  await t.rejects(first.reconcile(), { message: 'died' });
+  t.equal(first.status().phase, 'RolledBack');
+  t.same(first.events, []);
+  first.depose();
+  const next = await startWorld(t, {}, { over: first });
+  await next.reconcile();
+  await next.reconcile();
+  t.same(
+    next.events.map(({ reason }) => reason),
+    ['RolloutRolledBack'],
+  );
+  t.equal(await next.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
+  await next.clock.advance(10 * 60_000);
+  const later = await startWorld(t, {}, { over: next });
+  await later.reconcile();
+  t.same(later.events, [], 'it is long known');
+});
+
+t.test('a pod with more or longer claims than real ones is not asked for', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  world.pod('many', {
+    kind: 'StatefulSet',
+    replicaSet: 'many',
+    claims: Array.from({ length: 129 }, (_, at) => `c${at}`),
+  });
+  world.pod('long', { kind: 'StatefulSet', replicaSet: 'long', claims: ['x'.repeat(254)] });
+  const blocked = 'its volumes cannot be used on arm64';
+  t.match(await world.reconcile(), {
+    workloads: [
+      { name: 'StatefulSet/long', blocked },
+      { name: 'StatefulSet/many', blocked },
+    ],
+  });
+  t.same(
+    world.store.requests.filter(({ path }) => path.includes('persistentvolumeclaims')),
+    [],
+  );
+});
+
 t.test('of two rollouts for a pod the older one counts', async (t) => {
   const world = await startWorld(t);
   pods(world, 4, 0);
@@ -387,9 +436,9 @@ t.test(
   },
 );
 
-t.test('an event of a pod does not go through the rollouts of all namespaces', async (t) => {
+t.test('an event of a pod does not go through the rollouts and pods of all namespaces', async (t) => {
   const world = await startWorld(t);
-  const { rollouts } = world.leading.caches;
+  const { rollouts, runningPods, waitingPods } = world.leading.caches;
   pods(world, 4, 0);
   await world.settled();
   const running = followRollouts(world.leading);
@@ -398,10 +447,14 @@ t.test('an event of a pod does not go through the rollouts of all namespaces', a
     await running;
   });
   await world.store.until(() => world.status()?.pods === 4, 'the first look');
-  const scans = t.capture(rollouts, 'values', rollouts.values.bind(rollouts));
+  const scans = [
+    t.capture(rollouts, 'values', rollouts.values.bind(rollouts)),
+    t.capture(runningPods, 'values', runningPods.values.bind(runningPods)),
+    t.capture(waitingPods, 'values', waitingPods.values.bind(waitingPods)),
+  ];
   pods(world, 5, 0);
   await world.settled();
   await world.clock.advance(5000);
   await world.store.until(() => world.status()?.pods === 5, 'the look after an event');
-  t.equal(scans().length, 0);
+  for (const each of scans) for (const { args } of each()) t.same(args, ['shop']);
 });

@@ -194,3 +194,32 @@ void t.test('ready gives up with its signal', async (t) => {
   await t.rejects(reflector.ready(AbortSignal.timeout(20)));
   await t.rejects(reflector.ready(AbortSignal.abort(new Error('before'))), { message: 'before' });
 });
+
+void t.test('the objects of one namespace, without a look at those of others', async (t) => {
+  const pods = '/api/v1/pods';
+  const pod = (namespace: string, name: string, version: string) => ({
+    metadata: { namespace, name, resourceVersion: version },
+  });
+  const { reflector } = await start(
+    t,
+    (server) => {
+      server.script(pods, json(page('10', [pod('a', 'x', '1'), pod('b', 'x', '2'), pod('a', 'y', '3')])));
+      server.script(
+        `${pods}?watch`,
+        events(
+          { type: 'DELETED', object: pod('b', 'x', '11') },
+          { type: 'MODIFIED', object: pod('a', 'y', '12') },
+        ),
+      );
+    },
+    {
+      path: pods,
+      trim: ({ metadata: { namespace, name, resourceVersion } = {} }) =>
+        `${namespace}/${name} ${resourceVersion}`,
+    },
+  );
+  await until('the last event', () => reflector.get('a', 'y') === 'a/y 12');
+  t.same([...reflector.values('a')], ['a/x 1', 'a/y 12']);
+  t.same([...reflector.values('b')], []);
+  t.equal(reflector.size, 2);
+});
