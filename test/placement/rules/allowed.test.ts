@@ -4,101 +4,90 @@ import type { PodSpec } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { PlacementInput } from '../../../src/placement/decision.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { failed, inputOf, outcomeOf, podOf, type Known } from '../../support/placement-input.ts';
+import { failed, inputOf, outcomeOf, podOf, type Known, onArch } from '../../support/placement-input.ts';
 
 const origin = 'PodPlacementConfig shop/db';
 const allowed = (only: string): Partial<Policy> => ({ allowed: { architectures: only.split(' '), origin } });
 
-interface Case {
-  readonly known: Known;
-  /** What the custom resource allows. */
-  readonly only: string;
+interface More {
   readonly policy?: Partial<Policy>;
   readonly spec?: Partial<PodSpec>;
   readonly template?: PlacementInput['template'];
-  /** As `outcomeOf` writes it. */
-  readonly decided: string;
   /** Whether the rule takes part. */
   readonly told?: boolean;
   readonly says?: RegExp;
 }
+/** What the image has, or why it is not known; what the custom resource allows; the decision as `outcomeOf` writes it. */
+type Case = readonly [image: Known[string] | undefined, only: string, decided: string, more?: More];
+
+const unauthorized = failed('unauthorized');
+const schedulable = (...schedulableArchitectures: string[]): More => ({
+  policy: { schedulableArchitectures },
+});
+const fallback = (fallbackArchitecture: string): More => ({
+  policy: { onUnknownImage: 'fallback', fallbackArchitecture },
+});
 
 const cases: Readonly<Record<string, Case>> = {
-  'of what the images have': {
-    known: { a: 'amd64 arm64 s390x' },
-    only: 'amd64 s390x',
-    decided: 'placed amd64 s390x',
-  },
-  'never what they lack': { known: { a: 'amd64' }, only: 'amd64 s390x', decided: 'placed amd64' },
-  'nothing of both': {
-    known: { a: 'amd64' },
-    only: 's390x',
-    decided: 'denied none',
-    says: /^no architecture of those that PodPlacementConfig shop\/db allows \(s390x\) can run all images: a has amd64$/,
-  },
-  'nothing of both, which may be': {
-    known: { a: 'amd64' },
-    only: 's390x',
-    policy: { onNoCommonArchitecture: 'allow' },
-    decided: 'unconstrained',
-  },
-  'images that constrain nothing': { known: { a: '' }, only: 'amd64', decided: 'placed amd64' },
-  'within the schedulable ones': {
-    known: { a: 'amd64 arm64 s390x' },
-    only: 'amd64 s390x',
-    policy: { schedulableArchitectures: ['amd64', 'arm64'] },
-    decided: 'placed amd64',
-  },
-  'none that is schedulable, and nothing known of the images': {
-    known: {},
-    only: 's390x',
-    policy: { schedulableArchitectures: ['amd64'] },
-    decided: 'denied none',
-    says: /^there is no architecture of the schedulable ones \(amd64\), and of those that .* allows \(s390x\)$/,
-  },
-  'images that are not known, behind a gate': {
-    known: {},
-    only: 'amd64 s390x',
-    policy: { onUnknownImage: 'gate' },
-    decided: 'gated amd64 s390x',
-  },
-  'images that cannot be known': {
-    known: { a: failed('unauthorized') },
-    only: 'amd64 s390x',
-    policy: { onUnknownImage: 'allow' },
-    decided: 'allowed-unknown amd64 s390x',
-  },
-  'the fallback, where it is allowed': {
-    known: { a: failed('unauthorized') },
-    only: 'amd64 s390x',
-    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 's390x' },
-    decided: 'fallback s390x',
-  },
-  'the fallback, where it is not': {
-    known: { a: failed('unauthorized') },
-    only: 'amd64',
-    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'arm64' },
-    decided: 'fallback amd64',
-  },
-  'a pod that chooses itself keeps its choice, without a word on its images': {
-    known: { a: 'amd64 arm64' },
-    only: 'amd64',
-    spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
-    decided: 'own-constraint',
-    told: false,
-  },
-  'a DaemonSet': {
-    known: { a: 'amd64 arm64' },
-    only: 'amd64',
-    template: 'DaemonSet',
-    decided: 'placed amd64',
-  },
+  'of what the images have': ['amd64 arm64 s390x', 'amd64 s390x', 'placed amd64 s390x'],
+  'never what they lack': ['amd64', 'amd64 s390x', 'placed amd64'],
+  'nothing of both': [
+    'amd64',
+    's390x',
+    'denied none',
+    {
+      says: /^no architecture of those that PodPlacementConfig shop\/db allows \(s390x\) can run all images: a has amd64$/,
+    },
+  ],
+  'nothing of both, which may be': [
+    'amd64',
+    's390x',
+    'unconstrained',
+    { policy: { onNoCommonArchitecture: 'allow' } },
+  ],
+  'images that constrain nothing': ['', 'amd64', 'placed amd64'],
+  'within the schedulable ones': [
+    'amd64 arm64 s390x',
+    'amd64 s390x',
+    'placed amd64',
+    schedulable('amd64', 'arm64'),
+  ],
+  'none that is schedulable, and nothing known of the images': [
+    undefined,
+    's390x',
+    'denied none',
+    {
+      ...schedulable('amd64'),
+      says: /^there is no architecture of the schedulable ones \(amd64\), and of those that .* allows \(s390x\)$/,
+    },
+  ],
+  'images that are not known, behind a gate': [
+    undefined,
+    'amd64 s390x',
+    'gated amd64 s390x',
+    { policy: { onUnknownImage: 'gate' } },
+  ],
+  'images that cannot be known': [
+    unauthorized,
+    'amd64 s390x',
+    'allowed-unknown amd64 s390x',
+    { policy: { onUnknownImage: 'allow' } },
+  ],
+  'the fallback, where it is allowed': [unauthorized, 'amd64 s390x', 'fallback s390x', fallback('s390x')],
+  'the fallback, where it is not': [unauthorized, 'amd64', 'fallback amd64', fallback('arm64')],
+  'a pod that chooses itself keeps its choice, without a word on its images': [
+    'amd64 arm64',
+    'amd64',
+    'own-constraint',
+    { spec: onArch('arm64'), told: false },
+  ],
+  'a DaemonSet': ['amd64 arm64', 'amd64', 'placed amd64', { template: 'DaemonSet' }],
 };
 
-for (const [name, { known, only, policy, spec, template, decided, told = true, says }] of Object.entries(
-  cases,
-)) {
+for (const [name, [image, only, decided, more = {}]] of Object.entries(cases)) {
   test(name, async (t) => {
+    const { policy, spec, template, told = true, says } = more;
+    const known = image === undefined ? {} : { a: image };
     const input = inputOf(podOf(['a'], spec), known, { ...allowed(only), ...policy });
     const decision = decide({ ...input, ...(template && { template }) });
     t.equal(outcomeOf(decision), decided);

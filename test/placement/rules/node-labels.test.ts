@@ -16,6 +16,10 @@ import {
   termOf,
   termsOf,
   withLabels,
+  archIn,
+  archLabel,
+  betaArchLabel,
+  onArch,
 } from '../../support/placement-input.ts';
 
 const rules = (labels: Record<string, string>) => withLabels(labels);
@@ -70,62 +74,55 @@ test('matched labels apply even if no image constrains the architecture', async 
   t.strictSame(pod.spec.affinity, requiring(termOf(isIn('rack', 'r1'))).affinity);
 });
 
-const arch = 'kubernetes.io/arch';
-const beta = 'beta.kubernetes.io/arch';
-
-interface Case {
-  readonly labels: Readonly<Record<string, string>>;
+interface More {
   readonly known?: Known;
   readonly policy?: Partial<Policy>;
   readonly spec?: Partial<PodSpec>;
-  readonly decided: string;
   readonly message?: RegExp;
 }
+type Case = readonly [labels: Readonly<Record<string, string>>, decided: string, more?: More];
 
 const preferring: Partial<Policy> = { preference: { weights: { amd64: 100 }, origin: 'configuration' } };
+const arm = { [archLabel]: 'arm64' };
+const s390x = { [archLabel]: 's390x' };
 
 const cases: Readonly<Record<string, Case>> = {
-  'before the preference': { labels: { [arch]: 'arm64' }, policy: preferring, decided: 'placed arm64' },
-  'before a hard preference': {
-    labels: { [arch]: 'arm64' },
-    policy: { ...preferring, preferenceMode: 'hard' },
-    decided: 'placed arm64',
-  },
-  'by the beta label': { labels: { [beta]: 'arm64' }, decided: 'placed arm64' },
-  'images that constrain nothing': { labels: { [arch]: 'arm64' }, known: { a: '' }, decided: 'placed arm64' },
-  'an unknown image': { labels: { [arch]: 'arm64' }, known: {}, decided: 'gated arm64' },
-  'an unknown image and another fallback': {
-    labels: { [arch]: 'arm64' },
-    known: {},
-    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' },
-    decided: 'fallback arm64',
-  },
-  'images that lack it': {
-    labels: { [arch]: 's390x' },
-    decided: 'denied none',
-    message: /of the pod's labels \(kubernetes.io\/arch=s390x\) can run all images: a has amd64, arm64/u,
-  },
-  'images that lack it, under allow': {
-    labels: { [arch]: 's390x' },
-    policy: { onNoCommonArchitecture: 'allow' },
-    decided: 'unconstrained',
-    message: /can run all images/u,
-  },
-  'two that differ': { labels: { [arch]: 'arm64', [beta]: 'amd64' }, decided: 'denied none' },
-  'a value that is no architecture': { labels: { [arch]: '' }, known: { a: '' }, decided: 'denied none' },
-  "the pod's own constraint contradicts it": {
-    labels: { [arch]: 'arm64' },
-    spec: { nodeSelector: { [arch]: 'amd64' } },
-    decided: 'own-constraint',
-    message: /the pod constrains amd64 itself, but its node must have kubernetes.io\/arch=arm64/u,
-  },
+  'before the preference': [arm, 'placed arm64', { policy: preferring }],
+  'before a hard preference': [arm, 'placed arm64', { policy: { ...preferring, preferenceMode: 'hard' } }],
+  'by the beta label': [{ [betaArchLabel]: 'arm64' }, 'placed arm64'],
+  'images that constrain nothing': [arm, 'placed arm64', { known: { a: '' } }],
+  'an unknown image': [arm, 'gated arm64', { known: {} }],
+  'an unknown image and another fallback': [
+    arm,
+    'fallback arm64',
+    { known: {}, policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' } },
+  ],
+  'images that lack it': [
+    s390x,
+    'denied none',
+    { message: /of the pod's labels \(kubernetes.io\/arch=s390x\) can run all images: a has amd64, arm64/u },
+  ],
+  'images that lack it, under allow': [
+    s390x,
+    'unconstrained',
+    { policy: { onNoCommonArchitecture: 'allow' }, message: /can run all images/u },
+  ],
+  'two that differ': [{ ...arm, [betaArchLabel]: 'amd64' }, 'denied none'],
+  'a value that is no architecture': [{ [archLabel]: '' }, 'denied none', { known: { a: '' } }],
+  "the pod's own constraint contradicts it": [
+    arm,
+    'own-constraint',
+    {
+      spec: onArch('amd64'),
+      message: /the pod constrains amd64 itself, but its node must have kubernetes.io\/arch=arm64/u,
+    },
+  ],
 };
 
-for (const [name, { labels, known = { a: 'amd64 arm64' }, policy, spec, decided, message }] of Object.entries(
-  cases,
-)) {
+for (const [name, [labels, decided, more = {}]] of Object.entries(cases)) {
   test(`a label that names an architecture: ${name}`, async (t) => {
-    const matching = { matchNodeLabels: [arch, beta], ...policy };
+    const { known = { a: 'amd64 arm64' }, policy, spec, message } = more;
+    const matching = { matchNodeLabels: [archLabel, betaArchLabel], ...policy };
     const input = inputOf(podOf(['a'], spec, { labels }), known, matching);
     const { decision, pod } = place(input);
     t.equal(outcomeOf(decision), decided);
@@ -135,8 +132,8 @@ for (const [name, { labels, known = { a: 'amd64 arm64' }, policy, spec, decided,
     t.equal(template.warnings.length > 0, decided.startsWith('denied') || message !== undefined);
     if (decision.outcome === 'denied') return;
     t.strictSame(place({ ...input, pod }).patch, []);
-    const required = termsOf(pod)?.[0]?.matchExpressions?.filter(({ key }) => key === arch);
-    if (arch in labels) t.strictSame(required, [isIn(arch, labels[arch] ?? '')], 'named once');
+    const required = termsOf(pod)?.[0]?.matchExpressions?.filter(({ key }) => key === archLabel);
+    if (archLabel in labels) t.strictSame(required, [archIn(labels[archLabel] ?? '')], 'named once');
   });
 }
 

@@ -12,10 +12,14 @@ import {
   termOf,
   termsOf,
   withLabels,
+  archIn,
+  archLabel,
+  betaArchLabel,
+  notIn,
+  onArch,
+  placePod,
 } from '../../support/placement-input.ts';
 
-const arch = 'kubernetes.io/arch';
-const beta = 'beta.kubernetes.io/arch';
 const policy: Partial<Policy> = {
   tolerations: [{ key: 'arch', operator: 'Equal' }],
   matchNodeLabels: ['rack'],
@@ -26,74 +30,57 @@ const policy: Partial<Policy> = {
 const pin = isIn('metadata.name', 'n1');
 const rack = isIn('rack', 'r1');
 
-const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(...terms);
-const named = (key: string, ...values: string[]): NodeSelectorTerm => termOf(isIn(key, ...values));
+const named = (...values: string[]): NodeSelectorTerm => termOf(archIn(...values));
+const selecting = (nodeSelector: Record<string, string>): Partial<PodSpec> => ({ nodeSelector });
+const onArm = onArch('arm64');
+const pinned: NodeSelectorTerm = { matchFields: [pin] };
 
-interface Case {
-  readonly spec: Partial<PodSpec>;
-  readonly known?: Known;
-  readonly tolerated?: string;
-  readonly warning?: RegExp;
-}
+/** Architectures whose taint is tolerated then. */
+type Case = readonly [spec: Partial<PodSpec>, tolerated: string, known?: Known, warning?: RegExp];
 
 const multi: Known = { a: 'amd64 arm64' };
+const ofTwo = [
+  { name: 'a', image: 'a' },
+  { name: 'b', image: 'b' },
+];
 
 const cases: Readonly<Record<string, Case>> = {
-  nodeSelector: { spec: { nodeSelector: { [arch]: 'arm64' } }, tolerated: 'arm64' },
-  'nodeSelector by the beta label': { spec: { nodeSelector: { [beta]: 'arm64' } }, tolerated: 'arm64' },
-  'both labels alike': { spec: { nodeSelector: { [arch]: 'arm64', [beta]: 'arm64' } }, tolerated: 'arm64' },
-  'both labels, contradicting': { spec: { nodeSelector: { [arch]: 'arm64', [beta]: 'amd64' } } },
-  'a value that is no architecture': { spec: { nodeSelector: { [arch]: '' } } },
-  'every term': { spec: required(named(arch, 'arm64'), named(beta, 'amd64')), tolerated: 'amd64 arm64' },
-  'every term that can match': { spec: required({}, named(arch, 'arm64')), tolerated: 'arm64' },
-  'a term that contradicts itself': {
-    spec: required(
-      termOf(...(named(arch, 'arm64', 'amd64').matchExpressions ?? []), {
-        key: arch,
-        operator: 'NotIn',
-        values: ['arm64'],
-      }),
-    ),
-    tolerated: 'amd64',
-  },
-  'a pinned node': { spec: required({ matchFields: [pin] }), tolerated: 'amd64 arm64' },
-  'a pinned node with its architecture': {
-    spec: required({ matchFields: [pin], ...named(arch, 'arm64') }),
-    tolerated: 'arm64',
-  },
-  'an unknown image waits for nothing': {
-    spec: { nodeSelector: { [arch]: 'arm64' } },
-    known: {},
-    tolerated: 'arm64',
-  },
-  'a pinned node and an unknown image': {
-    spec: required({ matchFields: [pin] }),
-    known: { a: failed('unauthorized') },
-  },
-  'images that lack it': {
-    spec: { nodeSelector: { [arch]: 'arm64' } },
-    known: { a: 'amd64' },
-    warning: /the pod allows arm64, but its images can only run on amd64/u,
-  },
-  'images that lack a part of it': {
-    spec: required(named(arch, 'arm64'), named(arch, 'amd64'), named(arch, 's390x')),
-    tolerated: 'amd64 arm64',
-    warning: /the pod allows s390x, but its images can only run on amd64, arm64/u,
-  },
-  'images that share nothing': {
-    spec: {
-      nodeSelector: { [arch]: 'arm64' },
-      containers: [
-        { name: 'a', image: 'a' },
-        { name: 'b', image: 'b' },
-      ],
-    },
-    known: { a: 'amd64', b: 'arm64' },
-    warning: /no architecture can run all images: a has amd64; b has arm64/u,
-  },
+  nodeSelector: [onArm, 'arm64'],
+  'nodeSelector by the beta label': [selecting({ [betaArchLabel]: 'arm64' }), 'arm64'],
+  'both labels alike': [selecting({ [archLabel]: 'arm64', [betaArchLabel]: 'arm64' }), 'arm64'],
+  'both labels, contradicting': [selecting({ [archLabel]: 'arm64', [betaArchLabel]: 'amd64' }), ''],
+  'a value that is no architecture': [onArch(''), ''],
+  'every term': [requiring(named('arm64'), termOf(isIn(betaArchLabel, 'amd64'))), 'amd64 arm64'],
+  'every term that can match': [requiring({}, named('arm64')), 'arm64'],
+  'a term that contradicts itself': [
+    requiring(termOf(archIn('arm64', 'amd64'), notIn(archLabel, 'arm64'))),
+    'amd64',
+  ],
+  'a pinned node': [requiring(pinned), 'amd64 arm64'],
+  'a pinned node with its architecture': [requiring({ ...pinned, ...named('arm64') }), 'arm64'],
+  'an unknown image waits for nothing': [onArm, 'arm64', {}],
+  'a pinned node and an unknown image': [requiring(pinned), '', { a: failed('unauthorized') }],
+  'images that lack it': [
+    onArm,
+    '',
+    { a: 'amd64' },
+    /the pod allows arm64, but its images can only run on amd64/u,
+  ],
+  'images that lack a part of it': [
+    requiring(named('arm64'), named('amd64'), named('s390x')),
+    'amd64 arm64',
+    multi,
+    /the pod allows s390x, but its images can only run on amd64, arm64/u,
+  ],
+  'images that share nothing': [
+    { ...onArm, containers: ofTwo },
+    '',
+    { a: 'amd64', b: 'arm64' },
+    /no architecture can run all images: a has amd64; b has arm64/u,
+  ],
 };
 
-for (const [name, { spec, known = multi, tolerated = '', warning }] of Object.entries(cases)) {
+for (const [name, [spec, tolerated, known = multi, warning]] of Object.entries(cases)) {
   test(`own constraint: ${name}`, async (t) => {
     const pod = podOf(['a'], spec, { labels: { rack: 'r1' } });
     const input = inputOf(pod, known, policy);
@@ -123,60 +110,42 @@ for (const [name, { spec, known = multi, tolerated = '', warning }] of Object.en
 }
 
 test('a pod that is left as it is has no patch at all', async (t) => {
-  t.strictSame(place(inputOf(podOf(['a'], { nodeSelector: { [arch]: 'amd64' } }), multi)).patch, []);
+  t.strictSame(placePod(['a'], multi, {}, onArch('amd64')).patch, []);
 });
 
 test('our gate is opened for a pod that constrains itself', async (t) => {
-  const spec = {
-    nodeSelector: { [arch]: 'amd64' },
-    schedulingGates: [{ name: 'arch.example/scheduling-gate' }],
-  };
+  const spec = { ...onArch('amd64'), schedulingGates: [{ name: 'arch.example/scheduling-gate' }] };
   t.strictSame(place(inputOf(podOf(['a'], spec))).patch, [{ op: 'remove', path: '/spec/schedulingGates/0' }]);
 });
 
 test('a long list of architectures of a person stays readable', async (t) => {
-  const terms = Array.from({ length: 500 }, (_, index) => named(arch, `arch${index}`));
-  const { decision } = place(inputOf(podOf(['a'], required(...terms)), { a: 'amd64' }, policy));
+  const terms = Array.from({ length: 500 }, (_, index) => named(`arch${index}`));
+  const { decision } = placePod(['a'], { a: 'amd64' }, policy, requiring(...terms));
   t.ok(decision.warnings.every((warning) => Buffer.byteLength(warning) <= 256));
   t.ok(decision.reasons.every(({ message }) => message.length < 1024));
 });
 
 test('a node that the images cannot run on, and that the pod itself lets in', async (t) => {
   const zone = isIn('zone', 'a');
-  const pinned = (node: string): NodeSelectorTerm => ({ matchFields: [isIn('metadata.name', node)] });
-  const nodeArchitecture = (node: string) =>
-    new Map([
-      ['intel', 'amd64'],
-      ['graviton', 'arm64'],
-    ]).get(node);
-  const rows: [what: string, terms: NodeSelectorTerm[], known: Known, warnings: RegExp[]][] = [
-    [
-      'a pinned node',
-      [pinned('graviton')],
-      { a: 'amd64' },
-      [/chooses node graviton \(arm64\), .* run on amd64$/u],
-    ],
-    ['a pinned node that fits', [pinned('intel')], { a: 'amd64' }, []],
-    ['a pinned node that is not known', [pinned('other')], { a: 'amd64' }, []],
-    ['an image that is not known', [pinned('graviton')], {}, []],
-    [
-      'one of two pinned nodes',
-      [pinned('intel'), pinned('graviton')],
-      { a: 'amd64' },
-      [/chooses node graviton/u],
-    ],
-    ['beside a free term', [termOf(zone), pinned('graviton')], { a: 'amd64' }, [/chooses node graviton/u]],
-    [
-      'an architecture beside a free term',
-      [named(arch, 's390x'), termOf(zone)],
-      multi,
-      [/a required term of the pod allows s390x, but its images can only run on amd64, arm64$/u],
-    ],
-    ['an architecture that fits, beside a free term', [named(arch, 'amd64'), termOf(zone)], multi, []],
-    ['an empty term matches no node', [{}, termOf(zone)], multi, []],
+  const onNode = (node: string): NodeSelectorTerm => ({ matchFields: [isIn('metadata.name', node)] });
+  const nodeArchitecture = (node: string) => ({ intel: 'amd64', graviton: 'arm64' })[node];
+  const amd = { a: 'amd64' };
+  const choosesArm = /chooses node graviton \(arm64\), .* run on amd64$/u;
+  const allowsS390x =
+    /a required term of the pod allows s390x, but its images can only run on amd64, arm64$/u;
+  const rows: [what: string, terms: NodeSelectorTerm[], known: Known, ...warnings: RegExp[]][] = [
+    ['a pinned node', [onNode('graviton')], amd, choosesArm],
+    ['a pinned node that fits', [onNode('intel')], amd],
+    ['a pinned node that is not known', [onNode('other')], amd],
+    ['an image that is not known', [onNode('graviton')], {}],
+    ['one of two pinned nodes', [onNode('intel'), onNode('graviton')], amd, choosesArm],
+    ['beside a free term', [termOf(zone), onNode('graviton')], amd, choosesArm],
+    ['an architecture beside a free term', [named('s390x'), termOf(zone)], multi, allowsS390x],
+    ['an architecture that fits, beside a free term', [named('amd64'), termOf(zone)], multi],
+    ['an empty term matches no node', [{}, termOf(zone)], multi],
   ];
-  for (const [what, terms, known, warnings] of rows) {
-    const { decision } = place(inputOf(podOf(['a'], required(...terms)), known, {}, { nodeArchitecture }));
+  for (const [what, terms, known, ...warnings] of rows) {
+    const { decision } = place(inputOf(podOf(['a'], requiring(...terms)), known, {}, { nodeArchitecture }));
     t.equal(decision.warnings.length, warnings.length, what);
     t.match(decision.warnings, warnings, what);
   }

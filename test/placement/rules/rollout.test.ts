@@ -18,6 +18,11 @@ import {
   termsOf,
   withLabels,
   type Known,
+  archLabel,
+  notIn,
+  onArch,
+  requiring,
+  termOf,
 } from '../../support/placement-input.ts';
 
 interface Case {
@@ -32,19 +37,9 @@ interface Case {
   readonly rule?: string;
 }
 
-const required = (operator: string, ...values: string[]): Partial<PodSpec> => ({
-  affinity: {
-    nodeAffinity: {
-      requiredDuringSchedulingIgnoredDuringExecution: {
-        nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/arch', operator, values }] }],
-      },
-    },
-  },
-});
-
 const widened = {
   policy: { constraints: 'widen' },
-  spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+  spec: onArch('amd64'),
 } as const;
 
 const cases: Readonly<Record<string, Case>> = {
@@ -55,7 +50,7 @@ const cases: Readonly<Record<string, Case>> = {
   'images with nothing else': { known: { a: 'arm64' }, newPods: 'Other', decided: 'placed arm64' },
   'an own architecture': {
     newPods: 'Target',
-    spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+    spec: onArch('amd64'),
     decided: 'own-constraint',
   },
   'an own architecture that is widened': {
@@ -79,7 +74,7 @@ const cases: Readonly<Record<string, Case>> = {
   'its own architecture is that of the rollout': {
     ...widened,
     newPods: 'Other',
-    spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+    spec: onArch('arm64'),
     decided: 'own-constraint',
   },
   'a person pins it by a label': {
@@ -90,7 +85,7 @@ const cases: Readonly<Record<string, Case>> = {
   },
   'own terms that exclude it': {
     newPods: 'Choose',
-    spec: required('NotIn', 'arm64'),
+    spec: requiring(termOf(notIn(archLabel, 'arm64'))),
     decided: 'placed amd64 arm64 s390x',
   },
   'an unknown image': { known: { a: failed('timeout') }, newPods: 'Target', decided: 'gated' },

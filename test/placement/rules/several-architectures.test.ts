@@ -17,94 +17,67 @@ import {
   termOf,
   termsOf,
   withLabels,
+  archLabel,
+  notIn,
 } from '../../support/placement-input.ts';
 
 const both = archIn('amd64', 'arm64');
 const beta = isIn('beta.kubernetes.io/arch', 'amd64', 'arm64');
-const not = (...values: string[]) => ({ key: 'kubernetes.io/arch', operator: 'NotIn', values });
+const not = (...values: string[]) => notIn(archLabel, ...values);
+const pinned: NodeSelectorTerm = { matchFields: [isIn('metadata.name', 'n1')] };
 
-interface Case {
-  readonly terms: readonly NodeSelectorTerm[];
+interface More {
   readonly images?: string;
   readonly policy?: Partial<Policy>;
-  readonly decided: string;
-  /** Index of the list that a term got: `+` for the required architectures, `=` for nothing. */
-  readonly added: string;
   readonly warning?: RegExp;
 }
+type Case = readonly [
+  terms: readonly NodeSelectorTerm[],
+  decided: string,
+  /** For each term: `+` gets the list of required architectures, `=` nothing. */
+  added: string,
+  more?: More,
+];
+
+const unknown = { images: 'unknown' };
+const falling = (fallbackArchitecture: string): More => ({
+  ...unknown,
+  policy: { onUnknownImage: 'fallback', fallbackArchitecture },
+});
 
 const cases: Readonly<Record<string, Case>> = {
-  'one of them is left': { terms: [termOf(both)], decided: 'placed arm64', added: '+' },
-  'by the beta label': { terms: [termOf(beta)], decided: 'placed arm64', added: '+' },
-  'beside a term that names one': {
-    terms: [termOf(both), termOf(archIn('s390x'))],
-    decided: 'placed arm64',
-    added: '+ =',
-  },
-  'beside a pinned node': {
-    terms: [termOf(both), { matchFields: [isIn('metadata.name', 'n1')] }],
-    decided: 'placed arm64',
-    added: '+ =',
-  },
-  'with exclusions that leave one': {
-    terms: [termOf(both, not('amd64'))],
-    decided: 'own-constraint',
-    added: '=',
-  },
-  'by both labels, with one in common': {
-    terms: [termOf(beta, archIn('arm64', 's390x'))],
-    decided: 'own-constraint',
-    added: '=',
-  },
-  'twice the same one': { terms: [termOf(archIn('arm64', 'arm64'))], decided: 'own-constraint', added: '=' },
-  'none that the images have': {
-    terms: [termOf(archIn('amd64', 's390x'))],
-    decided: 'placed arm64',
-    added: '+',
-    warning: /excludes all that its images can run on: arm64/u,
-  },
-  'an unknown image': { terms: [termOf(both)], images: 'unknown', decided: 'gated', added: '=' },
-  'an unknown image and a fallback that they lack': {
-    terms: [termOf(both)],
-    images: 'unknown',
-    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 's390x' },
-    decided: 'fallback',
-    added: '=',
-  },
-  'an unknown image and a fallback that they have': {
-    terms: [termOf(both)],
-    images: 'unknown',
-    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'arm64' },
-    decided: 'fallback arm64',
-    added: '+',
-  },
-  'a fallback that the pod excludes': {
-    terms: [termOf(not('arm64'))],
-    images: 'unknown',
-    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'arm64' },
-    decided: 'fallback',
-    added: '=',
-  },
+  'one of them is left': [[termOf(both)], 'placed arm64', '+'],
+  'by the beta label': [[termOf(beta)], 'placed arm64', '+'],
+  'beside a term that names one': [[termOf(both), termOf(archIn('s390x'))], 'placed arm64', '+ ='],
+  'beside a pinned node': [[termOf(both), pinned], 'placed arm64', '+ ='],
+  'with exclusions that leave one': [[termOf(both, not('amd64'))], 'own-constraint', '='],
+  'by both labels, with one in common': [[termOf(beta, archIn('arm64', 's390x'))], 'own-constraint', '='],
+  'twice the same one': [[termOf(archIn('arm64', 'arm64'))], 'own-constraint', '='],
+  'none that the images have': [
+    [termOf(archIn('amd64', 's390x'))],
+    'placed arm64',
+    '+',
+    { warning: /excludes all that its images can run on: arm64/u },
+  ],
+  'an unknown image': [[termOf(both)], 'gated', '=', unknown],
+  'an unknown image and a fallback that they lack': [[termOf(both)], 'fallback', '=', falling('s390x')],
+  'an unknown image and a fallback that they have': [[termOf(both)], 'fallback arm64', '+', falling('arm64')],
+  'a fallback that the pod excludes': [[termOf(not('arm64'))], 'fallback', '=', falling('arm64')],
 };
 
 const known: Known = { arm: 'arm64', all: 'amd64 arm64 s390x' };
 
-for (const [name, { terms, images = 'arm', policy, decided, added, warning }] of Object.entries(cases)) {
+for (const [name, [terms, decided, added, more = {}]] of Object.entries(cases)) {
   test(`several architectures: ${name}`, async (t) => {
+    const { images = 'arm', policy, warning } = more;
     const input = inputOf(podOf([images], requiring(...terms)), known, policy);
     const { decision, pod } = place(input);
     t.equal(outcomeOf(decision), decided);
-    t.strictSame(
-      termsOf(pod),
-      added.split(' ').map((mark, index) =>
-        mark === '='
-          ? terms[index]
-          : {
-              ...terms[index],
-              matchExpressions: [...(terms[index]?.matchExpressions ?? []), archIn('arm64')],
-            },
-      ),
+    const marks = added.split(' ');
+    const wanted = terms.map((term, index) =>
+      marks[index] === '=' ? term : termOf(...(term.matchExpressions ?? []), archIn('arm64')),
     );
+    t.strictSame(termsOf(pod), wanted);
     t.strictSame(place({ ...input, pod }).patch, [], 'a second call changes nothing');
     if (warning) t.match(decision.warnings, [warning]);
   });

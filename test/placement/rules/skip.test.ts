@@ -6,84 +6,62 @@ import { patchPod } from '../../../src/placement/patch/patch.ts';
 import { skipReasonOf } from '../../../src/placement/rules/skip.ts';
 import { inputOf, place, podOf } from '../../support/placement-input.ts';
 
-const daemonSetOwner = {
-  apiVersion: 'apps/v1',
-  kind: 'DaemonSet',
-  name: 'agent',
-  uid: '1',
-  controller: true,
-};
+const ownedBy = (kind: string): Given => ({
+  metadata: { ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'agent', uid: '1', controller: true }] },
+});
 
 function excluding(...excludedNamespaces: readonly string[]): PlacementInput['policy'] {
   return { ...inputOf(podOf(['a'])).policy, excludedNamespaces };
 }
 
-interface Case {
+interface Given {
   readonly spec?: Partial<PodSpec>;
   readonly metadata?: ObjectMeta;
   readonly more?: Partial<PlacementInput>;
-  readonly skip?: SkipReason;
 }
 
-const cases: Readonly<Record<string, Case>> = {
-  'an ordinary pod': {},
-  'a node name': { spec: { nodeName: 'n1' }, skip: 'node-name' },
-  'an empty node name': { spec: { nodeName: '' } },
-  'a mirror pod': {
-    metadata: { annotations: { 'kubernetes.io/config.mirror': 'hash' } },
-    skip: 'mirror-pod',
-  },
-  'a pod of a DaemonSet': { metadata: { ownerReferences: [daemonSetOwner] }, skip: 'daemonset-pod' },
-  'a pod of a ReplicaSet': { metadata: { ownerReferences: [{ ...daemonSetOwner, kind: 'ReplicaSet' }] } },
-  'an excluded namespace': { more: { namespace: 'kube-system' }, skip: 'excluded-namespace' },
-  'a namespace with a like name': { more: { namespace: 'kube-system-2' } },
-  'a namespace that a glob matches': {
-    more: { namespace: 'kube-flannel', policy: excluding('kube-*', 'openshift-*') },
-    skip: 'excluded-namespace',
-  },
-  'a namespace that a glob matches in its middle': {
-    more: { namespace: 'my-kube-flannel', policy: excluding('kube-*') },
-  },
-  'no excluded namespace': { more: { namespace: 'kube-system', policy: excluding() } },
-  'the label on the pod': {
-    metadata: { labels: { 'arch.example/placement': 'disabled' } },
-    skip: 'disabled-by-pod',
-  },
-  'the annotation on the pod': {
-    metadata: { annotations: { 'arch.example/placement': 'disabled' } },
-    skip: 'disabled-by-pod',
-  },
-  'another value of the label': { metadata: { labels: { 'arch.example/placement': 'enabled' } } },
-  'the label on the namespace': {
-    more: { namespaceLabels: { 'arch.example/placement': 'disabled' } },
-    skip: 'disabled-by-namespace',
-  },
-  'another value on the namespace': { more: { namespaceLabels: { 'arch.example/placement': 'on' } } },
-  'a nodeSelector on the control plane': {
-    spec: { nodeSelector: { 'node-role.kubernetes.io/control-plane': '' } },
-    skip: 'control-plane',
-  },
-  'the old name of that role': {
-    spec: { nodeSelector: { 'node-role.kubernetes.io/master': '' } },
-    skip: 'control-plane',
-  },
-  'another role': { spec: { nodeSelector: { 'node-role.kubernetes.io/worker': '' } } },
-  'Never throughout': {
-    spec: { containers: [{ name: 'c', image: 'a', imagePullPolicy: 'Never' }] },
-    skip: 'no-image',
-  },
-  'no image at all': { spec: { containers: [{ name: 'c' }] }, skip: 'no-image' },
-  'Never for one of two': {
-    spec: {
-      containers: [
-        { name: 'c', image: 'a', imagePullPolicy: 'Never' },
-        { name: 'd', image: 'b' },
-      ],
-    },
-  },
+const disabled = { 'arch.example/placement': 'disabled' };
+const annotated = (annotations: Record<string, string>): Given => ({ metadata: { annotations } });
+const labeled = (labels: Record<string, string>): Given => ({ metadata: { labels } });
+const selecting = (label: string): Given => ({ spec: { nodeSelector: { [label]: '' } } });
+const inNamespace = (namespace: string, ...excluded: string[]): Given => ({
+  more: { namespace, ...(excluded.length > 0 && { policy: excluding(...excluded) }) },
+});
+const never = { name: 'c', image: 'a', imagePullPolicy: 'Never' };
+
+/** Without a reason: not skipped. */
+const cases: Readonly<Record<string, readonly [given: Given, skip?: SkipReason]>> = {
+  'an ordinary pod': [{}],
+  'a node name': [{ spec: { nodeName: 'n1' } }, 'node-name'],
+  'an empty node name': [{ spec: { nodeName: '' } }],
+  'a mirror pod': [annotated({ 'kubernetes.io/config.mirror': 'hash' }), 'mirror-pod'],
+  'a pod of a DaemonSet': [ownedBy('DaemonSet'), 'daemonset-pod'],
+  'a pod of a ReplicaSet': [ownedBy('ReplicaSet')],
+  'an excluded namespace': [inNamespace('kube-system'), 'excluded-namespace'],
+  'a namespace with a like name': [inNamespace('kube-system-2')],
+  'a namespace that a glob matches': [
+    inNamespace('kube-flannel', 'kube-*', 'openshift-*'),
+    'excluded-namespace',
+  ],
+  'a namespace that a glob matches in its middle': [inNamespace('my-kube-flannel', 'kube-*')],
+  'no excluded namespace': [{ more: { namespace: 'kube-system', policy: excluding() } }],
+  'the label on the pod': [labeled(disabled), 'disabled-by-pod'],
+  'the annotation on the pod': [annotated(disabled), 'disabled-by-pod'],
+  'another value of the label': [labeled({ 'arch.example/placement': 'enabled' })],
+  'the label on the namespace': [{ more: { namespaceLabels: disabled } }, 'disabled-by-namespace'],
+  'another value on the namespace': [{ more: { namespaceLabels: { 'arch.example/placement': 'on' } } }],
+  'a nodeSelector on the control plane': [
+    selecting('node-role.kubernetes.io/control-plane'),
+    'control-plane',
+  ],
+  'the old name of that role': [selecting('node-role.kubernetes.io/master'), 'control-plane'],
+  'another role': [selecting('node-role.kubernetes.io/worker')],
+  'Never throughout': [{ spec: { containers: [never] } }, 'no-image'],
+  'no image at all': [{ spec: { containers: [{ name: 'c' }] } }, 'no-image'],
+  'Never for one of two': [{ spec: { containers: [never, { name: 'd', image: 'b' }] } }],
 };
 
-for (const [name, { spec, metadata, more, skip }] of Object.entries(cases)) {
+for (const [name, [{ spec, metadata, more }, skip]] of Object.entries(cases)) {
   test(`skip: ${name}`, async (t) => {
     const pod = podOf(['a'], spec, metadata);
     const input = inputOf(pod, { a: 'amd64', b: 'amd64' }, {}, more);
@@ -102,7 +80,7 @@ for (const [name, { spec, metadata, more, skip }] of Object.entries(cases)) {
 }
 
 test('every skip reason has a case', async (t) => {
-  t.strictSame(new Set(Object.values(cases).map(({ skip }) => skip ?? 'node-name')), new Set(skipReasons));
+  t.strictSame(new Set(Object.values(cases).map(([, skip]) => skip ?? 'node-name')), new Set(skipReasons));
 });
 
 test('null metadata from a file is skipped correctly', async (t) => {

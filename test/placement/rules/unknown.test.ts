@@ -11,6 +11,7 @@ import {
   podOf,
   requiring,
   termOf,
+  placePod,
 } from '../../support/placement-input.ts';
 
 const gate = { name: 'arch.example/scheduling-gate' };
@@ -26,81 +27,49 @@ const fallbackTo = (fallbackArchitecture: string): Partial<Policy> => ({
   fallbackArchitecture,
 });
 
-interface Case {
-  readonly images?: string;
-  readonly policy?: Partial<Policy>;
-  readonly decided: string;
-  readonly warned?: RegExp;
-}
+type Case = readonly [images: string, policy: Partial<Policy>, decided: string, warned?: RegExp];
+
+const gating: Partial<Policy> = {};
+const allowing: Partial<Policy> = { onUnknownImage: 'allow' };
+const denying: Partial<Policy> = { onUnknownImage: 'deny' };
+const falling: Partial<Policy> = { onUnknownImage: 'fallback' };
+const orS390x: Partial<Policy> = { fallbackArchitecture: 's390x' };
+const onAmd: Partial<Policy> = { schedulableArchitectures: ['amd64'] };
+const unauthorized = /image broken: unauthorized: the registry requires a valid credential/u;
+const notAnImage = /image chart: not-an-image/u;
 
 const cases: Readonly<Record<string, Case>> = {
-  gate: { decided: 'gated' },
-  'gate with a bound': { images: 'x a', decided: 'gated amd64 arm64' },
-  'gate after a failure': {
-    images: 'broken',
-    decided: 'gated',
-    warned: /image broken: unauthorized: the registry requires a valid credential/u,
-  },
-  fallback: { policy: fallbackTo('s390x'), decided: 'fallback s390x' },
-  'fallback within the bound': { images: 'x a', policy: fallbackTo('arm64'), decided: 'fallback arm64' },
-  'fallback outside the bound: the bound': {
-    images: 'x a',
-    policy: fallbackTo('s390x'),
-    decided: 'fallback amd64 arm64',
-  },
-  'fallback that is not schedulable: the bound': {
-    policy: { ...fallbackTo('s390x'), schedulableArchitectures: ['amd64'] },
-    decided: 'fallback',
-  },
-  'fallback that is schedulable': {
-    policy: { ...fallbackTo('amd64'), schedulableArchitectures: ['amd64'] },
-    decided: 'fallback amd64',
-  },
-  'fallback without an architecture: the bound': {
-    images: 'x a',
-    policy: { onUnknownImage: 'fallback' },
-    decided: 'fallback amd64 arm64',
-  },
-  'gate where waiting cannot help: the fallback at once': {
-    images: 'chart',
-    policy: { fallbackArchitecture: 's390x' },
-    decided: 'fallback s390x',
-    warned: /image chart: not-an-image: it is no container image/u,
-  },
-  'gate where waiting cannot help: the bound': {
-    images: 'chart a',
-    decided: 'fallback amd64 arm64',
-    warned: /image chart: not-an-image/u,
-  },
-  'gate where waiting helps with one of two': {
-    images: 'chart x',
-    decided: 'gated',
-    warned: /image chart: not-an-image/u,
-  },
-  'gate where the configuration refuses the image: the fallback at once': {
-    images: 'refused',
-    policy: { fallbackArchitecture: 's390x' },
-    decided: 'fallback s390x',
-    warned: /image refused: forbidden: not inspected/u,
-  },
-  'deny what can never be known': { images: 'chart', policy: { onUnknownImage: 'deny' }, decided: 'denied' },
-  'allow what can never be known': {
-    images: 'chart',
-    policy: { onUnknownImage: 'allow', fallbackArchitecture: 's390x' },
-    decided: 'allowed-unknown',
-    warned: /image chart: not-an-image/u,
-  },
-  allow: { policy: { onUnknownImage: 'allow' }, decided: 'allowed-unknown' },
-  'allow with a bound': {
-    images: 'broken a',
-    policy: { onUnknownImage: 'allow' },
-    decided: 'allowed-unknown amd64 arm64',
-    warned: /image broken: unauthorized: the registry requires a valid credential/u,
-  },
-  deny: { images: 'x a', policy: { onUnknownImage: 'deny' }, decided: 'denied amd64 arm64' },
+  gate: ['x', gating, 'gated'],
+  'gate with a bound': ['x a', gating, 'gated amd64 arm64'],
+  'gate after a failure': ['broken', gating, 'gated', unauthorized],
+  fallback: ['x', fallbackTo('s390x'), 'fallback s390x'],
+  'fallback within the bound': ['x a', fallbackTo('arm64'), 'fallback arm64'],
+  'fallback outside the bound: the bound': ['x a', fallbackTo('s390x'), 'fallback amd64 arm64'],
+  'fallback that is not schedulable: the bound': ['x', { ...fallbackTo('s390x'), ...onAmd }, 'fallback'],
+  'fallback that is schedulable': ['x', { ...fallbackTo('amd64'), ...onAmd }, 'fallback amd64'],
+  'fallback without an architecture: the bound': ['x a', falling, 'fallback amd64 arm64'],
+  'gate where waiting cannot help: the fallback at once': [
+    'chart',
+    orS390x,
+    'fallback s390x',
+    /image chart: not-an-image: it is no container image/u,
+  ],
+  'gate where waiting cannot help: the bound': ['chart a', gating, 'fallback amd64 arm64', notAnImage],
+  'gate where waiting helps with one of two': ['chart x', gating, 'gated', notAnImage],
+  'gate where the configuration refuses the image: the fallback at once': [
+    'refused',
+    orS390x,
+    'fallback s390x',
+    /image refused: forbidden: not inspected/u,
+  ],
+  'deny what can never be known': ['chart', denying, 'denied'],
+  'allow what can never be known': ['chart', { ...allowing, ...orS390x }, 'allowed-unknown', notAnImage],
+  allow: ['x', allowing, 'allowed-unknown'],
+  'allow with a bound': ['broken a', allowing, 'allowed-unknown amd64 arm64', unauthorized],
+  deny: ['x a', denying, 'denied amd64 arm64'],
 };
 
-for (const [name, { images = 'x', policy, decided, warned }] of Object.entries(cases)) {
+for (const [name, [images, policy, decided, warned]] of Object.entries(cases)) {
   test(`unknown image: ${name}`, async (t) => {
     const input = inputOf(podOf(images.split(' ')), known, policy);
     const { decision, pod } = place(input);
@@ -159,12 +128,9 @@ test('the gate is appended, kept and taken away at its index', async (t) => {
 });
 
 test('once all is known, the gate goes and the bound is replaced', async (t) => {
-  const first = place(
-    inputOf(podOf(['a', 'x']), known, { tolerations: [{ key: 'arch', operator: 'Equal' }] }),
-  );
-  const then = place(
-    inputOf(first.pod, { ...known, x: 'arm64' }, { tolerations: [{ key: 'arch', operator: 'Equal' }] }),
-  );
+  const policy: Partial<Policy> = { tolerations: [{ key: 'arch', operator: 'Equal' }] };
+  const first = placePod(['a', 'x'], known, policy);
+  const then = place(inputOf(first.pod, { ...known, x: 'arm64' }, policy));
   t.equal(then.decision.outcome, 'placed');
   t.strictSame(then.pod.spec.schedulingGates, []);
   t.strictSame(then.pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
