@@ -29,6 +29,10 @@ async function requestWith(wanted: Wanted): Promise<string> {
   return request.toString('pem');
 }
 
+/** A request for these DNS names. */
+const naming = (...names: string[]): Promise<string> =>
+  requestWith({ names: names.map((value) => ({ type: 'dns', value })) });
+
 t.test('an agent gets a certificate for its node and nothing else', async (t) => {
   const world = await startWorld(t);
   const { certificate = '', denied } = await world.answer(world.put({ node: 'n1' }, world.requestFor('n1')));
@@ -45,71 +49,27 @@ t.test('an agent gets a certificate for its node and nothing else', async (t) =>
 
 t.test('requests that are refused', async (t) => {
   const world = await startWorld(t);
-  const own = { node: 'n1' };
-  const dns = (value: string) => ({ type: 'dns', value }) as const;
-  const cases: readonly (readonly [
-    what: string,
-    token: Token,
-    request: string,
-    why: RegExp,
-    more?: object,
-  ])[] = [
-    ['the name of another node', own, world.requestFor('n2'), /the token is of node n1/],
-    [
-      'the name that all agents share',
-      own,
-      await requestWith({ names: [dns('archwright-agent')] }),
-      /of node n1/,
-    ],
-    [
-      'two names',
-      own,
-      await requestWith({ names: [dns('n1.archwright-agent'), dns('n2.archwright-agent')] }),
-      /of node n1/,
-    ],
-    ['a wildcard', own, await requestWith({ names: [dns('*.archwright-agent')] }), /of node n1/],
-    [
-      'an address beside its name',
-      own,
-      await requestWith({ names: [dns('n1.archwright-agent'), { type: 'ip', value: '10.0.0.1' }] }),
-      /of node n1/,
-    ],
-    [
-      'the role of the webhook',
-      own,
-      await requestWith({ subject: 'CN=archwright-webhook' }),
-      /subject must be/,
-    ],
-    [
-      'an authority',
-      own,
-      await requestWith({ extensions: [new x509.BasicConstraintsExtension(true)] }),
-      /of node n1/,
-    ],
-    [
-      'a client certificate',
-      own,
-      world.requestFor('n1'),
-      /only these usages/,
-      { usages: ['digital signature', 'client auth'] },
-    ],
-    [
-      'more usages',
-      own,
-      world.requestFor('n1'),
-      /only these usages/,
-      { usages: ['digital signature', 'server auth', 'client auth'] },
-    ],
-    [
-      'a key on another curve',
-      own,
-      await requestWith({ algorithm: { ...p256, namedCurve: 'P-384' } }),
-      /P-256/,
-    ],
-    ['no request at all', own, 'x', /unreadable/],
-    ['a token that is bound to no node', { node: undefined }, world.requestFor('n1'), /not bound/],
+  const name = { type: 'dns', value: 'n1.archwright-agent' } as const;
+  const address = { type: 'ip', value: '10.0.0.1' } as const;
+  const own = world.requestFor('n1');
+  const usages = ['digital signature', 'client auth'];
+  const p384 = { ...p256, namedCurve: 'P-384' };
+  const authority = [new x509.BasicConstraintsExtension(true)];
+  const cases: [what: string, request: string, why: RegExp, more?: object, token?: Token][] = [
+    ['the name of another node', world.requestFor('n2'), /the token is of node n1/],
+    ['the name that all agents share', await naming('archwright-agent'), /of node n1/],
+    ['two names', await naming('n1.archwright-agent', 'n2.archwright-agent'), /of node n1/],
+    ['a wildcard', await naming('*.archwright-agent'), /of node n1/],
+    ['an address beside its name', await requestWith({ names: [name, address] }), /of node n1/],
+    ['the role of the webhook', await requestWith({ subject: 'CN=archwright-webhook' }), /subject must be/],
+    ['an authority', await requestWith({ extensions: authority }), /of node n1/],
+    ['a client certificate', own, /only these usages/, { usages }],
+    ['more usages', own, /only these usages/, { usages: [...usages, 'server auth'] }],
+    ['a key on another curve', await requestWith({ algorithm: p384 }), /P-256/],
+    ['no request at all', 'x', /unreadable/],
+    ['a token that is bound to no node', own, /not bound/, {}, { node: undefined }],
   ];
-  for (const [what, token, request, why, more] of cases) {
+  for (const [what, request, why, more, token = { node: 'n1' }] of cases) {
     const { certificate, denied } = await world.answer(world.put(token, request, more));
     t.equal(certificate, undefined, what);
     t.match(denied, why, what);
@@ -132,24 +92,22 @@ t.test('requests of other accounts get no answer', async (t) => {
   for (const username of ['system:serviceaccount:shop:archwright-agent', 'system:node:n1', 'mallory'])
     world.put({ node: 'n1', username }, world.requestFor('n1'));
   await world.answer(world.put({ node: 'n1' }, world.requestFor('n1')));
-  t.same(world.statusOf('csr-1'), {});
-  t.same(world.statusOf('csr-2'), {});
-  t.same(world.statusOf('csr-3'), {});
+  for (const other of ['csr-1', 'csr-2', 'csr-3']) t.same(world.statusOf(other), {});
 });
 
 t.test('the pod of the token has to run on the node', async (t) => {
   const world = await startWorld(t);
   const late = world.put({ node: 'n3' }, world.requestFor('n3'));
-  const old = { metadata: { creationTimestamp: new Date(Date.now() - 60_000).toISOString() } };
+  const creationTimestamp = new Date(Date.now() - 60_000).toISOString();
   for (const token of [
     { node: 'n1', pod: 'agent-on-n2' },
     { node: 'n1', uid: 'uid-of-an-earlier-pod' },
     { node: 'n9' },
   ]) {
     const name = world.put(token, world.requestFor(token.node));
-    const path = `/apis/certificates.k8s.io/v1/certificatesigningrequests/${name}`;
-    const stored = world.store.get(path) as object & { metadata: object };
-    world.store.put(path, { ...stored, metadata: { ...stored.metadata, ...old.metadata } });
+    const stored = world.store.get(`${requestsPath}/${name}`);
+    const metadata = { ...stored?.metadata, creationTimestamp };
+    world.store.put(`${requestsPath}/${name}`, { ...stored, metadata });
     t.match((await world.answer(name)).denied, /does not run on node/);
   }
   t.same(world.statusOf(late), {}, 'a new pod may not be in the cache yet');

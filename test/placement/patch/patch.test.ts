@@ -2,7 +2,7 @@ import { test } from 'tap';
 import type { ObjectMeta, Pod } from '../../../src/kube/api/objects.ts';
 import type { Operation } from '../../../src/placement/decision.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { archIn, inputOf, place, podOf, termOf } from '../../support/placement-input.ts';
+import { archIn, inputOf, place, podOf, termOf, notIn, onArch } from '../../support/placement-input.ts';
 
 const required = 'requiredDuringSchedulingIgnoredDuringExecution';
 const preferred = 'preferredDuringSchedulingIgnoredDuringExecution';
@@ -20,83 +20,64 @@ const hard: Partial<Policy> = {
   preferenceMode: 'hard',
 };
 
-interface Case {
-  readonly spec?: object;
-  readonly policy?: Partial<Policy>;
-  readonly patch: readonly (readonly [op: string, path: string, value?: unknown])[];
-}
+type Patch = readonly (readonly [op: string, path: string, value?: unknown])[];
 
 const both = { [required]: { nodeSelectorTerms: [term] }, [preferred]: [weighted] };
 
-const whole: Case['patch'] = [
+const whole: Patch = [
   ['add', '/spec/affinity', { nodeAffinity: both }],
   ['add', '/spec/tolerations', [toleration]],
 ];
-const intoNodeAffinity: Case['patch'] = [
+const intoNodeAffinity: Patch = [
   ['add', `/spec/affinity/nodeAffinity/${required}`, { nodeSelectorTerms: [term] }],
   ['add', `/spec/affinity/nodeAffinity/${preferred}`, [weighted]],
   ['add', '/spec/tolerations/-', toleration],
 ];
 
+const nodeAffinityAdded: Patch = [
+  ['add', '/spec/affinity/nodeAffinity', { [required]: { nodeSelectorTerms: [term] } }],
+];
+const allNull = { affinity: null, tolerations: null, nodeSelector: null, schedulingGates: null };
+const nullLists = { nodeAffinity: { [required]: null, [preferred]: null } };
+const notOnN = { matchFields: [notIn('metadata.name', 'n')] };
+const itsOwn = {
+  affinity: {
+    nodeAffinity: {
+      [required]: { nodeSelectorTerms: [termOf({ key: 'z', operator: 'Exists' }), notOnN] },
+      [preferred]: [{ weight: 1, preference: {} }],
+    },
+  },
+  tolerations: [toleration],
+};
+const ownTerms = `/spec/affinity/nodeAffinity/${required}/nodeSelectorTerms`;
+
+type Case = readonly [policy: Partial<Policy>, spec: object, patch: Patch];
 const cases: Readonly<Record<string, Case>> = {
-  'everything absent': { policy: soft, patch: whole },
-  'everything null': {
-    policy: soft,
-    spec: { affinity: null, tolerations: null, nodeSelector: null, schedulingGates: null },
-    patch: whole,
-  },
-  'affinity of another kind': {
-    spec: { affinity: { podAffinity: {} } },
-    patch: [['add', '/spec/affinity/nodeAffinity', { [required]: { nodeSelectorTerms: [term] } }]],
-  },
-  'null node affinity': {
-    spec: { affinity: { nodeAffinity: null } },
-    patch: [['add', '/spec/affinity/nodeAffinity', { [required]: { nodeSelectorTerms: [term] } }]],
-  },
-  'empty node affinity': {
-    policy: soft,
-    spec: { affinity: { nodeAffinity: {} }, tolerations: [] },
-    patch: intoNodeAffinity,
-  },
-  'null lists in node affinity': {
-    policy: soft,
-    spec: {
-      affinity: { nodeAffinity: { [required]: null, [preferred]: null } },
-      tolerations: [{ key: 'x' }],
-    },
-    patch: intoNodeAffinity,
-  },
-  'terms and preferences of its own': {
-    policy: soft,
-    spec: {
-      affinity: {
-        nodeAffinity: {
-          [required]: {
-            nodeSelectorTerms: [
-              termOf({ key: 'z', operator: 'Exists' }),
-              { matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['n'] }] },
-            ],
-          },
-          [preferred]: [{ weight: 1, preference: {} }],
-        },
-      },
-      tolerations: [toleration],
-    },
-    patch: [
-      ['add', `/spec/affinity/nodeAffinity/${required}/nodeSelectorTerms/0/matchExpressions/-`, arch],
-      ['add', `/spec/affinity/nodeAffinity/${required}/nodeSelectorTerms/1/matchExpressions`, [arch]],
+  'everything absent': [soft, {}, whole],
+  'everything null': [soft, allNull, whole],
+  'affinity of another kind': [{}, { affinity: { podAffinity: {} } }, nodeAffinityAdded],
+  'null node affinity': [{}, { affinity: { nodeAffinity: null } }, nodeAffinityAdded],
+  'empty node affinity': [soft, { affinity: { nodeAffinity: {} }, tolerations: [] }, intoNodeAffinity],
+  'null lists in node affinity': [
+    soft,
+    { affinity: nullLists, tolerations: [{ key: 'x' }] },
+    intoNodeAffinity,
+  ],
+  'terms and preferences of its own': [
+    soft,
+    itsOwn,
+    [
+      ['add', `${ownTerms}/0/matchExpressions/-`, arch],
+      ['add', `${ownTerms}/1/matchExpressions`, [arch]],
       ['add', `/spec/affinity/nodeAffinity/${preferred}/-`, weighted],
     ],
-  },
-  'a pin without a nodeSelector': {
-    policy: hard,
-    patch: [['add', '/spec/nodeSelector', { 'kubernetes.io/arch': 'amd64' }]],
-  },
-  'a pin beside others': {
-    policy: hard,
-    spec: { nodeSelector: { zone: 'a' } },
-    patch: [['add', '/spec/nodeSelector/kubernetes.io~1arch', 'amd64']],
-  },
+  ],
+  'a pin without a nodeSelector': [hard, {}, [['add', '/spec/nodeSelector', onArch('amd64').nodeSelector]]],
+  'a pin beside others': [
+    hard,
+    { nodeSelector: { zone: 'a' } },
+    [['add', '/spec/nodeSelector/kubernetes.io~1arch', 'amd64']],
+  ],
 };
 
 const annotation = '/metadata/annotations/arch.example~1decision';
@@ -104,9 +85,9 @@ const summary = '/metadata/annotations/arch.example~1summary';
 const state = 'arch.example/placement-state';
 const label = '/metadata/labels/arch.example~1placement-state';
 
-for (const [name, { spec, policy, patch }] of Object.entries(cases)) {
+for (const [name, [policy, spec, patch]] of Object.entries(cases)) {
   test(`patch: ${name}`, async (t) => {
-    const pod = podOf(['b'], spec ?? {}, { annotations: {}, labels: {} });
+    const pod = podOf(['b'], spec, { annotations: {}, labels: {} });
     const placed = place(inputOf(pod, { b: 'amd64' }, policy));
     const operations = placed.patch.map((operation) => Object.values(operation));
     t.strictSame(operations.slice(0, -3), patch);

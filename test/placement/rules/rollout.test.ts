@@ -25,87 +25,64 @@ import {
   termOf,
 } from '../../support/placement-input.ts';
 
-interface Case {
-  readonly known?: Known;
-  readonly newPods: NewPods;
+interface More {
+  /** What the image has. Default: amd64, arm64 and s390x. */
+  readonly image?: Known[string];
   readonly spec?: Partial<PodSpec>;
   readonly policy?: Partial<Policy>;
   readonly metadata?: ObjectMeta;
   readonly template?: PlacementInput['template'];
-  /** As `outcomeOf` writes it. */
-  readonly decided: string;
-  readonly rule?: string;
 }
+/** The decision as `outcomeOf` writes it, and what its rule is called after `rollout-`, if one takes part. */
+type Case = readonly [newPods: NewPods, decided: string, rule?: string | undefined, more?: More];
 
-const widened = {
-  policy: { constraints: 'widen' },
-  spec: onArch('amd64'),
-} as const;
+const widened = { policy: { constraints: 'widen' }, spec: onArch('amd64') } as const;
+const pinned: More = {
+  policy: { preferenceMode: 'hard' },
+  metadata: { labels: { 'arch.example/preferred': 'amd64' } },
+};
+const notArm = requiring(termOf(notIn(archLabel, 'arm64')));
+const none = undefined;
 
 const cases: Readonly<Record<string, Case>> = {
-  'to its architecture': { newPods: 'Target', decided: 'placed arm64', rule: 'rollout-target' },
-  'to the others': { newPods: 'Other', decided: 'placed amd64 s390x', rule: 'rollout-other' },
-  'the controller chooses': { newPods: 'Choose', decided: 'gated amd64 arm64 s390x', rule: 'rollout-choose' },
-  'images without it': { known: { a: 'amd64 s390x' }, newPods: 'Target', decided: 'placed amd64 s390x' },
-  'images with nothing else': { known: { a: 'arm64' }, newPods: 'Other', decided: 'placed arm64' },
-  'an own architecture': {
-    newPods: 'Target',
-    spec: onArch('amd64'),
-    decided: 'own-constraint',
-  },
-  'an own architecture that is widened': {
-    ...widened,
-    newPods: 'Target',
-    decided: 'placed arm64',
-    rule: 'rollout-target',
-  },
-  'an own architecture that is widened, to the others': {
-    ...widened,
-    newPods: 'Other',
-    decided: 'placed amd64 s390x',
-    rule: 'rollout-other',
-  },
-  'an own architecture that is widened, and the controller chooses': {
-    ...widened,
-    newPods: 'Choose',
-    decided: 'gated amd64 arm64 s390x',
-    rule: 'rollout-choose',
-  },
-  'its own architecture is that of the rollout': {
-    ...widened,
-    newPods: 'Other',
-    spec: onArch('arm64'),
-    decided: 'own-constraint',
-  },
-  'a person pins it by a label': {
-    newPods: 'Target',
-    policy: { preferenceMode: 'hard' },
-    metadata: { labels: { 'arch.example/preferred': 'amd64' } },
-    decided: 'placed amd64',
-  },
-  'own terms that exclude it': {
-    newPods: 'Choose',
-    spec: requiring(termOf(notIn(archLabel, 'arm64'))),
-    decided: 'placed amd64 arm64 s390x',
-  },
-  'an unknown image': { known: { a: failed('timeout') }, newPods: 'Target', decided: 'gated' },
-  'images that constrain nothing': { known: { a: '' }, newPods: 'Target', decided: 'unconstrained' },
-  'a template': { newPods: 'Other', template: 'DaemonSet', decided: 'placed amd64 arm64 s390x' },
+  'to its architecture': ['Target', 'placed arm64', 'target'],
+  'to the others': ['Other', 'placed amd64 s390x', 'other'],
+  'the controller chooses': ['Choose', 'gated amd64 arm64 s390x', 'choose'],
+  'images without it': ['Target', 'placed amd64 s390x', none, { image: 'amd64 s390x' }],
+  'images with nothing else': ['Other', 'placed arm64', none, { image: 'arm64' }],
+  'an own architecture': ['Target', 'own-constraint', none, { spec: onArch('amd64') }],
+  'an own architecture that is widened': ['Target', 'placed arm64', 'target', widened],
+  'an own architecture that is widened, to the others': ['Other', 'placed amd64 s390x', 'other', widened],
+  'an own architecture that is widened, and the controller chooses': [
+    'Choose',
+    'gated amd64 arm64 s390x',
+    'choose',
+    widened,
+  ],
+  'its own architecture is that of the rollout': [
+    'Other',
+    'own-constraint',
+    none,
+    { ...widened, spec: onArch('arm64') },
+  ],
+  'a person pins it by a label': ['Target', 'placed amd64', none, pinned],
+  'own terms that exclude it': ['Choose', 'placed amd64 arm64 s390x', none, { spec: notArm }],
+  'an unknown image': ['Target', 'gated', none, { image: failed('timeout') }],
+  'images that constrain nothing': ['Target', 'unconstrained', none, { image: '' }],
+  'a template': ['Other', 'placed amd64 arm64 s390x', none, { template: 'DaemonSet' }],
 };
 
-for (const [
-  about,
-  { known = { a: 'amd64 arm64 s390x' }, newPods, spec, metadata, policy: more, template, decided, rule },
-] of Object.entries(cases))
+for (const [about, [newPods, decided, rule, more = {}]] of Object.entries(cases))
   test(about, async (t) => {
+    const { image = 'amd64 arm64 s390x', spec, metadata, template } = more;
     const pod = podOf(['a'], spec, metadata);
-    const policy = { ...more, rollout: { name: 'web', architecture: 'arm64', newPods } };
-    const decision = decide(inputOf(pod, known, policy, template === undefined ? {} : { template }));
+    const policy = { ...more.policy, rollout: { name: 'web', architecture: 'arm64', newPods } };
+    const decision = decide(inputOf(pod, { a: image }, policy, template && { template }));
     t.equal(outcomeOf(decision), decided);
     const said = decision.reasons.map((each) => each.rule).filter((each) => each.startsWith('rollout-'));
-    t.same(said, rule === undefined ? [] : [rule]);
+    t.same(said, rule === undefined ? [] : [`rollout-${rule}`]);
     t.equal(decision.gate, decision.outcome === 'gated');
-    const isChosen = rule === 'rollout-target' || rule === 'rollout-other';
+    const isChosen = rule === 'target' || rule === 'other';
     t.same(decision.rollout, isChosen ? { name: 'web', side: newPods } : undefined);
     const record = patchPod(pod, decision).find(({ path }) => path.startsWith('/metadata/annotations'));
     if (isChosen) {

@@ -14,15 +14,14 @@ const pod: Pod = {
   spec: { containers: [{ name: 'app', image: 'app' }] },
 };
 
-interface Case {
+interface Given {
   readonly configuration?: Partial<Configuration>;
   readonly cluster?: object;
   readonly pods?: readonly object[];
   readonly image?: string;
-  /** JSON of the patch holds these, and not those. */
-  readonly has?: readonly string[];
-  readonly hasNot?: readonly string[];
 }
+/** JSON of the patch holds these, and not those. */
+type Case = readonly [given: Given, has: readonly string[], hasNot?: readonly string[]];
 
 const toleration = (key: string, value: string): string =>
   `{"key":"${key}","operator":"Equal","value":"${value}","effect":"NoSchedule"}`;
@@ -32,108 +31,104 @@ const scoring = (architecture: string, weight: number): object => ({
   plugins: { nodeAffinityScoring: { enabled: true, platforms: [{ architecture, weight }] } },
 });
 
+const bothTolerated = (key: string): string[] => [toleration(key, 'amd64'), toleration(key, 'arm64')];
+const set = (configuration: Partial<Configuration>): Given => ({ configuration });
+const weights = { preferredWeights: { arm64: 80, amd64: 20 } };
+const isApp = (app: string): object => ({ labelSelector: { matchLabels: { app } } });
+
 const cases: Readonly<Record<string, Case>> = {
-  'the well-known taint by default': {
-    has: [toleration('kubernetes.io/arch', 'amd64'), toleration('kubernetes.io/arch', 'arm64')],
-  },
-  'the well-known taint, off': {
-    configuration: { tolerateArchitectureTaint: false },
-    hasNot: ['tolerations'],
-  },
-  'our own taint': {
-    configuration: { taintArchitectures: ['arm64'], taintKey: 'pool.example/arch' },
-    has: [toleration('pool.example/arch', 'amd64'), toleration('pool.example/arch', 'arm64')],
-  },
-  'a template': {
-    configuration: { tolerations: [{ key: 'supported-arch', operator: 'Equal', effect: 'NoExecute' }] },
-    has: ['{"key":"supported-arch","operator":"Equal","value":"arm64","effect":"NoExecute"}'],
-  },
-  'taints and labels of an architecture': {
-    configuration: {
+  'the well-known taint by default': [{}, bothTolerated('kubernetes.io/arch')],
+  'the well-known taint, off': [set({ tolerateArchitectureTaint: false }), [], ['tolerations']],
+  'our own taint': [
+    set({ taintArchitectures: ['arm64'], taintKey: 'pool.example/arch' }),
+    bothTolerated('pool.example/arch'),
+  ],
+  'a template': [
+    set({ tolerations: [{ key: 'supported-arch', operator: 'Equal', effect: 'NoExecute' }] }),
+    ['{"key":"supported-arch","operator":"Equal","value":"arm64","effect":"NoExecute"}'],
+  ],
+  'taints and labels of an architecture': [
+    set({
       architectures: {
         arm64: {
           taintsToTolerate: [{ key: 'arm-only', operator: 'Exists', effect: 'NoSchedule' }],
           requireNodeLabels: { pool: 'arm' },
         },
       },
-    },
-    has: [
+    }),
+    [
       '{"key":"arm-only","operator":"Exists","effect":"NoSchedule"}',
       '{"key":"kubernetes.io/arch","operator":"In","values":["arm64"]},{"key":"pool","operator":"In","values":["arm"]}',
     ],
-  },
-  'the same where the images have other architectures': {
-    configuration: {
+  ],
+  'the same where the images have other architectures': [
+    set({
       architectures: {
         s390x: { taintsToTolerate: [{ key: 'z', operator: 'Exists' }], requireNodeLabels: { z: 'z' } },
       },
+    }),
+    [],
+    ['"z"'],
+  ],
+  'labels that the node must share': [
+    set({ matchNodeLabels: ['pool', 'zone'] }),
+    ['{"key":"pool","operator":"In","values":["fast"]}'],
+    ['zone'],
+  ],
+  'weights, soft': [set(weights), [prefers('arm64', 80), prefers('amd64', 20)], ['nodeSelector/']],
+  hard: [
+    set({ ...weights, preferenceMode: 'hard' }),
+    ['/spec/nodeSelector","value":{"kubernetes.io/arch":"arm64"}', toleration('kubernetes.io/arch', 'arm64')],
+    ['preferredDuring', toleration('kubernetes.io/arch', 'amd64')],
+  ],
+  'the cluster over the configuration': [
+    { ...set({ preferredArchitecture: 'arm64' }), cluster: scoring('amd64', 7) },
+    [prefers('amd64', 7)],
+    [prefers('arm64', 100)],
+  ],
+  'an object that selects the pod over both, as hard as the configuration says': [
+    {
+      ...set({ preferredArchitecture: 'amd64', preferenceMode: 'hard' }),
+      cluster: { preferredArchitecture: 'amd64' },
+      pods: [{ ...isApp('web'), ...scoring('arm64', 3) }],
     },
-    hasNot: ['"z"'],
-  },
-  'labels that the node must share': {
-    configuration: { matchNodeLabels: ['pool', 'zone'] },
-    has: ['{"key":"pool","operator":"In","values":["fast"]}'],
-    hasNot: ['zone'],
-  },
-  'weights, soft': {
-    configuration: { preferredWeights: { arm64: 80, amd64: 20 } },
-    has: [prefers('arm64', 80), prefers('amd64', 20)],
-    hasNot: ['nodeSelector/'],
-  },
-  hard: {
-    configuration: { preferredWeights: { arm64: 80, amd64: 20 }, preferenceMode: 'hard' },
-    has: [
-      '/spec/nodeSelector","value":{"kubernetes.io/arch":"arm64"}',
-      toleration('kubernetes.io/arch', 'arm64'),
-    ],
-    hasNot: ['preferredDuring', toleration('kubernetes.io/arch', 'amd64')],
-  },
-  'the cluster over the configuration': {
-    configuration: { preferredArchitecture: 'arm64' },
-    cluster: scoring('amd64', 7),
-    has: [prefers('amd64', 7)],
-    hasNot: [prefers('arm64', 100)],
-  },
-  'an object that selects the pod over both, as hard as the configuration says': {
-    configuration: { preferredArchitecture: 'amd64', preferenceMode: 'hard' },
-    cluster: { preferredArchitecture: 'amd64' },
-    pods: [{ labelSelector: { matchLabels: { app: 'web' } }, ...scoring('arm64', 3) }],
-    has: ['{"kubernetes.io/arch":"arm64"}'],
-  },
-  'an object that selects other pods': {
-    cluster: { preferredArchitecture: 'amd64' },
-    pods: [{ labelSelector: { matchLabels: { app: 'api' } }, ...scoring('arm64', 3) }],
-    has: [prefers('amd64', 100)],
-    hasNot: ['"weight":3'],
-  },
-  'a first preference that the images cannot meet gives way to the next': {
-    cluster: scoring('arm64', 9),
-    pods: [scoring('s390x', 5)],
-    has: [prefers('arm64', 9)],
-    hasNot: ['s390x'],
-  },
-  'an unknown image under an object with a fallback': {
-    configuration: { fallbackArchitecture: 'amd64' },
-    pods: [{ fallbackArchitecture: 'arm64', onUnknownImage: 'fallback' }],
-    image: 'unknown',
-    has: ['"values":["arm64"]', toleration('kubernetes.io/arch', 'arm64')],
-    hasNot: ['schedulingGates'],
-  },
-  'an unknown image while a controller leads': {
-    image: 'unknown',
-    has: ['schedulingGates', 'arch.example/scheduling-gate'],
-  },
-  'a namespace that is left out': {
-    cluster: { namespaceSelector: { matchLabels: { team: 'b' } }, preferredArchitecture: 'arm64' },
-    hasNot: ['op'],
-  },
+    ['{"kubernetes.io/arch":"arm64"}'],
+  ],
+  'an object that selects other pods': [
+    { cluster: { preferredArchitecture: 'amd64' }, pods: [{ ...isApp('api'), ...scoring('arm64', 3) }] },
+    [prefers('amd64', 100)],
+    ['"weight":3'],
+  ],
+  'a first preference that the images cannot meet gives way to the next': [
+    { cluster: scoring('arm64', 9), pods: [scoring('s390x', 5)] },
+    [prefers('arm64', 9)],
+    ['s390x'],
+  ],
+  'an unknown image under an object with a fallback': [
+    {
+      ...set({ fallbackArchitecture: 'amd64' }),
+      pods: [{ fallbackArchitecture: 'arm64', onUnknownImage: 'fallback' }],
+      image: 'unknown',
+    },
+    ['"values":["arm64"]', toleration('kubernetes.io/arch', 'arm64')],
+    ['schedulingGates'],
+  ],
+  'an unknown image while a controller leads': [
+    { image: 'unknown' },
+    ['schedulingGates', 'arch.example/scheduling-gate'],
+  ],
+  'a namespace that is left out': [
+    {
+      cluster: { namespaceSelector: { matchLabels: { team: 'b' } }, preferredArchitecture: 'arm64' },
+    },
+    [],
+    ['op'],
+  ],
 };
 
 t.test('what is added to a pod', async (t) => {
-  for (const [
-    about,
-    { configuration, cluster, pods = [], image = 'app', has = [], hasNot = [] },
-  ] of Object.entries(cases)) {
+  for (const [about, [given, has, hasNot = []]] of Object.entries(cases)) {
+    const { configuration, cluster, pods = [], image = 'app' } = given;
     const inForce = { ...defaultConfiguration(), ...configuration };
     const policies = createPolicies({
       configuration: () => inForce,
