@@ -1,5 +1,6 @@
 import { test } from 'tap';
-import { defaultPolicy as policy } from '../support/placement-input.ts';
+import type { Operation } from '../../src/placement/decision.ts';
+import { applied, defaultPolicy as policy, onArch } from '../support/placement-input.ts';
 import { factsOf, podOf, review, scripted, serve, uid } from './support.ts';
 
 const inspector = scripted({
@@ -33,7 +34,7 @@ test('no common architecture is denied with a message for the user', async (t) =
 test('a pod that names an architecture is widened under constraints: widen, with a warning and a count', async (t) => {
   const widening = { policyOf: () => ({ ...policy, constraints: 'widen' as const }) };
   const { admitPod, metric } = await serve(t, { inspector, policies: widening });
-  const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
+  const spec = onArch('amd64');
   const admitted = await admitPod(['app:1'], spec);
   t.strictSame(admitted.required, ['amd64', 'arm64']);
   t.match(admitted.operations, [{ op: 'replace', path: '/spec/nodeSelector', value: {} }]);
@@ -84,13 +85,11 @@ test('an image reference that cannot be parsed is left to the kubelet, and count
 test('skipped pods are counted by reason and wait for nobody', async (t) => {
   const asked = scripted({});
   const { admit, metric } = await serve(t, { inspector: asked });
+  const containers = [{ name: 'c', image: 'a:1', imagePullPolicy: 'Never' }];
   const cases: [reason: string, request: Record<string, unknown>][] = [
     ['node-name', { object: podOf(['a:1'], { nodeName: 'n1' }) }],
     ['excluded-namespace', { object: podOf(['a:1']), namespace: 'kube-system' }],
-    [
-      'no-image',
-      { object: podOf([], { containers: [{ name: 'c', image: 'a:1', imagePullPolicy: 'Never' }] }) },
-    ],
+    ['no-image', { object: podOf([], { containers }) }],
   ];
   for (const [reason, request] of cases) {
     const admitted = await admit(request);
@@ -121,13 +120,14 @@ test('a dry run is answered like any other, from memory', async (t) => {
 test('reinvocation replaces what was added before', async (t) => {
   const { admit } = await serve(t, { inspector });
   const first = podOf(['app:1']);
-  const patched = await apply(first, (await admit({ object: first })).operations);
-  const again = await admit({ object: patched });
-  t.strictSame(await apply(patched, again.operations), patched, 'nothing new: nothing changes');
+  const sent = async (object: object): Promise<object> =>
+    applied(object, (await admit({ object })).operations as readonly Operation[]);
+  const patched = await sent(first);
+  t.strictSame(await sent(patched), patched, 'nothing new: nothing changes');
 
   const injected = structuredClone(patched) as { spec: { containers: unknown[] } };
   injected.spec.containers.push({ name: 'proxy', image: 'sidecar:1', imagePullPolicy: 'IfNotPresent' });
-  const third = await apply(injected, (await admit({ object: injected })).operations);
+  const third = await sent(injected);
   t.match(JSON.stringify(third), '"values":["arm64"]');
   t.notMatch(JSON.stringify(third), '"values":["amd64","arm64"]');
 });
@@ -180,28 +180,12 @@ test('/validate allows everything', async (t) => {
   t.strictSame((await admit({ object: podOf(['nowhere:1']) }, '/validate')).raw, { uid, allowed: true });
   t.strictSame((await admit({ operation: 'DELETE' }, '/validate')).raw, { uid, allowed: true });
   t.equal((await post('{}', { path: '/validate' })).status, 400);
-  for (const path of [
-    '/elsewhere',
-    '/mutated',
-    '/mutat',
-    '/mutate&timeout=1s',
-    '/mutate/',
-    '/mutate/x',
-    '/',
-  ]) {
-    t.match(await post(review({}), { path }), { status: 404 }, path);
-  }
+  for (const path of ['elsewhere', 'mutated', 'mutat', 'mutate&timeout=1s', 'mutate/', 'mutate/x', ''])
+    t.match(await post(review({}), { path: `/${path}` }), { status: 404 }, path);
   for (const path of ['/mutate', '/mutate?', '/mutate?timeout=1s']) {
     t.match(await post(review({ object: podOf(['app:1']) }), { path }), { status: 200 }, path);
   }
 });
-
-/** Applies a patch as the API server does. */
-async function apply(object: object, operations: readonly object[]): Promise<object> {
-  const { default: jsonPatch } = await import('fast-json-patch');
-  return jsonPatch.applyPatch(structuredClone(object), structuredClone(operations) as never, true)
-    .newDocument;
-}
 
 test('an answer beyond ASCII arrives as it is', async (t) => {
   const { post } = await serve(t);

@@ -1,4 +1,5 @@
 import { test } from 'tap';
+import { isIn, requiring } from '../support/placement-input.ts';
 import { clusterOf, podOf, scripted, serve, uid } from './support.ts';
 
 const images = { 'app:1': ['amd64', 'arm64'], 'app:2': ['amd64'], 'debug:1': ['amd64', 's390x'] };
@@ -8,11 +9,8 @@ const running = (images: readonly string[], spec: object = {}): object =>
 
 test('a new image that the node cannot run is warned of', async (t) => {
   const { admit, metric } = await serve(t, { inspector: scripted(images), cluster });
-  const admitted = await admit({
-    operation: 'UPDATE',
-    object: running(['app:2']),
-    oldObject: running(['app:1']),
-  });
+  const update = { operation: 'UPDATE', object: running(['app:2']), oldObject: running(['app:1']) };
+  const admitted = await admit(update);
   t.ok(admitted.allowed);
   t.strictSame(admitted.operations, []);
   t.match(admitted.warnings, [/app:2 cannot run here: it has amd64, the node is arm64/]);
@@ -36,23 +34,13 @@ test('so is a new pod that names its node, or pins it, unless a controller made 
   t.strictSame(named.operations, []);
   t.match(named.warnings, [/app:2 cannot run here: it has amd64, the node is arm64/]);
   t.equal(await metric('archwright_admission_skipped_total{reason="node-name"}'), 1);
-  const affinity = {
-    nodeAffinity: {
-      requiredDuringSchedulingIgnoredDuringExecution: {
-        nodeSelectorTerms: [
-          { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['graviton'] }] },
-        ],
-      },
-    },
-  };
-  t.match((await admit({ object: podOf(['app:2'], { affinity }) })).warnings, [
+  const pinned = requiring({ matchFields: [isIn('metadata.name', 'graviton')] });
+  t.match((await admit({ object: podOf(['app:2'], pinned) })).warnings, [
     /the pod chooses node graviton \(arm64\), but its images can only run on amd64/,
   ]);
   const before = asked.asked.length;
-  const owned = {
-    name: 'w',
-    ownerReferences: [{ kind: 'ReplicaSet', name: 'r', uid: 'u', controller: true }],
-  };
+  const ownerReferences = [{ kind: 'ReplicaSet', name: 'r', uid: 'u', controller: true }];
+  const owned = { name: 'w', ownerReferences };
   const mirror = { name: 'w', annotations: { 'kubernetes.io/config.mirror': 'x' } };
   for (const metadata of [owned, mirror])
     t.strictSame((await admit({ object: { ...running(['app:2', 'debug:1']), metadata } })).warnings, []);

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Operation } from '../../src/placement/decision.ts';
-import { applied, defaultPolicy as policy } from '../support/placement-input.ts';
-import { clusterOf, podOf, scripted, serve, uid, workload } from './support.ts';
+import { applied, defaultPolicy as policy, onArch } from '../support/placement-input.ts';
+import { clusterOf, podOf, scripted, serve, uid, workload, type Admitted } from './support.ts';
 
 const images = { 'app:1': ['amd64', 'arm64'], 'arm:1': ['arm64'], 'intel:1': ['amd64'] };
 
@@ -15,6 +15,12 @@ const withTemplate = (images: readonly string[], more: object = {}): object => (
 const cronJob = (images: readonly string[]): object => ({
   spec: { jobTemplate: { spec: { template: { spec: podOf(images).spec } } } },
 });
+
+/** A change of a workload. */
+const update = (kind: string, object: unknown, oldObject: unknown): Record<string, unknown> =>
+  workload(kind, object, { operation: 'UPDATE', oldObject });
+const applying = (object: object, { operations }: Admitted): object =>
+  applied(object, operations as readonly Operation[]);
 
 test('the template of a DaemonSet is patched where it is', async (t) => {
   const { admit, metric } = await serve(t, { inspector: scripted(images) });
@@ -39,14 +45,10 @@ test('an update that leaves the template alone starts no rollout', async (t) => 
   const { admit } = await serve(t, { inspector: asked });
   const before = withTemplate(['arm:1']);
   const labeled = withTemplate(['arm:1'], { metadata: { name: 'w', labels: { team: 'a' } } });
-  const same = workload('DaemonSet', labeled, { operation: 'UPDATE', oldObject: before });
-  t.strictSame((await admit(same)).raw, { uid, allowed: true });
+  t.strictSame((await admit(update('DaemonSet', labeled, before))).raw, { uid, allowed: true });
   t.equal(asked.asked.length, 0);
-  const changed = workload('DaemonSet', withTemplate(['arm:1', 'app:1']), {
-    operation: 'UPDATE',
-    oldObject: before,
-  });
-  t.strictSame((await admit(changed)).required, ['arm64']);
+  const changed = withTemplate(['arm:1', 'app:1']);
+  t.strictSame((await admit(update('DaemonSet', changed, before))).required, ['arm64']);
 });
 
 test('a DaemonSet with an unknown image gets no fallback, and the next apply corrects it', async (t) => {
@@ -56,28 +58,26 @@ test('a DaemonSet with an unknown image gets no fallback, and the next apply cor
   const anew = withTemplate(['arm:1']);
   const first = await away.admit(workload('DaemonSet', anew));
   t.strictSame(first.required, undefined);
-  const object = applied(anew, first.operations as readonly Operation[]);
-  const again = workload('DaemonSet', object, { operation: 'UPDATE', oldObject: object });
+  const object = applying(anew, first);
+  const again = update('DaemonSet', object, object);
   t.strictSame((await away.admit(again)).operations, [], 'still unknown: no rollout');
   const { admit } = await serve(t, { inspector: scripted(images), policies });
   const corrected = await admit(again);
   t.strictSame(corrected.required, ['arm64']);
-  const fixed = applied(object, corrected.operations as readonly Operation[]);
-  const later = workload('DaemonSet', fixed, { operation: 'UPDATE', oldObject: fixed });
-  t.strictSame((await admit(later)).raw, { uid, allowed: true }, 'and then stays as it is');
+  const fixed = applying(object, corrected);
+  const later = await admit(update('DaemonSet', fixed, fixed));
+  t.strictSame(later.raw, { uid, allowed: true }, 'and then stays as it is');
 });
 
 test('a DaemonSet that is written anew while the registry is away keeps its placement', async (t) => {
   const { admit } = await serve(t, { inspector: scripted(images) });
   const anew = withTemplate(['arm:1']);
-  const { operations } = await admit(workload('DaemonSet', anew));
-  const placed = applied(anew, operations as readonly Operation[]);
+  const placed = applying(anew, await admit(workload('DaemonSet', anew)));
   const away = await serve(t, { inspector: scripted({}) });
-  const update = workload('DaemonSet', anew, { operation: 'UPDATE', oldObject: placed });
-  t.strictSame(applied(anew, (await away.admit(update)).operations as readonly Operation[]), placed);
-  const odd = workload('DaemonSet', anew, { operation: 'UPDATE', oldObject: { spec: {} } });
-  t.strictSame((await away.admit(odd)).required, undefined);
-  t.strictSame((await away.admit({ ...update, operation: 'CREATE' })).required, undefined);
+  const change = update('DaemonSet', anew, placed);
+  t.strictSame(applying(anew, await away.admit(change)), placed);
+  t.strictSame((await away.admit(update('DaemonSet', anew, { spec: {} }))).required, undefined);
+  t.strictSame((await away.admit({ ...change, operation: 'CREATE' })).required, undefined);
 });
 
 test('what is being deleted is let go, whatever its template says', async (t) => {
@@ -85,11 +85,9 @@ test('what is being deleted is let go, whatever its template says', async (t) =>
   const { admit } = await serve(t, { inspector: asked });
   const metadata = { name: 'w', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [] };
   for (const kind of ['DaemonSet', 'Deployment', 'StatefulSet', 'Job']) {
-    const request = workload(kind, withTemplate(['arm:1', 'intel:1'], { metadata }), {
-      operation: 'UPDATE',
-      oldObject: withTemplate(['arm:1']),
-    });
-    t.strictSame((await admit(request)).raw, { uid, allowed: true }, kind);
+    const leaving = withTemplate(['arm:1', 'intel:1'], { metadata });
+    const admitted = await admit(update(kind, leaving, withTemplate(['arm:1'])));
+    t.strictSame(admitted.raw, { uid, allowed: true }, kind);
   }
   t.equal(asked.asked.length, 0);
 });
@@ -110,15 +108,16 @@ test('other workloads are not changed; the person applying them is warned', asyn
 
 test('the warnings that only a controller would see reach the person who applies a workload', async (t) => {
   const { admit } = await serve(t, { inspector: scripted(images), cluster });
+  const misspelled = { labels: { 'arch.example/preferred': 'aarch64' } };
   const rows: [what: string, template: object, warning: RegExp][] = [
     [
       'a misspelled preference',
-      { metadata: { labels: { 'arch.example/preferred': 'aarch64' } }, spec: podOf(['app:1']).spec },
+      { metadata: misspelled, spec: podOf(['app:1']).spec },
       /unknown architecture aarch64; did you mean arm64/,
     ],
     [
       'a node selector that its image does not fit',
-      { spec: podOf(['intel:1'], { nodeSelector: { 'kubernetes.io/arch': 'arm64' } }).spec },
+      { spec: podOf(['intel:1'], onArch('arm64')).spec },
       /the pod allows arm64, but its images can only run on amd64/,
     ],
     [
@@ -140,13 +139,9 @@ test('the warnings that only a controller would see reach the person who applies
 test('what a controller made for its owner is not looked at again', async (t) => {
   const asked = scripted(images);
   const { admit } = await serve(t, { inspector: asked });
-  const owned = {
-    ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'd', uid: 'u', controller: true }],
-  };
-  const admitted = await admit(
-    workload('ReplicaSet', withTemplate(['arm:1', 'intel:1'], { metadata: owned })),
-  );
-  t.strictSame(admitted.raw, { uid, allowed: true });
+  const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd', uid: 'u', controller: true };
+  const owned = withTemplate(['arm:1', 'intel:1'], { metadata: { ownerReferences: [owner] } });
+  t.strictSame((await admit(workload('ReplicaSet', owned))).raw, { uid, allowed: true });
   t.equal(asked.asked.length, 0);
 });
 
@@ -154,21 +149,17 @@ test('kinds, operations and subresources that need no decision', async (t) => {
   const asked = scripted(images);
   const { admit, metric } = await serve(t, { inspector: asked });
   const object = podOf(['arm:1']);
+  const scaled = { spec: { replicas: 3 } };
+  const kindOf = (group: string, kind: string) => ({ group, version: 'v1', kind });
   const cases: [what: string, request: Record<string, unknown>][] = [
     ['delete', { operation: 'DELETE', object: null, oldObject: object }],
     ['connect', { operation: 'CONNECT', subResource: 'exec', object }],
     ['binding', { subResource: 'binding', object }],
     ['status', { operation: 'UPDATE', subResource: 'status', object }],
-    [
-      'scale',
-      workload('Deployment', { spec: { replicas: 3 } }, { operation: 'UPDATE', subResource: 'scale' }),
-    ],
-    ['a ConfigMap', { kind: { group: '', version: 'v1', kind: 'ConfigMap' }, object: {} }],
-    ['a Pod of somebody else', { kind: { group: 'example.com', version: 'v1', kind: 'Pod' }, object }],
-    [
-      'a Deployment of somebody else',
-      { kind: { group: 'example.com', version: 'v1', kind: 'Deployment' }, object },
-    ],
+    ['scale', workload('Deployment', scaled, { operation: 'UPDATE', subResource: 'scale' })],
+    ['a ConfigMap', { kind: kindOf('', 'ConfigMap'), object: {} }],
+    ['a Pod of somebody else', { kind: kindOf('example.com', 'Pod'), object }],
+    ['a Deployment of somebody else', { kind: kindOf('example.com', 'Deployment'), object }],
   ];
   for (const [what, request] of cases) t.strictSame((await admit(request)).raw, { uid, allowed: true }, what);
   t.equal(asked.asked.length, 0);
@@ -183,9 +174,8 @@ test('a template that cannot be understood is let through and counted', async (t
     t.match(admitted.raw, { uid, allowed: true });
     t.match(admitted.warnings, [/spec\.template is not an object/]);
   }
-  t.match((await admit(workload('CronJob', {}))).warnings, [
-    /spec\.jobTemplate\.spec\.template is not an object/,
-  ]);
+  const { warnings } = await admit(workload('CronJob', {}));
+  t.match(warnings, [/spec\.jobTemplate\.spec\.template is not an object/]);
   t.equal(await metric('archwright_admissions_total{kind="DaemonSet",outcome="fault"}'), 4);
 });
 

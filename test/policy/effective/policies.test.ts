@@ -2,6 +2,7 @@ import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { createPolicies, type PolicySubject } from '../../../src/policy/effective/policies.ts';
+import { seriesOf } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { clusterConfig, podConfig, rollout } from '../resources/objects.ts';
 import { createSource } from '../resources/source.ts';
@@ -101,23 +102,17 @@ t.test('namespaces that the selector leaves out are excluded', async (t) => {
   const { clusterConfigs, of } = setup([clusterConfig({ namespaceSelector })], [], {
     namespace: 'archwright',
   });
-  t.same(of().excludedNamespaces, ['kube-*', 'openshift-*', 'archwright']);
+  const usual = ['kube-*', 'openshift-*', 'archwright'];
+  t.same(of().excludedNamespaces, usual);
   const other = { namespace: 'other', namespaceLabels: { 'kubernetes.io/metadata.name': 'other' } };
-  t.same(of(other).excludedNamespaces, ['kube-*', 'openshift-*', 'archwright', 'other']);
+  t.same(of(other).excludedNamespaces, [...usual, 'other']);
   t.equal(of(other), of(other));
-  t.same(of().excludedNamespaces, ['kube-*', 'openshift-*', 'archwright'], 'the others are not');
-  t.same(
-    of({ namespace: 'new', namespaceLabels: {} }).excludedNamespaces,
-    ['kube-*', 'openshift-*', 'archwright'],
-    'one of which nothing is known yet is not left out',
-  );
-  t.same(of({ ...other, namespaceLabels: { team: 'a' } }).excludedNamespaces, [
-    'kube-*',
-    'openshift-*',
-    'archwright',
-  ]);
+  t.same(of().excludedNamespaces, usual, 'the others are not');
+  const { excludedNamespaces } = of({ namespace: 'new', namespaceLabels: {} });
+  t.same(excludedNamespaces, usual, 'one of which nothing is known yet is not left out');
+  t.same(of({ ...other, namespaceLabels: { team: 'a' } }).excludedNamespaces, usual);
   clusterConfigs.put(clusterConfig({}));
-  t.same(of(other).excludedNamespaces, ['kube-*', 'openshift-*', 'archwright']);
+  t.same(of(other).excludedNamespaces, usual);
 });
 
 t.test('objects of a namespace, by selector and priority', async (t) => {
@@ -167,16 +162,10 @@ t.test('what changes is in force at once, for its namespace', async (t) => {
 });
 
 t.test('labels without end do not fill the memory', async (t) => {
-  const rules = Array.from({ length: 12 }, (_, index) =>
-    podConfig(
-      {
-        priority: index,
-        labelSelector: { matchLabels: { [`l${index}`]: 'x' } },
-        fallbackArchitecture: `f${index}`,
-      },
-      `r${index}`,
-    ),
-  );
+  const rules = Array.from({ length: 12 }, (_, index) => {
+    const labelSelector = { matchLabels: { [`l${index}`]: 'x' } };
+    return rule(`f${index}`, { priority: index, labelSelector });
+  });
   const { of } = setup([], rules);
   let same = 0;
   for (let bits = 1; bits < 4096; bits++) {
@@ -203,15 +192,8 @@ t.test('used and invalid objects are counted', async (t) => {
     [clusterConfig({}), clusterConfig({}, 'default')],
     [rule('a', {}), rule('b', { priority: -1 }), rule('c', {}, 'other')],
   );
-  const read = async (kind: string, state: string) => {
-    const line = `archwright_custom_resources{kind="${kind}",state="${state}"} `;
-    return Number(
-      (await metrics.render())
-        .split('\n')
-        .find((each) => each.startsWith(line))
-        ?.slice(line.length),
-    );
-  };
+  const read = (kind: string, state: string) =>
+    seriesOf(metrics, `archwright_custom_resources{kind="${kind}",state="${state}"}`);
   t.equal(await read('ClusterPodPlacementConfig', 'used'), 1);
   t.equal(await read('ClusterPodPlacementConfig', 'invalid'), 1);
   t.equal(await read('PodPlacementConfig', 'used'), 2);

@@ -28,7 +28,7 @@ export function rollout(spec: unknown, name = 'web', namespace = 'shop'): KubeOb
   return { apiVersion, kind: 'ArchitectureRollout', metadata: { name, namespace }, spec };
 }
 
-const scoring = (platforms: unknown, enabled: unknown = true): unknown => ({
+const scoring = (platforms: unknown, enabled: unknown = true): object => ({
   plugins: { nodeAffinityScoring: { enabled, platforms } },
 });
 
@@ -63,13 +63,9 @@ const clusterRows: readonly Row[] = [
   ['a preferred architecture', { preferredArchitecture: 'arm64' }],
   [
     'a preferred architecture beside scoring that is off',
-    { preferredArchitecture: 'arm64', ...(scoring([arm], false) as object) },
+    { preferredArchitecture: 'arm64', ...scoring([arm], false) },
   ],
-  [
-    'a preferred architecture and scoring',
-    { preferredArchitecture: 'arm64', ...(scoring([arm]) as object) },
-    /not both/,
-  ],
+  ['a preferred architecture and scoring', { preferredArchitecture: 'arm64', ...scoring([arm]) }, /not both/],
   ['no spec', undefined, /spec: Required value/, true],
   ...['Normal', 'Debug', 'Trace', 'TraceAll'].map((level): Row => [
     `verbosity ${level}`,
@@ -95,62 +91,37 @@ const clusterRows: readonly Row[] = [
   ['an empty selector', { namespaceSelector: {} }],
 ];
 
-const selectors: readonly Row[] = [
-  ['selector: a text', 'app=web', /must be of type object/],
-  ['selector: labels as a list', { matchLabels: [] }, /must be of type object/],
-  ['selector: expressions as an object', { matchExpressions: {} }, /must be of type array/],
-  ['selector: a value that is no label value', { matchLabels: { app: 'not a value' } }, /should match/],
-  ['selector: a value that is too long', { matchLabels: { app: long } }, /Too long/],
-  ['selector: a value that is a number', { matchLabels: { app: 1 } }, /must be of type string/],
-  ['selector: a key that is no label key', { matchLabels: { 'not a key': 'x' } }, /must be a label key/],
-  ['selector: a key with two slashes', { matchLabels: { 'a/b/c': 'x' } }, /must be a label key/],
+const expressing = (expression: unknown): unknown => ({ matchExpressions: [expression] });
+const labeled = (key: string, value: unknown = 'x'): unknown => ({ matchLabels: { [key]: value } });
+const app = (operator: string, ...lists: unknown[][]): unknown =>
+  expressing({ key: 'app', operator, ...(lists[0] && { values: lists[0] }) });
+
+const selectors = (
   [
-    'selector: a key whose name is too long',
-    { matchLabels: { [`example.com/${long}`]: 'x' } },
-    /must be a label key/,
-  ],
-  [
-    'selector: an expression without a key',
-    { matchExpressions: [{ operator: 'Exists' }] },
-    /key: Required value/,
-  ],
-  [
-    'selector: an expression whose key is no label key',
-    { matchExpressions: [{ key: '-x', operator: 'Exists' }] },
-    /should match/,
-  ],
-  [
-    'selector: an expression without an operator',
-    { matchExpressions: [{ key: 'app' }] },
-    /operator: Required value/,
-  ],
-  [
-    'selector: an operator of node selectors',
-    { matchExpressions: [{ key: 'app', operator: 'Gt', values: ['1'] }] },
-    /Unsupported value: "Gt"/,
-  ],
-  [
-    'selector: In without values',
-    { matchExpressions: [{ key: 'app', operator: 'In' }] },
-    /In and NotIn require values/,
-  ],
-  [
-    'selector: NotIn with an empty list',
-    { matchExpressions: [{ key: 'app', operator: 'NotIn', values: [] }] },
-    /In and NotIn require values/,
-  ],
-  [
-    'selector: Exists with values',
-    { matchExpressions: [{ key: 'app', operator: 'Exists', values: ['web'] }] },
-    /must have none/,
-  ],
-  [
-    'selector: a value in an expression that is no label value',
-    { matchExpressions: [{ key: 'app', operator: 'In', values: ['web', 'a b'] }] },
-    /should match/,
-  ],
-  ['selector: an expression that is a text', { matchExpressions: ['app'] }, /must be of type object/],
-];
+    ['a text', 'app=web', /must be of type object/],
+    ['labels as a list', { matchLabels: [] }, /must be of type object/],
+    ['expressions as an object', { matchExpressions: {} }, /must be of type array/],
+    ['a value that is no label value', labeled('app', 'not a value'), /should match/],
+    ['a value that is too long', labeled('app', long), /Too long/],
+    ['a value that is a number', labeled('app', 1), /must be of type string/],
+    ['a key that is no label key', labeled('not a key'), /must be a label key/],
+    ['a key with two slashes', labeled('a/b/c'), /must be a label key/],
+    ['a key whose name is too long', labeled(`example.com/${long}`), /must be a label key/],
+    ['an expression without a key', expressing({ operator: 'Exists' }), /key: Required value/],
+    [
+      'an expression whose key is no label key',
+      expressing({ key: '-x', operator: 'Exists' }),
+      /should match/,
+    ],
+    ['an expression without an operator', expressing({ key: 'app' }), /operator: Required value/],
+    ['an operator of node selectors', app('Gt', ['1']), /Unsupported value: "Gt"/],
+    ['In without values', app('In'), /In and NotIn require values/],
+    ['NotIn with an empty list', app('NotIn', []), /In and NotIn require values/],
+    ['Exists with values', app('Exists', ['web']), /must have none/],
+    ['a value in an expression that is no label value', app('In', ['web', 'a b']), /should match/],
+    ['an expression that is a text', expressing('app'), /must be of type object/],
+  ] as const
+).map(([about, spec, refused]): Row => [`selector: ${about}`, spec, refused]);
 
 const preferences: readonly Row[] = [
   ['scoring', scoring([arm])],
@@ -213,7 +184,7 @@ const podRows: readonly Row[] = [
       architectures: ['s390x', 'amd64'],
       onUnknownImage: 'fallback',
       onNoCommonArchitecture: 'pend',
-      ...(scoring([arm]) as object),
+      ...scoring([arm]),
     },
   ],
   ['architectures: none', { architectures: [] }, /should have at least 1 items/],
@@ -269,6 +240,21 @@ export const objectCases: readonly ObjectCase[] = [
   ...cases(selectors, (labelSelector) => podConfig({ labelSelector })),
 ];
 
+const invalidRollouts: Readonly<Record<string, readonly [spec: object, refused: RegExp]>> = {
+  'an architecture of no node': [{ architecture: 'aarch64' }, notOfNodes],
+  'no step': [{ steps: [] }, /spec\.steps/],
+  'a step of nothing': [{ steps: ['0%'] }, /spec\.steps\[0\]/],
+  'a step of no pods': [{ steps: [0] }, /spec\.steps\[0\]/],
+  'a step of too much': [{ steps: ['101%'] }, /spec\.steps\[0\]/],
+  'a step without a unit': [{ steps: ['10'] }, /spec\.steps\[0\]/],
+  'a pause without a unit': [{ pause: '10' }, /spec\.pause/],
+  'no names': [{ names: [] }, /spec\.names/],
+  'no restarts': [{ unhealthy: { restarts: 0 } }, /spec\.unhealthy\.restarts/],
+  'a tolerance of pods': [{ tolerance: '3' }, /spec\.tolerance/],
+  'a wrong time': [{ resumedAt: 'now' }, /spec\.resumedAt/],
+  'an operator that does not exist': [{ selector: expressing({ key: 'a', operator: 'Is' }) }, /operator/],
+};
+
 const rolloutRows: readonly Row[] = [
   ['only an architecture', { architecture: 'arm64' }],
   [
@@ -289,27 +275,11 @@ const rolloutRows: readonly Row[] = [
     },
   ],
   ['no architecture', {}, /spec\.architecture: Required value/],
-  ['an architecture of no node', { architecture: 'aarch64' }, notOfNodes],
-  ['no step', { architecture: 'arm64', steps: [] }, /spec\.steps/],
-  ['a step of nothing', { architecture: 'arm64', steps: ['0%'] }, /spec\.steps\[0\]/],
-  ['a step of no pods', { architecture: 'arm64', steps: [0] }, /spec\.steps\[0\]/],
-  ['a step of too much', { architecture: 'arm64', steps: ['101%'] }, /spec\.steps\[0\]/],
-  ['a step without a unit', { architecture: 'arm64', steps: ['10'] }, /spec\.steps\[0\]/],
-  ['a pause without a unit', { architecture: 'arm64', pause: '10' }, /spec\.pause/],
-  ['no names', { architecture: 'arm64', names: [] }, /spec\.names/],
-  ['no restarts', { architecture: 'arm64', unhealthy: { restarts: 0 } }, /spec\.unhealthy\.restarts/],
-  ['a tolerance of pods', { architecture: 'arm64', tolerance: '3' }, /spec\.tolerance/],
-  ['a wrong time', { architecture: 'arm64', resumedAt: 'now' }, /spec\.resumedAt/],
-  [
-    'an operator that does not exist',
-    { architecture: 'arm64', selector: { matchExpressions: [{ key: 'a', operator: 'Is' }] } },
-    /operator/,
-  ],
+  ...Object.entries(invalidRollouts).map(([about, [spec, refused]]): Row => [
+    about,
+    { architecture: 'arm64', ...spec },
+    refused,
+  ]),
 ];
 
-export const rolloutCases: readonly ObjectCase[] = rolloutRows.map(([about, spec, refused, isReadable]) => ({
-  about,
-  object: rollout(spec),
-  ...(refused && { refused }),
-  ...(isReadable && { isReadable }),
-}));
+export const rolloutCases: readonly ObjectCase[] = cases(rolloutRows, (spec) => rollout(spec));
