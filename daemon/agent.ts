@@ -1,10 +1,11 @@
 /**
- * The node agent, one per node. Webhook and controller look up images in it, because it reaches the registries that its node reaches, with
- * the node's credentials.
+ * The node agent, one per node. Webhook and controller look up images in it, because it reaches the
+ * registries that its node reaches, with the node's credentials.
  *
- * It has two servers. The API (`docs/reference/agent-api.md`) uses mutual TLS: TLS refuses clients without a certificate of the cluster's
- * archwright authority, and `roles.ts` refuses clients other than webhook and controller. The agent's own certificate has the name of its
- * node (`certificate/`), or with other issuers `archwright-agent`. Health and metrics have their own port.
+ * It has two servers. The API (`docs/reference/agent-api.md`) uses mutual TLS: TLS refuses clients without a
+ * certificate of the cluster's archwright authority, and `roles.ts` refuses clients other than webhook and
+ * controller. The agent's own certificate has the name of its node (`certificate/`), or with other issuers
+ * `archwright-agent`. Health and metrics have their own port.
  *
  * The facts memory keeps facts, their freshness and the state file.
  */
@@ -49,7 +50,7 @@ export interface RunningAgent {
   stop(graceMs: number): Promise<void>;
 }
 
-/** Starts the agent and resolves when it accepts requests; throws ServingError if an address or the TLS files cannot be used. */
+/** Resolves when the agent accepts requests. @throws ServingError for the address or the TLS files */
 export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const { log, metrics, memory, nodeName, version, clock = systemClock } = options;
   let stopping = false;

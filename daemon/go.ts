@@ -20,7 +20,7 @@ const maxMs = 9_223_372_036_854.775;
 const whole = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
 const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
 
-/** `time.ParseDuration`: milliseconds, which may be negative or a fraction; `undefined` if Go returns an error. */
+/** `time.ParseDuration`: milliseconds, also negative or fractional; `undefined` for Go's errors. */
 export function parseGoDuration(text: string): number | undefined {
   if (/^[-+]?0$/.test(text)) return 0;
   if (!whole.test(text)) return undefined;
@@ -128,7 +128,8 @@ export function parseGoUrl(text: string): GoUrl | undefined {
   const split = splitHostPath(rest.startsWith('/') ? rest : `/${rest}`);
   if (split === undefined) return undefined;
   if (rest.startsWith('/')) return { scheme, host: '', path: split.path };
-  // Without a slash, the text after a scheme is opaque. Without a scheme, Go refuses a colon in the first segment.
+  // Without a slash, a scheme makes the rest opaque; without a scheme, Go refuses a colon in the first
+  // segment.
   if (scheme !== '') return { scheme, host: '', path: '' };
   if (split.path.split('/', 2)[1]?.includes(':') === true) return undefined;
   return { scheme, host: '', path: split.path.slice(1) };

@@ -1,6 +1,6 @@
 /**
- * The agent's API, version 1, over HTTP: checks the role of the client, reads requests, and writes answers and errors. Errors are
- * `{"error": {"code", "message"}}`.
+ * The agent's API, version 1, over HTTP: checks the role of the client, reads requests, and writes answers
+ * and errors. Errors are `{"error": {"code", "message"}}`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
@@ -30,13 +30,13 @@ export type ApiLimits = Readonly<typeof defaultApiLimits>;
 
 export const defaultApiLimits = {
   /**
-   * Concurrent `POST /v1/facts`; others get `overloaded`. Each webhook has at most 32 connections; this is 16 webhooks with all
-   * connections in use.
+   * Concurrent `POST /v1/facts`; others get `overloaded`. Each webhook has at most 32 connections; this is 16
+   * webhooks with all connections in use.
    */
   openRequests: 512,
   /**
-   * Concurrent `GET /v1/facts`; others get `overloaded`. Webhooks read the facts once, when they start; a rollout starts a few of them
-   * together.
+   * Concurrent `GET /v1/facts`; others get `overloaded`. Webhooks read the facts once, when they start; a
+   * rollout starts a few of them together.
    */
   factsStreams: 4,
   /** Size of one `GET /v1/facts`: 100,000 images of 500 bytes, and some more. */
@@ -75,7 +75,7 @@ class Api {
       ctx.body = this.#options.info();
     });
     const app = new Koa();
-    // Without a listener, Koa prints to the console. These errors are clients that disconnect during the answer.
+    // Without a listener, Koa prints to the console. The clients disconnected during the answer.
     app.on('error', (error: unknown) =>
       this.#options.log.debug({ err: error }, 'a client did not read its answer'),
     );
@@ -136,8 +136,8 @@ class Api {
   }
 
   /**
-   * One line for each image, as soon as its facts are found. The header goes first: it shows the client that the agent works, however slow
-   * the registries are.
+   * One line for each image, as soon as its facts are found. The header goes first: it shows the client that
+   * the agent works, however slow the registries are.
    */
   async #sendFacts(ctx: Context, request: FactsRequest): Promise<void> {
     const { clock, memory, log } = this.#options;

@@ -1,6 +1,6 @@
 /**
- * The body of `POST /v1/facts`. Unknown, missing or invalid fields are errors: the sender is archwright too, so they are bugs that must
- * be noticed.
+ * The body of `POST /v1/facts`. Unknown, missing or invalid fields are errors: the sender is archwright too,
+ * so they are bugs that must be noticed.
  */
 import { parseAuths } from '../../src/credentials/auths.ts';
 import {

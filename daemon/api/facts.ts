@@ -1,6 +1,7 @@
 /**
- * `/v1/facts`: looks up image facts, with a deadline, and streams all shared facts. The memory looks up images in registries if needed,
- * and shares its places fairly by namespace and registry host. A disconnected client ends its lookups.
+ * `/v1/facts`: looks up image facts, with a deadline, and streams all shared facts. The memory looks up
+ * images in registries if needed, and shares its places fairly by namespace and registry host. A disconnected
+ * client ends its lookups.
  */
 import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
@@ -71,7 +72,7 @@ export function streamFacts(memory: FactsOptions['memory'], maxBytes: number): R
   return Readable.from(chunks(memory, maxBytes), { objectMode: false });
 }
 
-/** The memory changes while it is read, and used entries move to its end. The limit on their number ensures an end. */
+/** Used entries move to the end while the memory is read, so their number is limited too. */
 function* chunks(memory: FactsOptions['memory'], maxBytes: number): Generator<string> {
   let images = memory.size;
   let bytes = 0;

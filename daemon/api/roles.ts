@@ -1,6 +1,6 @@
 /**
- * The role of a client. TLS refuses clients without a certificate of the cluster's archwright authority. That authority also signs the
- * agents' own certificates, so each request needs a role too.
+ * The role of a client. TLS refuses clients without a certificate of the cluster's archwright authority. That
+ * authority also signs the agents' own certificates, so each request needs a role too.
  */
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -15,12 +15,12 @@ const clientAuth = '1.3.6.1.5.5.7.3.2';
 /** Why the client has no role, or the validity of its certificate, milliseconds since 1970. */
 type Client = string | { readonly from: number; readonly to: number };
 
-/** Parsing a certificate costs more than answering from memory, and the client of a connection does not change. */
+/** Parsing a certificate costs more than an answer from memory; a connection keeps its client. */
 const clients = new WeakMap<Socket, Client>();
 
 /**
- * Why the client of a connection has no role, for log and answer; undefined if it has one. Dates are checked for each request, because
- * TLS checks them only in the handshake.
+ * Why the client of a connection has no role, for log and answer; undefined if it has one. Dates are checked
+ * for each request, because TLS checks them only in the handshake.
  */
 export function roleProblem(socket: Socket | TLSSocket, clock: Clock): string | undefined {
   let client = clients.get(socket);

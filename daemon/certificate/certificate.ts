@@ -1,8 +1,10 @@
 /**
- * The agent's own certificate, for the name of its node. The agent makes a key, requests a certificate by a CertificateSigningRequest with
- * the token of its pod, and writes both to a directory in memory, which its server follows. The key never leaves the node.
+ * The agent's own certificate, for the name of its node. The agent makes a key, requests a certificate by a
+ * CertificateSigningRequest with the token of its pod, and writes both to a directory in memory, which its
+ * server follows. The key never leaves the node.
  *
- * `renewal.ts` says when it is renewed. While no controller answers, the agent works on until the certificate expires.
+ * `renewal.ts` says when it is renewed. While no controller answers, the agent works on until the certificate
+ * expires.
  */
 import { join } from 'node:path';
 import { backOffMs, type BackOff } from '../../src/async/back-off.ts';
@@ -33,7 +35,7 @@ export interface AgentCertificateOptions {
   readonly node: string;
   /** Directory for `tls.crt`, `tls.key` and `ca.crt`, in memory. */
   readonly dir: string;
-  /** Directory with `ca.crt`, and a `tls.crt` from the CA that signs now; may be empty until the Secret was written and mounted. */
+  /** Directory with `ca.crt`, and `tls.crt` from the CA that signs now. Empty before the first mount. */
   readonly authorityDir: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -59,7 +61,7 @@ const maxFileBytes = 512 * 1024;
 const failureBackOff: BackOff = { firstMs: 1000, mostMs: 5 * 60_000 };
 /** A controller answers within a second. Without a leader, thousands of agents wait. */
 const pollBackOff: BackOff = { firstMs: 250, mostMs: 20_000 };
-/** Then the log says what to look at. The API server keeps open requests for a day, and then the next one is made. */
+/** After this, the log says what to check. The API server keeps open requests for a day. */
 const patienceMs = 15 * 60_000;
 /** The certificate is compared with the clock this often: the wall clock may have jumped. */
 const lookMs = 10 * 60_000;
@@ -124,7 +126,7 @@ export class AgentCertificate {
     await authority.close();
   }
 
-  /** Compares the directory with the authority and the clock. @returns when to look again, milliseconds from now */
+  /** Compares the directory with the authority and the clock. @returns the next check, ms from now */
   async #keep(live: LiveContent<Authority>): Promise<number> {
     const { dir, node, clock, log } = this.#options;
     const files = await loadTlsMaterial(dir, true).catch(() => undefined);
@@ -215,7 +217,7 @@ export class AgentCertificate {
   }
 }
 
-/** Before the Secret of the agents is mounted: a certificate, and the CAs that were trusted when it was issued. */
+/** Before the agents' Secret is mounted: a certificate, and the CAs trusted when it was issued. */
 function authorityOf(certificate: string | undefined, ca: string | undefined): Authority | undefined {
   return certificate === undefined || !ca ? undefined : { ca, sample: certificate };
 }

@@ -14,7 +14,7 @@ export interface Authority {
 export interface Renewal {
   /** Milliseconds since 1970. At or before now: it cannot be used any more, or is due. */
   readonly at: number;
-  /** Whether another CA signs by now. The old one stays trusted for up to an hour, during which every agent has to move. */
+  /** Whether another CA signs now. The old one is trusted for up to an hour; each agent moves by then. */
   readonly moves: boolean;
   /** Life of the certificate, milliseconds. */
   readonly lifeMs: number;

@@ -1,6 +1,6 @@
 /**
- * A new key on P-256 and its PKCS #10 certificate request (RFC 2986), in DER by hand: the library of the controller would take
- * 20 MiB in each agent.
+ * A new key on P-256 and its PKCS #10 certificate request (RFC 2986), in DER by hand: the library of the
+ * controller would take 20 MiB in each agent.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { agentNameOn, agentServerName } from '../../src/fleet/agents/identity.ts';

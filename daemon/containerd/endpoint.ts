@@ -1,6 +1,6 @@
 /**
- * Makes endpoints of hosts: reads certificates, filters headers, and adds the credentials of config.toml. The settings of one host never
- * reach another.
+ * Makes endpoints of hosts: reads certificates, filters headers, and adds the credentials of config.toml. The
+ * settings of one host never reach another.
  */
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
@@ -32,8 +32,8 @@ export interface EndpointContext {
 const maxDialMs = 30_000;
 
 /**
- * Headers of the connection or the body, which the HTTP client sets. Go drops the first four too; the others could break the exchange
- * or smuggle a request.
+ * Headers of the connection or the body, which the HTTP client sets. Go drops the first four too; the others
+ * could break the exchange or smuggle a request.
  */
 const neverSent: ReadonlySet<string> = new Set([
   'host',
@@ -95,7 +95,7 @@ async function makeEndpoint(
   };
 }
 
-/** Whether requests have the parameter `ns`: those to every host but the namespace's own (`RegistryHost.isProxy`). */
+/** Whether `ns` is sent: to every host but the namespace's own (`RegistryHost.isProxy`). */
 export function wantsNamespace(host: string, namespace: string): boolean {
   return host !== namespace && host !== defaultHostName(namespace);
 }
@@ -114,8 +114,9 @@ export function baseOf({
 }
 
 /**
- * Headers of config.toml, for every registry, and headers of the host. The author of a pod chooses the default host by the name of the
- * image, so that host receives no headers of a file for every namespace, and no login headers of config.toml.
+ * Headers of config.toml, for every registry, and headers of the host. The author of a pod chooses the
+ * default host by the name of the image, so that host receives no headers of a file for every namespace, and
+ * no login headers of config.toml.
  */
 function headersFor(host: EffectiveHost, { node, forAll }: EndpointContext) {
   const everywhere = node.registry.headers.filter(({ name }) => !(host.isDefault && isLoginHeader(name)));
@@ -152,8 +153,8 @@ function ownCredential(
 const maxCertificateBytes = 2 * 1024 * 1024;
 
 /**
- * The certificates of a host. A file that cannot be read or has no certificate fails the whole pull, not only the requests to that host
- * (containerd `tlsConfigFromHost`).
+ * The certificates of a host. A file that cannot be read or has no certificate fails the whole pull, not only
+ * the requests to that host (containerd `tlsConfigFromHost`).
  * @throws ConfigFileError
  */
 export async function readTls(

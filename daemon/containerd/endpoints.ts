@@ -1,14 +1,15 @@
 /**
- * The endpoints of a registry namespace as the node's containerd would use them, with its certificates, headers and credentials. All
- * of it comes from the node's own files below the host root:
+ * The endpoints of a registry namespace as the node's containerd would use them, with its certificates,
+ * headers and credentials. All of it comes from the node's own files below the host root:
  *
  *   config.toml and its imports (`config.ts`) → registry settings (`registry.ts`) → `config_path`
  *   → the namespace's directory (`host-directory.ts`) → hosts.toml (`hosts-file.ts`) or certificate files
  *   → hosts with defaults, or the deprecated mirrors (`effective-hosts.ts`) → endpoints (`endpoint.ts`)
  *
- * Versions of containerd differ in all of it (`rules.ts`); `find-version.ts` runs the node's program. config.toml is read and watched
- * (`node.ts`); the directory of a namespace is read for each lookup; after each change, all of it is read for the
- * fingerprint (`scan.ts`). docs/internals/deviations.md lists the intended differences from containerd.
+ * Versions of containerd differ in all of it (`rules.ts`); `find-version.ts` runs the node's program.
+ * config.toml is read and watched (`node.ts`); the directory of a namespace is read for each lookup; after
+ * each change, all of it is read for the fingerprint (`scan.ts`). docs/internals/deviations.md lists the
+ * intended differences from containerd.
  */
 import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
@@ -87,8 +88,9 @@ export async function createContainerdEndpoints(
 }
 
 /**
- * Endpoints, and containerd as a credential source, for descriptions and fingerprints. Lookups of the source are empty: containerd's
- * credentials belong to hosts, so each endpoint has its own (`Endpoint.ownCredential`).
+ * Endpoints, and containerd as a credential source, for descriptions and fingerprints. Lookups of the source
+ * are empty: containerd's credentials belong to hosts, so each endpoint has its own
+ * (`Endpoint.ownCredential`).
  */
 export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource {
   readonly name = 'containerd';
@@ -140,7 +142,7 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
       const known =
         error instanceof ConfigFileError || error instanceof FileError || error instanceof InvalidConfig;
       if (!known) throw error;
-      // containerd's pull would fail before it contacts any host, for example because of an unreadable CA file.
+      // containerd's pull would fail before any request, for example for an unreadable CA file.
       const message = `the node's containerd cannot pull from ${namespace}: ${error.message}`;
       throw new RegistryError('unavailable', namespace, message, { cause: error });
     }

@@ -1,6 +1,7 @@
 /**
- * The configuration of this node's containerd: files, version and registry settings, read again after each change. (containerd reads
- * config.toml only when it starts. Using a change at once is right after its restart, and nearly always before.)
+ * The configuration of this node's containerd: files, version and registry settings, read again after each
+ * change. (containerd reads config.toml only when it starts. Using a change at once is right after its
+ * restart, and nearly always before.)
  */
 import { join } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
@@ -73,7 +74,7 @@ export async function readNodeConfig(
   }
 }
 
-/** The files that a candidate stands for: itself, or `config.toml` in it if it may be a directory, as in Noe's values. */
+/** The files of a candidate: itself, or `config.toml` in it if it may be a directory (Noe's values). */
 export function filesOfCandidate(path: string): readonly string[] {
   return path.endsWith('.toml') ? [path] : [join(path, 'config.toml'), path];
 }

@@ -1,6 +1,6 @@
 /**
- * The whole configuration of hosts at once: for the fingerprint, problems, and directories to watch. Lookups read only the
- * directory that they need.
+ * The whole configuration of hosts at once: for the fingerprint, problems, and directories to watch. Lookups
+ * read only the directory that they need.
  */
 import { join } from 'node:path';
 import { FileError, listDirectory } from '../../src/files/read.ts';

@@ -1,8 +1,9 @@
 /**
- * The credential provider plugins of this node as a credential source, run exactly as the kubelet of this node runs them (KEP-2133,
- * KEP-4412). As in the kubelet, all plugins with matching `matchImages` run, and their answers form one keyring, which matches the keys
- * again (kubernetes pkg/credentialprovider/plugin/plugins.go `Lookup`): a plugin cannot provide a credential for another registry than
- * the image's. Equal keys keep the order of the configuration (Kubernetes 1.34 and later).
+ * The credential provider plugins of this node as a credential source, run exactly as the kubelet of this
+ * node runs them (KEP-2133, KEP-4412). As in the kubelet, all plugins with matching `matchImages` run, and
+ * their answers form one keyring, which matches the keys again (kubernetes
+ * pkg/credentialprovider/plugin/plugins.go `Lookup`): a plugin cannot provide a credential for another
+ * registry than the image's. Equal keys keep the order of the configuration (Kubernetes 1.34 and later).
  *
  *     source.ts           all providers, their answers in one keyring; live configuration
  *       read-config.ts    provider-config.ts → validate-config.ts, state of the programs
@@ -12,13 +13,14 @@
  *           binary.ts     path of the program, and whether it may run
  *           environment.ts  variables
  *
- * Plugins run with the agent's rights. So only the node's own configuration chooses programs, and only programs that only root can
- * write may run. Plugins do not get the agent's environment.
+ * Plugins run with the agent's rights. So only the node's own configuration chooses programs, and only
+ * programs that only root can write may run. Plugins do not get the agent's environment.
  *
- * A plugin with `tokenAttributes` runs for the pod's service account. Its credentials are marked, because only pods of that account
- * may use them.
+ * A plugin with `tokenAttributes` runs for the pod's service account. Its credentials are marked, because
+ * only pods of that account may use them.
  *
- * The configuration is live: if it cannot be used, the last good one stays in force. Unchanged providers keep their cache.
+ * The configuration is live: if it cannot be used, the last good one stays in force. Unchanged providers keep
+ * their cache.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
@@ -60,10 +62,10 @@ export interface CredentialProviderSourceOptions
   readonly onClose?: (() => void) | undefined;
 }
 
-/** Concurrent runs of one plugin, two of them for one namespace. A kubelet pulls one image at a time by default. */
+/** Concurrent runs of one plugin; two for one namespace. Kubelets pull one image at a time by default. */
 const runsPerPlugin = 6;
 
-/** Reads the configuration once and then follows its changes. Plugins run only for lookups. Close it in the end. */
+/** Reads the configuration and follows it. Plugins run only for lookups. Must be closed. */
 export async function createCredentialProviderSource(
   options: CredentialProviderSourceOptions,
 ): Promise<LiveCredentialSource> {
@@ -164,7 +166,7 @@ class CredentialProviderSource implements LiveCredentialSource {
     }
   }
 
-  /** Makes the providers of a new configuration. Providers with an equal configuration stay, with their cache. */
+  /** Makes the providers of a new configuration. Unchanged ones stay, with their caches. */
   #apply({ providers, leftOut }: PluginSetup): void {
     const before = new Map(this.#providers.map((provider) => [provider.config.name, provider]));
     this.#providers = providers.flatMap((config) => {

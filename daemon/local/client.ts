@@ -1,4 +1,4 @@
-/** The side of `archwright inspect` in `protocol.ts`. It loads little, because several of these may run in the agent's container. */
+/** The client in `archwright inspect`. It loads little: several may run in the agent's container. */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { errnoOf } from '../../src/files/read.ts';
 import { inspectPath, type Inspected } from './protocol.ts';

@@ -1,6 +1,7 @@
 /**
- * How `archwright inspect` asks the agent of its container: HTTP on a Unix socket in the agent's state directory, which only root can
- * open. So a second process needs no memory for credentials, connections and documents, and shows what this agent sees.
+ * How `archwright inspect` asks the agent of its container: HTTP on a Unix socket in the agent's state
+ * directory, which only root can open. So a second process needs no memory for credentials, connections and
+ * documents, and shows what this agent sees.
  */
 import { join } from 'node:path';
 import type { SourceProblem } from '../../src/credentials/credential.ts';

@@ -1,6 +1,6 @@
 /**
- * What this node's CPU and kernel run, from files of the kernel. The agent's container sees the same files as its node. A file that
- * cannot be read, or says something unusual, leaves its field out.
+ * What this node's CPU and kernel run, from files of the kernel. The agent's container sees the same files as
+ * its node. A file that cannot be read, or says something unusual, leaves its field out.
  */
 import { endianness } from 'node:os';
 import { join } from 'node:path';
@@ -70,8 +70,8 @@ function amd64Of(cpus: readonly Cpu[]): Pick<Machine, 'amd64Level'> {
 }
 
 /**
- * The variant that containerd takes for its own, by the first processor (containerd/platforms `cpuinfo_linux.go`). A Raspberry Pi with
- * an ARMv6 CPU says 7 (golang.org/issue/35555 names the model).
+ * The variant that containerd takes for its own, by the first processor (containerd/platforms
+ * `cpuinfo_linux.go`). A Raspberry Pi with an ARMv6 CPU says 7 (golang.org/issue/35555 names the model).
  */
 function armVariantOf([cpu]: readonly Cpu[]): Pick<Machine, 'armVariant'> {
   const version = cpu?.get('CPU architecture') ?? '';
@@ -83,8 +83,8 @@ function armVariantOf([cpu]: readonly Cpu[]): Pick<Machine, 'armVariant'> {
 
 const armLimited = '0x41';
 /**
- * Parts of Arm (MIDR_EL1) that run 32-bit programs: Cortex-A53, A35, A55, A57, A72, A73, A75, A76, Neoverse N1, Cortex-A77, A78, X1
- * (technical reference manuals, "AArch32 at EL0".)
+ * Parts of Arm (MIDR_EL1) that run 32-bit programs: Cortex-A53, A35, A55, A57, A72, A73, A75, A76, Neoverse
+ * N1, Cortex-A77, A78, X1 (technical reference manuals, "AArch32 at EL0".)
  */
 const with32Bit: ReadonlySet<string> = new Set(
   ['d03', 'd04', 'd05', 'd07', 'd08', 'd09', 'd0a', 'd0b', 'd0c', 'd0d', 'd41', 'd44'].map(

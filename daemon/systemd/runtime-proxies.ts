@@ -1,6 +1,7 @@
 /**
- * The proxy variables of the node's container runtime: of the running process if it may be read, else of its systemd service. An agent
- * asks registries by the same way as the runtime pulls, unless it has proxy variables of its own.
+ * The proxy variables of the node's container runtime: of the running process if it may be read, else of its
+ * systemd service. An agent asks registries by the same way as the runtime pulls, unless it has proxy
+ * variables of its own.
  */
 import type { Problem } from '../../src/credentials/credential.ts';
 import { textFingerprint } from '../../src/credentials/identity.ts';
@@ -17,7 +18,7 @@ export interface RuntimeProxiesOptions extends Omit<WatchOptions, 'root'> {
   readonly own: Environment;
 }
 
-/** Services that run or contain a container runtime, those of distributions first, as for their configuration. */
+/** Services that run or contain a container runtime, those of distributions first. */
 const services = [
   'k3s.service',
   'k3s-agent.service',

@@ -1,6 +1,7 @@
 /**
- * The environment of a systemd service of the node, from its files: manager defaults, then `Environment=` of the unit and its
- * drop-ins, then `EnvironmentFile=` (systemd.exec(5)). systemd applies a change when the service starts again.
+ * The environment of a systemd service of the node, from its files: manager defaults, then `Environment=` of
+ * the unit and its drop-ins, then `EnvironmentFile=` (systemd.exec(5)). systemd applies a change when the
+ * service starts again.
  */
 import { join } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
@@ -32,7 +33,8 @@ const maxEntries = 1000;
 const maxEnvironmentFiles = 16;
 
 /**
- * Reads the environment of one of several services: of the first that is enabled, else of the first that has files.
+ * Reads the environment of one of several services: of the first that is enabled, else of the first that has
+ * files.
  * @param services names with `.service`
  */
 export async function readServiceEnvironment(

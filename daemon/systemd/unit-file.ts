@@ -1,4 +1,4 @@
-/** The syntax of systemd's units and environment files (systemd.syntax(7), systemd.exec(5), systemd src/basic/env-file.c). */
+/** Syntax of systemd's units and environment files (systemd.syntax(7), systemd.exec(5), env-file.c). */
 
 export interface Assignment {
   readonly section: string;
@@ -56,15 +56,16 @@ function unescaped(text: string): string {
   );
 }
 
-/** `NAME=value`; undefined for any other text, and for a NUL, which no process can have in its environment. */
+/** `NAME=value`; `undefined` for other texts, and for a NUL, which an environment cannot hold. */
 export function variableOf(text: string): readonly [name: string, value: string] | undefined {
   const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=([^\0]*)$/.exec(text) ?? [];
   return name === undefined || value === undefined ? undefined : [name, value];
 }
 
 /**
- * A comment, a variable, or a line that is none. A value is quoted parts, which may have several lines, and then unquoted text to the
- * end of the line. The end of the file ends an open quote. No part fails after it has read on, so the time is linear.
+ * A comment, a variable, or a line that is none. A value is quoted parts, which may have several lines, and
+ * then unquoted text to the end of the line. The end of the file ends an open quote. No part fails after it
+ * has read on, so the time is linear.
  */
 const entry =
   /[ \t\r\n]*(?:[#;][^\r\n]*|([^\r\n=]*)=((?:[ \t]*(?:'[^']*'?|"(?:[^"\\]|\\[^]?)*"?))*)[ \t]*((?:[^\r\n\\]|\\[^]?)*)|[^\r\n]+)/gy;
@@ -80,7 +81,7 @@ export function parseEnvironmentFile(text: string): readonly (readonly [name: st
   return found;
 }
 
-/** Quoted parts. In double quotes a backslash escapes four characters and the end of the line, and stands for itself elsewhere. */
+/** Quoted parts. In double quotes, a backslash escapes only four characters and the line end. */
 function unquoted(text: string): string {
   let value = '';
   for (const [, single, double] of text.matchAll(/[ \t]*(?:'([^']*)'?|"((?:[^"\\]|\\[^]?)*)"?)/gy))

@@ -14,7 +14,8 @@ const maxDoublings = 30;
 /**
  * The pause after a failure, milliseconds.
  * @param failures in a row, this one included: 1 or more
- * @param random a clock's, for jitter: the pause is between half of its length and all of it. Default: no jitter.
+ * @param random a clock's, for jitter: the pause is between half of its length and all of it. Default: no
+ * jitter.
  */
 export function backOffMs(
   { firstMs, mostMs }: BackOff,

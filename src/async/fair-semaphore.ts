@@ -1,9 +1,9 @@
 /**
- * A concurrency limit that no key (a namespace, a registry) can use up: of n busy keys, each may hold at most 1/(n+1) of the
- * places that are free. One busy key gets a third of all places. Eight of them, one after the other, leave a fifth, so a key that
- * comes later finds a place at once, however long the others hold theirs (dynamic thresholds, Choudhury and Hahne, "Dynamic Queue
- * Length Thresholds for Shared-Memory Packet Switches", 1998). Callers without a place wait: first in, first out for one key,
- * round robin over the keys.
+ * A concurrency limit that no key (a namespace, a registry) can use up: of n busy keys, each may hold at most
+ * 1/(n+1) of the places that are free. One busy key gets a third of all places. Eight of them, one after the
+ * other, leave a fifth, so a key that comes later finds a place at once, however long the others hold theirs
+ * (dynamic thresholds, Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
+ * Switches", 1998). Callers without a place wait: first in, first out for one key, round robin over the keys.
  */
 import { FairQueue } from './fair-queue.ts';
 

@@ -1,4 +1,4 @@
-/** Work on things of many owners: a bounded number at a time, owners in turn, and no owner can take all places. */
+/** Bounded concurrency over many owners, in turn. No owner can take all places. */
 import { FairQueue } from './fair-queue.ts';
 import { FairSemaphore, type Leave } from './fair-semaphore.ts';
 

@@ -1,6 +1,6 @@
 /**
- * A cache that loads what it lacks. Callers that need the same key at the same time share one load, a failed load is not
- * kept, and the least recently used entries leave first.
+ * A cache that loads what it lacks. Callers that need the same key at the same time share one load, a failed
+ * load is not kept, and the least recently used entries leave first.
  */
 import { BoundedMap } from './bounded-map.ts';
 import type { Clock } from './clock.ts';
@@ -14,7 +14,7 @@ export interface Loaded<Value> {
 export interface LoadingCacheOptions<Value> {
   readonly clock: Clock;
   readonly maxEntries: number;
-  /** Bytes of a value, and the bound of all values together. A value larger than the bound is returned but not kept. */
+  /** Bytes of a value, and the bound of all together. A larger value is returned but not kept. */
   readonly size?: { readonly bytesOf: (value: Value) => number; readonly maxBytes: number };
 }
 

@@ -9,9 +9,9 @@ export interface RateLimiter {
    * @throws the signal's reason if it aborts first
    */
   take(signal: AbortSignal): Promise<void>;
-  /** Takes a token and returns 0, or returns the milliseconds until there may be one. Callers of `take` are not waited for. */
+  /** Takes a token and returns 0, or returns the milliseconds until the next. Ignores `take`'s queue. */
   tryTake(): number;
-  /** Stops all callers for a while, because the server asked for it (`Retry-After`). A longer pause under way stays. */
+  /** Stops all callers for a while (`Retry-After`). A longer pause under way stays. */
   pause(ms: number): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Single flight: callers that need the same work at the same time share one run. A run may have a time limit of its own;
- * a caller that stops waiting does not fail the others.
+ * Single flight: callers that need the same work at the same time share one run. A run may have a time limit
+ * of its own; a caller that stops waiting does not fail the others.
  */
 import type { Clock } from './clock.ts';
 import { unlessAborted } from './wait.ts';
@@ -9,8 +9,8 @@ export interface SingleFlightOptions {
   /** Aborts a run that takes longer. Default: no limit. */
   readonly limit?: { readonly ms: number; readonly clock: Clock };
   /**
-   * Aborts the signal of a run when its last caller stops waiting. Until the run ends, new callers join it; if it
-   * fails, they start another. Default: it goes on, and the next caller finds its result.
+   * Aborts the signal of a run when its last caller stops waiting. Until the run ends, new callers join it;
+   * if it fails, they start another. Default: it goes on, and the next caller finds its result.
    */
   readonly abortAbandoned?: boolean;
 }
@@ -62,7 +62,7 @@ export class SingleFlight<Result> {
     return this.#runs.size;
   }
 
-  /** Aborts every run with this reason and waits for their end. The signals of later runs are aborted from the start. */
+  /** Aborts every run and waits for its end. Later runs start with an aborted signal. */
   async close(reason: Error): Promise<void> {
     this.#closed = reason;
     const runs = [...this.#runs.values()];

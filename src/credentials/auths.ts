@@ -1,6 +1,7 @@
 /**
- * A pod's pull credentials on their way from the webhook to an agent: `auths` of `POST /v1/facts`, by index key, each
- * with one credential or a list of them in order of use. Only the credentials that match the requested images are sent.
+ * A pod's pull credentials on their way from the webhook to an agent: `auths` of `POST /v1/facts`, by index
+ * key, each with one credential or a list of them in order of use. Only the credentials that match the
+ * requested images are sent.
  */
 import { asObject, type JsonObject } from '../http/json.ts';
 import { secret, reveal } from '../telemetry/secret.ts';
@@ -30,9 +31,11 @@ const maxKeyLength = 1024;
 const maxFieldLength = 64 * 1024;
 
 /**
- * The wire form of matches from pull secrets; the agent has its own copy of all other sources. Holds passwords in clear.
+ * The wire form of matches from pull secrets; the agent has its own copy of all other sources. Holds
+ * passwords in clear.
  * @param matched for the images of one pod, best first
- * @param withOrigin only for the person who named the pull secrets: names of Secrets are no business of other pods
+ * @param withOrigin only for the person who named the pull secrets: names of Secrets are no business of other
+ * pods
  */
 export function toAuths(
   matched: readonly MatchedCredential[],

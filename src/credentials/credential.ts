@@ -1,8 +1,9 @@
 /**
  * Credentials for registries, found by the kubelet's matching rules. A source (the pod's pull secrets,
- * `creds/<registry>.toml`, the kubelet's docker config, …) is a keyring of its own: its keys match a normalized
- * repository (`docker.io/library/nginx`, never a tag or digest), and the most specific key comes first. Results of
- * several sources are concatenated in the order of the sources. This room uses no network and prints no password.
+ * `creds/<registry>.toml`, the kubelet's docker config, …) is a keyring of its own: its keys match a
+ * normalized repository (`docker.io/library/nginx`, never a tag or digest), and the most specific key comes
+ * first. Results of several sources are concatenated in the order of the sources. This room uses no network
+ * and prints no password.
  */
 import type { Secret } from '../telemetry/secret.ts';
 
@@ -15,8 +16,8 @@ export interface Credential {
 }
 
 /**
- * In order of use. `service-account`: a plugin that received a token of the pod's service account; its place is among the
- * other plugins. Such results are not shared with other pods (KEP-4412).
+ * In order of use. `service-account`: a plugin that received a token of the pod's service account; its place
+ * is among the other plugins. Such results are not shared with other pods (KEP-4412).
  */
 export const credentialSourceNames = [
   'pull-secret',
@@ -118,7 +119,8 @@ export function isServiceAccountName({ namespace, name }: ServiceAccountName): b
 }
 
 /**
- * The service account that a pod will have; `default` if it names none (kubernetes plugin/pkg/admission/serviceaccount).
+ * The service account that a pod will have; `default` if it names none (kubernetes
+ * plugin/pkg/admission/serviceaccount).
  * @returns undefined if no cluster can have it; such a pod is never created
  */
 export function serviceAccountOf(namespace: string, name?: string): ServiceAccountName | undefined {

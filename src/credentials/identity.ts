@@ -1,6 +1,6 @@
 /**
- * Names for secrets that reveal nothing: identities of credentials inside this process, for cache keys, and fingerprints of
- * sources that are equal on every node with the same content.
+ * Names for secrets that reveal nothing: identities of credentials inside this process, for cache keys, and
+ * fingerprints of sources that are equal on every node with the same content.
  */
 import { createHash, createHmac, randomBytes, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -29,10 +29,10 @@ export function contentId(held: readonly HeldCredential[]): string {
 }
 
 /**
- * Fingerprint of a source's content: equal on all nodes with the same credentials under the same keys in the same order,
- * wherever the files are. It crosses the network, so it is slow on purpose and covers all content at once: to test one guess of
- * a weak password, an attacker must know everything else and pay for scrypt. A random salt is not possible, because nodes must
- * agree without communication.
+ * Fingerprint of a source's content: equal on all nodes with the same credentials under the same keys in the
+ * same order, wherever the files are. It crosses the network, so it is slow on purpose and covers all content
+ * at once: to test one guess of a weak password, an attacker must know everything else and pay for scrypt. A
+ * random salt is not possible, because nodes must agree without communication.
  */
 export async function contentFingerprint(
   source: CredentialSourceName,

@@ -4,7 +4,7 @@ import { printable } from '../names/printable.ts';
 import { scrub } from '../telemetry/scrub.ts';
 import { credentialSourceNames, type SourceProblem } from './credential.ts';
 
-/** The first ones say enough. Together they stay below the limit of an answer (16 KiB), even if each character is escaped. */
+/** Together below the limit of an answer (16 KiB), even if each character is escaped. */
 const maxProblems = 10;
 /** Deep paths of nodes are shorter. */
 const maxOriginBytes = 200;

@@ -1,6 +1,7 @@
 /**
- * Content of files that is kept up to date: read again after each possible change of its directories. A new value replaces the
- * current one only if its fingerprint differs. If reading or parsing fails, the last good value stays in force.
+ * Content of files that is kept up to date: read again after each possible change of its directories. A new
+ * value replaces the current one only if its fingerprint differs. If reading or parsing fails, the last good
+ * value stays in force.
  */
 import { DirectoryWatcher, type WatchOptions } from './watch.ts';
 
@@ -19,7 +20,7 @@ export interface LiveContentOptions<T> extends WatchOptions {
   readonly onProblem?: ((error: Error) => void) | undefined;
 }
 
-/** Reads once, then keeps watching. If the first attempt fails, `current()` is `undefined` and `problem()` says why. */
+/** Reads once, then watches. After a first failure, `current()` is `undefined`; see `problem()`. */
 export async function liveContent<T>(options: LiveContentOptions<T>): Promise<LiveContent<T>> {
   const live = new LiveContent(options);
   await live.start();
@@ -58,8 +59,8 @@ export class LiveContent<T> {
   }
 
   /**
-   * Reads again now. Resolves when an attempt that began after this call is complete. At most one attempt runs and one is
-   * queued, which sees all changes until it begins.
+   * Reads again now. Resolves when an attempt that began after this call is complete. At most one attempt
+   * runs and one is queued, which sees all changes until it begins.
    */
   refresh(): Promise<void> {
     if (this.#next === undefined) {

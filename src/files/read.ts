@@ -1,13 +1,14 @@
 /**
- * Reads files from other parties: configuration, credentials, the node's own files. Such a path is not trusted: it may be a
- * FIFO that blocks, a device, a directory, an endless file, or a link out of the node's root.
+ * Reads files from other parties: configuration, credentials, the node's own files. Such a path is not
+ * trusted: it may be a FIFO that blocks, a device, a directory, an endless file, or a link out of the node's
+ * root.
  */
 import { isUtf8 } from 'node:buffer';
 import { constants, type Stats } from 'node:fs';
 import { open, opendir, stat, lstat, readlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Why a file cannot be used. Messages name the path and what to do; they never quote the content of the file. */
+/** Messages name the path and what to do; they never quote the file's content. */
 export type FileErrorCode =
   'missing' | 'not-a-file' | 'too-large' | 'denied' | 'escapes-root' | 'not-text' | 'unreadable';
 
@@ -60,13 +61,13 @@ export function undefinedIfMissing(error: unknown): undefined {
 /** Opening does not wait for the writer of a FIFO and does not take over a terminal. */
 const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
-/** A volume may be swapped between resolving a path and opening it, which makes the file vanish for one attempt. */
+/** A file can vanish for one attempt if its volume is swapped between resolving and opening. */
 const maxAttempts = 3;
 
 const chunkBytes = 64 * 1024;
 
 export interface ReadOptions {
-  /** Larger files are an error. Bytes are counted while reading, because the size of a file can be wrong or grow. */
+  /** Larger files are an error. Bytes are counted, because the size of a file can be wrong or grow. */
   readonly maxBytes: number;
   /** Directory that stands for `/`, such as `/host`. */
   readonly root?: string | undefined;
@@ -168,7 +169,7 @@ function invalidUtf8Offset(bytes: Uint8Array): number {
   const replaced = Buffer.from(Buffer.from(bytes).toString('utf8'));
   let offset = 0;
   while (offset < bytes.length && bytes[offset] === replaced[offset]) offset += 1;
-  // Some invalid sequences begin like the replacement character, so the difference may come one or two bytes late.
+  // Some invalid sequences begin like the replacement character and differ one or two bytes late.
   while (!isUtf8(bytes.subarray(0, offset))) offset -= 1;
   return offset;
 }
@@ -177,12 +178,14 @@ function invalidUtf8Offset(bytes: Uint8Array): number {
 const maxLinks = 40;
 
 /**
- * Resolves a path of a node's files, seen from a container that mounts the node's root, for example at `/host`. There, a symbolic
- * link to `/etc/x` means `/host/etc/x`; the kernel would follow it to the container's own `/etc/x`. So links are followed here,
- * one path component at a time, and a path that leaves the root is refused.
+ * Resolves a path of a node's files, seen from a container that mounts the node's root, for example at
+ * `/host`. There, a symbolic link to `/etc/x` means `/host/etc/x`; the kernel would follow it to the
+ * container's own `/etc/x`. So links are followed here, one path component at a time, and a path that leaves
+ * the root is refused.
  * @param root directory that stands for `/`; the root itself is trusted and may be a link
  * @param path inside the root; a relative path starts at the root too
- * @param visit called with the path inside the root of every directory, link and file on the way, and its own status
+ * @param visit called with the path inside the root of every directory, link and file on the way, and its own
+ * status
  * @returns the path of the file for this process, without symbolic links below the root
  * @throws FileError `missing`; `escapes-root` if `..` leads above the root; `unreadable` for a cycle of links
  */

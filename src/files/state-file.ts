@@ -1,8 +1,9 @@
 /**
- * A state file: what a process learned, for the next one. Lines of JSON: a header with format and version, one line per item, the
- * most recently used first, and a last line with their number and the SHA-256 of all before it. Any other file is ignored as a
- * whole. It is written at most every half minute (less often if it is large), to a second file that then takes its name, so that
- * a reader or a crash sees the old one or the new one.
+ * A state file: what a process learned, for the next one. Lines of JSON: a header with format and version,
+ * one line per item, the most recently used first, and a last line with their number and the SHA-256 of all
+ * before it. Any other file is ignored as a whole. It is written at most every half minute (less often if it
+ * is large), to a second file that then takes its name, so that a reader or a crash sees the old one or the
+ * new one.
  */
 import { systemClock, type Clock } from '../async/clock.ts';
 import { createHash } from 'node:crypto';
@@ -17,7 +18,7 @@ export interface StateFileOptions<Item> {
   readonly log: Log;
   /** Changes with the content that is read. */
   readonly header: { readonly format: string; readonly version: number };
-  /** Checks and copies an item: the file may have been written by another program. Throws for what is none. */
+  /** Checks and copies an item, which another program may have written. Throws for an invalid one. */
   readonly read: (value: unknown) => Item;
   /** The most that is read or written; the least recently used items are left out. */
   readonly maxBytes: number;
@@ -54,7 +55,8 @@ export class StateFile<Item> {
   }
 
   /**
-   * Hands over the file's items, the most recently used last, and returns their number; 0 if it is missing or unusable.
+   * Hands over the file's items, the most recently used last, and returns their number; 0 if it is missing or
+   * unusable.
    */
   async load(learn: (item: Item) => void): Promise<number> {
     const { path, log } = this.#options;

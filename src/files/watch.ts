@@ -1,8 +1,9 @@
 /**
- * Watches directories. Kubernetes replaces the content of a mounted volume by swapping one symbolic link (`..data`), and editors
- * replace files by renaming; both end a watch on the file itself. So directories are watched, never files, and the kind of event
- * is ignored. A watch can miss changes (network file systems, links to other directories), so time passing is a reason to read
- * again too. `onChange` means "read again", not "it changed": compare the content, as `liveContent` does.
+ * Watches directories. Kubernetes replaces the content of a mounted volume by swapping one symbolic link
+ * (`..data`), and editors replace files by renaming; both end a watch on the file itself. So directories are
+ * watched, never files, and the kind of event is ignored. A watch can miss changes (network file systems,
+ * links to other directories), so time passing is a reason to read again too. `onChange` means "read again",
+ * not "it changed": compare the content, as `liveContent` does.
  */
 import { dirname } from 'node:path';
 import { watch, type FSWatcher } from 'chokidar';
@@ -10,7 +11,7 @@ import type { Log } from '../telemetry/log.ts';
 import { statPath, resolveInRoot } from './read.ts';
 
 export interface WatchOptions {
-  /** `onChange` is called this often even without events. Default: 10 s, as in controller-runtime's certwatcher. */
+  /** `onChange` is also called this often. Default: 10 s, as in controller-runtime's certwatcher. */
   readonly pollMs?: number | undefined;
   /** A burst of events counts as one change. Default: 100 ms. */
   readonly debounceMs?: number | undefined;
@@ -26,8 +27,8 @@ const defaultDebounceMs = 100;
 const maxDebounceIntervals = 10;
 
 /**
- * Watches the entries of directories, without subdirectories. A directory that is missing, appears, is replaced or vanishes is
- * found again. A watcher does not keep the process alive.
+ * Watches the entries of directories, without subdirectories. A directory that is missing, appears, is
+ * replaced or vanishes is found again. A watcher does not keep the process alive.
  */
 export class DirectoryWatcher {
   readonly #dirs: readonly string[];

@@ -1,19 +1,19 @@
 /**
  * The agents as one source of image facts, for webhook and controller.
  *
- * A lookup goes to the agent that owns the image's repository (`rendezvous.ts`), so that one agent asks the registry and
- * remembers, however many webhooks there are. If that does not end in facts:
+ * A lookup goes to the agent that owns the image's repository (`rendezvous.ts`), so that one agent asks the
+ * registry and remembers, however many webhooks there are. If that does not end in facts:
  *
- * - the agent is unreachable, loses the connection or is overloaded: the next agent of its credential group is asked; if
- *   it is slow, in addition to it (`hedge.ts`);
- * - its node may not pull the image, or cannot reach the registry: one agent of each other group is asked (`groups.ts`),
- *   because other nodes may have other credentials and another network;
+ * - the agent is unreachable, loses the connection or is overloaded: the next agent of its credential group
+ *   is asked; if it is slow, in addition to it (`hedge.ts`);
+ * - its node may not pull the image, or cannot reach the registry: one agent of each other group is asked
+ *   (`groups.ts`), because other nodes may have other credentials and another network;
  * - an agent that failed is backed off (`agent-health.ts`).
  *
  * The groups that can pull are remembered (`pullability.ts`), and the others asked on demand (`survey.ts`).
  *
- * A lookup costs a bounded number of requests and a bounded time (`lookup.ts`), and always ends in facts: without an
- * answer, they hold an error that lists the agents asked and their failures.
+ * A lookup costs a bounded number of requests and a bounded time (`lookup.ts`), and always ends in facts:
+ * without an answer, they hold an error that lists the agents asked and their failures.
  */
 import type { AgentAddress, Discovery } from './discovery/discovery.ts';
 import {
@@ -65,8 +65,8 @@ export interface Fleet extends ImageFactsSource {
   /** Answers from memory; missing and due results are looked up in the background. */
   pullable(request: ImageRequest): PullableGroups;
   /**
-   * The facts that several agents give, each of another node, so that no compromised node decides alone. Fewer than `opinions`
-   * if no more agents have any.
+   * The facts that several agents give, each of another node, so that no compromised node decides alone.
+   * Fewer than `opinions` if no more agents have any.
    */
   opinions(request: ImageRequest, signal: AbortSignal): Promise<readonly ImageFacts[]>;
   /** False if no agent has answered for some time, so that no pod should wait for one. */
@@ -78,8 +78,8 @@ export interface Fleet extends ImageFactsSource {
   /** Resolves when each agent was asked for its credential group, at the latest when `signal` aborts. */
   grouped(signal: AbortSignal): Promise<void>;
   /**
-   * The shared facts of all agents, once agents were found. Ends when all agents and their credential groups were asked,
-   * or when `signal` aborts.
+   * The shared facts of all agents, once agents were found. Ends when all agents and their credential groups
+   * were asked, or when `signal` aborts.
    */
   shared(signal: AbortSignal): AsyncIterable<ImageFacts>;
   close(): void;
@@ -242,7 +242,7 @@ export function createFleet(options: FleetOptions): Fleet {
   };
 }
 
-/** Enough to tell the groups of a cluster apart, and to find one in the answers of its agents at `/v1/info`. */
+/** Enough to tell groups apart, and to find one in the agents' answers at `/v1/info`. */
 const shownLength = 12;
 
 function shortName(fingerprint: string): string {

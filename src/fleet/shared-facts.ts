@@ -1,6 +1,6 @@
 /**
- * The shared facts of all agents, for a webhook that starts. An agent is believed only about the repositories that it owns: a
- * compromised node cannot answer for the images of others.
+ * The shared facts of all agents, for a webhook that starts. An agent is believed only about the repositories
+ * that it owns: a compromised node cannot answer for the images of others.
  */
 import { once, setMaxListeners } from 'node:events';
 import { PassThrough } from 'node:stream';
@@ -17,14 +17,14 @@ import { createOwnerOf } from './groups/rendezvous.ts';
 import { rejectReasons, type RejectReason } from './metrics.ts';
 import type { FleetLookupContext } from './lookup/lookup.ts';
 
-/** Some hundred bytes for each of 100,000 images, twice because agents change their repositories when nodes come and go. */
+/** Some hundred bytes for 100,000 images, twice: repositories move when nodes come and go. */
 const defaultMaxBytes = 128 * 1024 * 1024;
 /** Streams that are read at the same time. */
 const concurrency = 8;
 /** Facts that wait for the reader. */
 const maxWaiting = 64;
 
-/** Images whose time is known. Only an agent that repeats itself sends one again, and then memory takes it once more. */
+/** Images with a known time. A repeated image beyond this is only learned once more. */
 const maxRemembered = 50_000;
 
 /** Log lines by the reason why facts are ignored. */
@@ -47,8 +47,8 @@ export interface SharedFactsOptions extends Pick<
 }
 
 /**
- * Yields facts as they come; facts of the same image again only if they are fresher. An agent that fails is logged, and so are
- * the lines that were rejected. Ends without an error when `signal` aborts.
+ * Yields facts as they come; facts of the same image again only if they are fresher. An agent that fails is
+ * logged, and so are the lines that were rejected. Ends without an error when `signal` aborts.
  */
 export async function* sharedFacts(options: SharedFactsOptions): AsyncIterable<ImageFacts> {
   const { agents, connection, freshness, meters, clock, log } = options;

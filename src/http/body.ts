@@ -9,7 +9,7 @@ export interface LargeBody {
   readonly admit: () => Promise<void>;
 }
 
-/** @throws TransportError `too-large` for more than `maxBytes`, `encoded` for a compressed body, and what `admit` throws */
+/** @throws TransportError `too-large` above `maxBytes`, `encoded` if compressed; and as `admit` */
 export async function readBody(response: OpenResponse, maxBytes: number, large?: LargeBody): Promise<Buffer> {
   refuseEncoded(response);
   if (response.hasBody && Number(response.headers['content-length']?.[0] ?? 0) > maxBytes) {

@@ -1,6 +1,7 @@
 /**
- * An HTTP client for servers that this program does not control: each request carries its own TLS settings and reach
- * (`reach.ts`), proxies come from the environment, and the whole body is read under the request's limit in bytes.
+ * An HTTP client for servers that this program does not control: each request carries its own TLS settings
+ * and reach (`reach.ts`), proxies come from the environment, and the whole body is read under the request's
+ * limit in bytes.
  */
 import type { Clock } from '../async/clock.ts';
 import { readBeginning, readBody, type LargeBody } from './body.ts';
@@ -17,7 +18,7 @@ const maxErrorBodyBytes = 64 * 1024;
 /** An endpoint's own `dialTimeoutMs` replaces `dialMs`. */
 export type HttpClientLimits = Required<PhaseLimits>;
 
-/** Shorter than containerd's 30 s, 10 s, 30 s and 30 s: a pod waits for the response, and other endpoints follow. */
+/** Shorter than containerd's 30 s, 10 s, 30 s and 30 s: a pod waits, and other endpoints follow. */
 const defaultLimits: HttpClientLimits = {
   dialMs: 5000,
   tlsMs: 5000,

@@ -1,6 +1,6 @@
 /**
- * Pools of kept-alive connections. Requests share a pool only if trust, client certificate, reach and proxy are equal, so
- * that no request travels on a connection that it could not have opened itself.
+ * Pools of kept-alive connections. Requests share a pool only if trust, client certificate, reach and proxy
+ * are equal, so that no request travels on a connection that it could not have opened itself.
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { Agent as HttpAgent } from 'node:http';
@@ -109,7 +109,7 @@ function tunnelPool(
   return pool;
 }
 
-/** Parsing some hundred certificates takes 20 ms and megabytes: all connections with equal trust share one context. */
+/** Parsing some hundred certificates takes 20 ms and megabytes: equal trust shares one context. */
 const contexts = new BoundedMap<string, SecureContext>(maxContexts);
 
 function contextFor(settings: TrustSettings): SecureContext {
@@ -133,7 +133,7 @@ function createContext({ roots, tls }: TrustSettings): SecureContext {
   }
 }
 
-/** OpenSSL skips what it cannot read, and connections then fail with an error that does not name the cause. */
+/** OpenSSL skips what it cannot read; connections then fail without naming the cause. */
 function usableCertificates(pem: string): string[] {
   const found = certificatesIn(pem);
   if (found.length === 0) throw new Error('no PEM certificate');

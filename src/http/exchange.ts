@@ -1,7 +1,7 @@
 /**
- * One HTTP exchange on a kept-alive connection, for every client in this program: API server, agents and registries. Each
- * phase has its own time limit, and the socket is closed as soon as the caller gives up. Redirects are not followed.
- * `body.ts` reads the response under a limit in bytes.
+ * One HTTP exchange on a kept-alive connection, for every client in this program: API server, agents and
+ * registries. Each phase has its own time limit, and the socket is closed as soon as the caller gives up.
+ * Redirects are not followed. `body.ts` reads the response under a limit in bytes.
  */
 import {
   request as httpRequest,
@@ -25,7 +25,7 @@ import {
 /** Node's default, written down because a larger one would serve only hostile servers. */
 const maxHeaderBytes = 16 * 1024;
 
-/** A server may close an idle connection just when it is used again. Three such races in a row are a fault. */
+/** A server may close an idle connection as it is used again. Three races in a row are a fault. */
 const maxRepeats = 2;
 
 /** Milliseconds. A phase without a limit ends with the signal or with `totalMs`. */
@@ -46,12 +46,12 @@ export interface ExchangeRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** Called when there is a connection, right before the request is sent. What it throws breaks the request off. */
+  /** Called with a connection, right before the request is sent. An error ends the exchange. */
   readonly beforeSend?: (() => void) | undefined;
   /** Connections to use; they decide about TLS and addresses. */
   readonly pool: Agent;
   readonly limits: PhaseLimits;
-  /** Whether the request may be sent again if a kept-alive connection proves closed. True only if it changes nothing. */
+  /** Whether to resend if a kept-alive connection proves closed. Only for requests without effects. */
   readonly repeatable: boolean;
   readonly proxy?: Proxy | undefined;
   /** Name that the server's certificate must have. Default: the pool's, or the host of the URL. */

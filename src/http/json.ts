@@ -1,9 +1,9 @@
-/** JSON from servers that are not trusted. The reader limits its bytes; its structure is limited here, before it is parsed. */
+/** JSON from untrusted servers. The reader limits bytes; this limits structure before parsing. */
 
 /** Manifests, configs and token responses nest at most five deep; hostile ones nest a million deep. */
 const maxDepth = 64;
 
-/** An index of 1,000 children with 20 values each. 4 MiB of `{},` have 1,400,000, which take 250 ms and 85 MiB to parse. */
+/** 1,000 children with 20 values each. 4 MiB of `{},` have 1,400,000: 250 ms and 85 MiB to parse. */
 const maxValues = 20_000;
 
 /** A document that cannot be used. The message holds nothing of the document. */
@@ -20,7 +20,8 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * @param beforeParsing receives the number of values, and may throw
- * @throws InvalidDocument if the bytes are not UTF-8, not JSON, nested too deeply, or not an object; TooManyValues
+ * @throws InvalidDocument if the bytes are not UTF-8, not JSON, nested too deeply, or not an object;
+ * TooManyValues
  */
 export function parseObject(bytes: Uint8Array, beforeParsing?: (values: number) => void): JsonObject {
   const values = checkStructure(bytes);
@@ -53,7 +54,8 @@ export function asText(value: unknown): string | undefined {
 const [quote, backslash, comma, openBrace, closeBrace, openBracket, closeBracket] = Buffer.from('"\\,{}[]');
 
 /**
- * Reads the bytes outside of strings once, up to a limit. Each comma and each container begins at most one value.
+ * Reads the bytes outside of strings once, up to a limit. Each comma and each container begins at most one
+ * value.
  * @returns the number of values, or a little more
  */
 function checkStructure(bytes: Uint8Array): number {

@@ -54,8 +54,9 @@ export function messageWithCause({ message, cause }: TransportError): string {
 const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO_|ISSUER|SIGNATURE|CRL|HOSTNAME|ALTNAME|INVALID_PURPOSE/;
 
 /**
- * OpenSSL's reasons if a peer answers a handshake with something other than TLS, such as `HTTP/1.1 400`: wrong version number,
- * packet length too long, http request, unknown protocol. Node reports the name, or EPROTO with OpenSSL's number in the text.
+ * OpenSSL's reasons if a peer answers a handshake with something other than TLS, such as `HTTP/1.1 400`:
+ * wrong version number, packet length too long, http request, unknown protocol. Node reports the name, or
+ * EPROTO with OpenSSL's number in the text.
  */
 const notTls = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|UNKNOWN_PROTOCOL)$/;
 const notTlsNumbers = /error:0A0(0010B|000C6|0009C|000FC):/;

@@ -1,6 +1,7 @@
 /**
- * Architecture names and the node labels that carry them. A name comes from registries, labels and annotations. Only a
- * valid label value may be written into a pod: the API server refuses a pod with any other.
+ * Architecture names and the node labels that carry them. A name comes from registries, labels and
+ * annotations. Only a valid label value may be written into a pod: the API server refuses a pod with any
+ * other.
  */
 import { keys } from './keys.ts';
 import { isNonEmptyLabelValue } from './labels.ts';
@@ -10,10 +11,10 @@ import { didYouMean } from './suggestion.ts';
 /** Go has 13 ports to Linux. 16 names still fit a small annotation. */
 export const maxArchitectures = 16;
 
-/** No node carries this value. A pod that must stay pending, because its images share no architecture, requires it. */
+/** No node has this value. A pod must stay pending if its images share no architecture. */
 export const noArchitecture = 'no-common-architecture';
 
-/** Whether a node label can have this architecture as its value. Attestations have `unknown`, which no node has. */
+/** Whether a node can have this label value. Attestations have `unknown`, which no node has. */
 export function isArchitecture(name: string): boolean {
   return isNonEmptyLabelValue(name) && !(name.length === 7 && name.toLowerCase() === 'unknown');
 }
@@ -27,8 +28,8 @@ const otherNames = {
 };
 
 /**
- * Names of architectures in compilers, kernels and distributions. No node has such a label, so a pod that requires one would
- * stay pending.
+ * Names of architectures in compilers, kernels and distributions. No node has such a label, so a pod that
+ * requires one would stay pending.
  */
 export const namesElsewhere: ReadonlyMap<string, string> = new Map(
   Object.entries(otherNames).flatMap(([label, names]) => names.map((name) => [name, label] as const)),
@@ -43,7 +44,8 @@ export const knownArchitectures: ReadonlySet<string> = new Set([...architectures
 
 /**
  * @param others names that count as known too, such as those of nodes and images
- * @returns `unknown architecture amd46; did you mean amd64?` for a name that is probably a mistake; `undefined` for a known one
+ * @returns `unknown architecture amd46; did you mean amd64?` for a name that is probably a mistake;
+ * `undefined` for a known one
  */
 export function unknownArchitecture(name: string, others: readonly string[] = []): string | undefined {
   if (knownArchitectures.has(name) || others.includes(name)) return undefined;
@@ -65,8 +67,8 @@ export function isArchitectureKey(key: string): boolean {
 }
 
 /**
- * Reads a record's own property: architecture names such as `constructor` are valid and must not find what every object
- * inherits.
+ * Reads a record's own property: architecture names such as `constructor` are valid and must not find what
+ * every object inherits.
  */
 export function own<Value>(
   record: Readonly<Record<string, Value>> | null | undefined,

@@ -1,4 +1,4 @@
-/** Durations as people write them: whole numbers with units, largest first, such as `7d`, `1h30m` or `500ms`. */
+/** Durations in settings: whole numbers with units, largest first: `7d`, `1h30m`, `500ms`. */
 
 const units = [
   { name: 'd', ms: 86_400_000 },
@@ -8,7 +8,7 @@ const units = [
   { name: 'ms', ms: 1 },
 ] as const;
 
-/** Each unit once at most, in falling order; unlike Go's parser: `d` is known, signs and fractions are not. */
+/** Each unit at most once, in falling order. Unlike in Go: `d`, no signs, no fractions. */
 const pattern = /^(?:(\d{1,12})d)?(?:(\d{1,12})h)?(?:(\d{1,12})m(?!s))?(?:(\d{1,12})s)?(?:(\d{1,12})ms)?$/;
 
 /** Ten years: longer than any setting needs, and exact in milliseconds. */

@@ -1,4 +1,4 @@
-/** Keys of labels, annotations and gates: archwright's own (`arch.example/…`) and those of Kubernetes that it uses. */
+/** Keys of labels, annotations and gates: archwright's (`arch.example/…`) and Kubernetes' own. */
 
 export const keys = {
   gate: 'arch.example/scheduling-gate',
@@ -14,7 +14,7 @@ export const keys = {
   summary: 'arch.example/summary',
   /** Pod label: `gated`, `placed`, `fallback` or `pending`. */
   placementState: 'arch.example/placement-state',
-  /** Node label: `true` on the nodes that run an agent, if `agentNodes` is a number. Any other value keeps agents away. */
+  /** Node label: `true` on nodes with an agent, if `agentNodes` is a number. Other values exclude agents. */
   agentNode: 'arch.example/agent',
   /** Node label: `v1` to `v4`, the x86-64 level of its CPU, if `amd64LevelLabels` is set. */
   amd64Level: 'arch.example/amd64-level',

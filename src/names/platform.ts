@@ -1,7 +1,7 @@
 /**
- * Platforms: what one image manifest runs on, `os/architecture[/variant]`, normalized as containerd does, so that
- * spellings of the same thing (`aarch64`, `arm64/v8`) compare equal. Registry content is untrusted: `platformsOf` keeps only
- * valid platforms.
+ * Platforms: what one image manifest runs on, `os/architecture[/variant]`, normalized as containerd does, so
+ * that spellings of the same thing (`aarch64`, `arm64/v8`) compare equal. Registry content is untrusted:
+ * `platformsOf` keeps only valid platforms.
  */
 import { isArchitecture } from './architecture.ts';
 import { isNonEmptyLabelValue } from './labels.ts';
@@ -26,8 +26,9 @@ export interface FullPlatform extends Platform {
 export const defaultOs = 'linux';
 
 /**
- * Canonical spelling (containerd/platforms `database.go` normalizeArch): the variant is empty for the usual one
- * (amd64/v1, arm64/v8); arm always has one. Unknown architectures stay as they are (`armv7l`, `loongarch64`).
+ * Canonical spelling (containerd/platforms `database.go` normalizeArch): the variant is empty for the usual
+ * one (amd64/v1, arm64/v8); arm always has one. Unknown architectures stay as they are (`armv7l`,
+ * `loongarch64`).
  */
 export function normalizeArchitecture(
   architecture: string,
@@ -74,8 +75,8 @@ const armVariants: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Canonical spelling of an operating system (containerd/platforms `database.go` normalizeOS). @param fallback for an
- * empty name: upstream takes the system that the process runs on, which for a node is its own
+ * Canonical spelling of an operating system (containerd/platforms `database.go` normalizeOS). @param fallback
+ * for an empty name: upstream takes the system that the process runs on, which for a node is its own
  */
 export function normalizeOs(os: string, fallback = defaultOs): string {
   const name = os.toLowerCase();
@@ -83,7 +84,7 @@ export function normalizeOs(os: string, fallback = defaultOs): string {
   return name === 'macos' ? 'darwin' : name;
 }
 
-/** A platform in its canonical spelling; features are sorted and unique. Normalizing twice changes nothing. */
+/** A platform in canonical spelling; features sorted and unique. Idempotent. */
 export function normalizePlatform(platform: FullPlatform): FullPlatform {
   const { architecture, variant } = normalizeArchitecture(platform.architecture, platform.variant);
   const features = [...new Set(platform.osFeatures)].sort();
@@ -103,8 +104,9 @@ export function formatPlatform(platform: Platform): string {
 }
 
 /**
- * The platforms of an image: normalized, each once, in the written order, without attestations (`unknown/unknown`), entries
- * without an architecture, and names that no system has (not a label value). The system's version counts on Windows only.
+ * The platforms of an image: normalized, each once, in the written order, without attestations
+ * (`unknown/unknown`), entries without an architecture, and names that no system has (not a label value). The
+ * system's version counts on Windows only.
  */
 export function platformsOf(written: readonly FullPlatform[]): FullPlatform[] {
   const platforms = new Map<string, FullPlatform>();

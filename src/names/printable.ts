@@ -1,6 +1,6 @@
 /**
- * Texts for people. Image names, labels and registry messages are untrusted: control characters are replaced, and the length
- * is bounded.
+ * Texts for people. Image names, labels and registry messages are untrusted: control characters are replaced,
+ * and the length is bounded.
  */
 
 /** The API server cuts a warning at 256 (`k8s.io/apiserver` admission webhook, RFC 9110 warning headers). */
@@ -16,7 +16,8 @@ const plainAscii = /^[\x20-\x7e]*$/u;
 const unprintable = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 /**
- * Makes a text printable: control, format and unassigned characters become `?`, and it is cut at a whole character.
+ * Makes a text printable: control, format and unassigned characters become `?`, and it is cut at a whole
+ * character.
  * @param maxBytes upper bound of the result in bytes of UTF-8, including the mark of the cut
  */
 export function printable(text: string, maxBytes: number): string {

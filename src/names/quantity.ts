@@ -23,7 +23,7 @@ export function parseQuantity(written: unknown): number | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
-/** Reads bytes with binary units only: `64Mi`, `512Ki`, `2Gi`, or a plain number; `undefined` if not a safe integer. */
+/** Bytes: `64Mi`, `512Ki`, `2Gi` or a plain number; `undefined` if not a safe integer. */
 export function parseBytes(text: string): number | undefined {
   const bytes = /^\d+(?:Gi|Mi|Ki|)$/.test(text) ? parseQuantity(text) : undefined;
   return Number.isSafeInteger(bytes) ? bytes : undefined;

@@ -7,8 +7,8 @@ const minBeginning = 3;
 const maxLength = 128;
 
 /**
- * Finds the candidate with the fewest insertions, deletions, replacements and swaps of neighbors; else one that begins nearly
- * like the word.
+ * Finds the candidate with the fewest insertions, deletions, replacements and swaps of neighbors; else one
+ * that begins nearly like the word.
  * @param word upper and lower case count as equal
  * @returns undefined if no candidate is near enough
  */
@@ -20,7 +20,7 @@ export function suggestionFor(word: string, candidates: Iterable<string>): strin
   return closest(word, known, Math.floor(word.length / 5), (row) => Math.min(...row));
 }
 
-/** The candidate that is a few letters away, as the chart finds it too (charts/archwright/templates/_unknown.tpl). */
+/** The candidate a few letters away, as in the chart (charts/archwright/templates/_unknown.tpl). */
 export function similarTo(word: string, candidates: readonly string[]): string | undefined {
   // Farther than a third of the word, it is more likely another word than a mistake in this one.
   return closest(word, candidates, Math.max(1, Math.floor(word.length / 3)), (row) => row.at(-1) ?? 0);

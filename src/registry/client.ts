@@ -1,13 +1,12 @@
 /**
- * The registry client looks up the platforms of one manifest the way a node would pull it: the kubelet tries one
- * credential after the other, and for each containerd tries one endpoint after the other; the first success ends both
- * loops (kubelet `pkg/kubelet/kuberuntime`, containerd `core/remotes/docker/resolver.go`). There is no anonymous attempt
- * after credentials.
- * From the outside in: this file → `lookup-at-endpoint.ts` (manifest and config) → `auth/authenticator.ts` (challenges
- * and tokens) → `net/redirect.ts` → `net/guarded-client.ts` (circuit breaker, trace) →
- * `src/http/client.ts`.
- * Unlike containerd, a digest that is unknown under `manifests` is not looked up under `blobs`, because that serves only
- * content that no registry lists.
+ * The registry client looks up the platforms of one manifest the way a node would pull it: the kubelet tries
+ * one credential after the other, and for each containerd tries one endpoint after the other; the first
+ * success ends both loops (kubelet `pkg/kubelet/kuberuntime`, containerd `core/remotes/docker/resolver.go`).
+ * There is no anonymous attempt after credentials. From the outside in: this file → `lookup-at-endpoint.ts`
+ * (manifest and config) → `auth/authenticator.ts` (challenges and tokens) → `net/redirect.ts` →
+ * `net/guarded-client.ts` (circuit breaker, trace) → `src/http/client.ts`. Unlike containerd, a digest that
+ * is unknown under `manifests` is not looked up under `blobs`, because that serves only content that no
+ * registry lists.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { systemClock, type Clock } from '../async/clock.ts';
@@ -130,7 +129,7 @@ function credentialsOf({ credentials }: ManifestLookup): (MatchedCredential | un
   return [...Map.groupBy(credentials, ({ id }) => id).values()].flatMap(([first]) => first ?? []);
 }
 
-/** An endpoint's own credential is used only if there is no other (containerd `PullImage`: the kubelet sent none). */
+/** An endpoint's own credential serves only if there is no other (containerd `PullImage`). */
 function offeredTo(
   endpoint: Endpoint,
   credential: MatchedCredential | undefined,

@@ -1,12 +1,15 @@
 /**
- * Limits on the documents of registries. The author of a pod chooses the registry, and a registry chooses its documents.
- * `src/http/json.ts` bounds the structure of each document before it is parsed. Here the rest is bounded:
+ * Limits on the documents of registries. The author of a pod chooses the registry, and a registry chooses its
+ * documents. `src/http/json.ts` bounds the structure of each document before it is parsed. Here the rest is
+ * bounded:
  *
  * - For each lookup: the bytes of its documents.
- * - For the process: documents in memory at the same time that are larger than usual, with a share for each namespace.
+ * - For the process: documents in memory at the same time that are larger than usual, with a share for each
+ *   namespace.
  * - For each registry: the work of parsing documents that are larger than usual.
  *
- * Usual documents are never refused, so that an attacker cannot use up the limits of a registry that others use.
+ * Usual documents are never refused, so that an attacker cannot use up the limits of a registry that others
+ * use.
  */
 import { BoundedMap } from '../async/bounded-map.ts';
 import type { Clock } from '../async/clock.ts';
@@ -19,7 +22,7 @@ import { RegistryError } from './manifest-lookup.ts';
 const kibibyte = 1024;
 const mebibyte = 1024 * kibibyte;
 
-/** Two manifests of the largest size. Real lookups read less than 100 KiB, with a config of a long history 1 MiB. */
+/** Two of the largest manifests. Real lookups read under 100 KiB, with a long history 1 MiB. */
 const maxLookupBytes = 8 * mebibyte;
 
 /** Manifests have 1 to 20 KiB, most configs less than 64 KiB. */
@@ -29,8 +32,8 @@ const largeAfterBytes = 64 * kibibyte;
 const largeDocuments = 12;
 
 /**
- * Work is counted in bytes that are hashed, decoded and scanned: about 7 ns each. A value costs as much as 256 bytes (measured
- * on Node 24: objects 0.2 µs, distinct keys 1 to 2 µs).
+ * Work is counted in bytes that are hashed, decoded and scanned: about 7 ns each. A value costs as much as
+ * 256 bytes (measured on Node 24: objects 0.2 µs, distinct keys 1 to 2 µs).
  */
 const valueWork = 256;
 

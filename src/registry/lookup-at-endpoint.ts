@@ -1,6 +1,7 @@
 /**
- * One lookup at one endpoint with one credential: a HEAD if a digest is known already, else one GET, and for a single manifest
- * one more GET for its config. Every document is verified against its digest before it is used.
+ * One lookup at one endpoint with one credential: a HEAD if a digest is known already, else one GET, and for
+ * a single manifest one more GET for its config. Every document is verified against its digest before it is
+ * used.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Clock } from '../async/clock.ts';
@@ -217,8 +218,8 @@ class EndpointLookup implements ContentReader {
 }
 
 /**
- * `<base>/<repository>/manifests|blobs|tags/<object>`, with `?ns=<namespace>` if the host is not the namespace itself
- * (containerd `core/remotes/docker/resolver.go`).
+ * `<base>/<repository>/manifests|blobs|tags/<object>`, with `?ns=<namespace>` if the host is not the
+ * namespace itself (containerd `core/remotes/docker/resolver.go`).
  * @param scheme replaces the endpoint's scheme if it does not speak TLS
  * @returns undefined if repository or object hold characters that no reference can hold
  */
@@ -239,8 +240,9 @@ export function objectUrl(
 }
 
 /**
- * Whether http is tried after https (containerd's `httpFallback`): the peer does not speak TLS or sends nothing during the
- * handshake, or there is no connection and the endpoint names no port. A certificate that fails verification never leads here.
+ * Whether http is tried after https (containerd's `httpFallback`): the peer does not speak TLS or sends
+ * nothing during the handshake, or there is no connection and the endpoint names no port. A certificate that
+ * fails verification never leads here.
  */
 export function mayFallBack(endpoint: Endpoint, url: URL, error: unknown): boolean {
   if (!endpoint.httpFallback || url.protocol !== 'https:' || !(error instanceof TransportError)) return false;

@@ -1,6 +1,6 @@
 /**
- * What the registry client looks up: the platforms of a manifest, at these endpoints, with these credentials. References and
- * facts belong to `images/`; here everything is plain text.
+ * What the registry client looks up: the platforms of a manifest, at these endpoints, with these credentials.
+ * References and facts belong to `images/`; here everything is plain text.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
@@ -67,8 +67,8 @@ export interface ManifestResult {
   readonly digest: string;
   readonly mediaType: string;
   /**
-   * `artifact`: content without platforms that no container can run, such as a chart or a model. `bundle`: an image without a
-   * program, which any node can unpack.
+   * `artifact`: content without platforms that no container can run, such as a chart or a model. `bundle`: an
+   * image without a program, which any node can unpack.
    */
   readonly kind: 'image' | 'artifact' | 'bundle';
   readonly platforms: readonly WrittenPlatform[];
@@ -102,7 +102,7 @@ export class RegistryError extends Error {
   /** Host that caused it, or empty. */
   readonly where: string;
   readonly retryAfterMs?: number;
-  /** Whether the request carried a credential that the endpoint accepted: its `not-found` is about the repository. */
+  /** Whether the endpoint accepted the request's credential: `not-found` is about the repository. */
   readonly isAccepted: boolean;
   constructor(
     code: RegistryErrorCode,

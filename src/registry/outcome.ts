@@ -1,6 +1,6 @@
 /**
- * Statuses and failures become RegistryErrors, with a message that says what to do next. Of several errors, the ranks decide
- * which one is reported.
+ * Statuses and failures become RegistryErrors, with a message that says what to do next. Of several errors,
+ * the ranks decide which one is reported.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { InvalidDocument, TooManyValues } from '../http/json.ts';
@@ -144,9 +144,9 @@ const ranks: ReadonlyMap<RegistryErrorCode, number> = new Map([
 ]);
 
 /**
- * The rank of an error: an unreachable endpoint < not found < any other status < too large, as in containerd's resolver. One
- * difference: if the last endpoint, the origin, is unreachable, an earlier mirror's `not found` does not mean that the image is
- * absent, so the unreachable origin has the higher rank.
+ * The rank of an error: an unreachable endpoint < not found < any other status < too large, as in
+ * containerd's resolver. One difference: if the last endpoint, the origin, is unreachable, an earlier
+ * mirror's `not found` does not mean that the image is absent, so the unreachable origin has the higher rank.
  * @param isOrigin whether the endpoint was the last one, and its host has not answered as an earlier one
  */
 export function rankOf(error: RegistryError, isOrigin: boolean): number {
@@ -163,8 +163,9 @@ export interface Failure {
 }
 
 /**
- * The error that helps most: of the highest rank, and the latest of those. A credential that an endpoint accepted has seen that
- * the image is absent, so refusals of other credentials there, and of earlier mirrors, are only mentioned.
+ * The error that helps most: of the highest rank, and the latest of those. A credential that an endpoint
+ * accepted has seen that the image is absent, so refusals of other credentials there, and of earlier mirrors,
+ * are only mentioned.
  */
 export function mostHelpful(failures: readonly Failure[]): RegistryError | undefined {
   const seenAt = Math.max(...failures.map(({ error, endpoint }) => (error.isAccepted ? endpoint : -1)));

@@ -1,6 +1,7 @@
 /**
- * The tags of a repository at one endpoint with one credential (distribution spec, "Listing tags"). Registries return them in
- * pages. The address of the next page is not followed: only its `last` is taken over.
+ * The tags of a repository at one endpoint with one credential (distribution spec, "Listing tags").
+ * Registries return them in pages. The address of the next page is not followed: only its `last` is taken
+ * over.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { asText, parseObject } from '../http/json.ts';

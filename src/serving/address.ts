@@ -1,4 +1,4 @@
-/** Listen addresses: `host:port`, `[::1]:port`, or `:port` for all addresses. Brackets may also enclose an IPv4 address. */
+/** Listen addresses: `host:port`, `[::1]:port`, or `:port` for all. Brackets also enclose IPv4. */
 import { ServingError } from './error.ts';
 
 export interface ListenAddress {

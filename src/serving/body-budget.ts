@@ -1,9 +1,9 @@
 /**
- * Bytes of request bodies that a process holds at the same time, from the first byte until the answer. Bytes count when they arrive: an
- * announced length costs the client nothing.
+ * Bytes of request bodies that a process holds at the same time, from the first byte until the answer. Bytes
+ * count when they arrive: an announced length costs the client nothing.
  */
 
-/** Bodies up to this size have a share of their own: a pod has 5 KiB, and a few large bodies must not keep it out. */
+/** Smaller bodies have their own share: a pod has 5 KiB, and large bodies must not exclude it. */
 const smallBytes = 256 * 1024;
 
 export class BodyBudget {

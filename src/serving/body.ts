@@ -1,6 +1,7 @@
 /**
- * Reads the body of a request into one buffer, with a limit in bytes, a deadline and a least speed. After a refusal, the rest of the body
- * is read for a moment, so that the client receives the caller's answer; except when the process is overloaded.
+ * Reads the body of a request into one buffer, with a limit in bytes, a deadline and a least speed. After a
+ * refusal, the rest of the body is read for a moment, so that the client receives the caller's answer; except
+ * when the process is overloaded.
  */
 import type { IncomingMessage } from 'node:http';
 import type { BodyShare } from './body-budget.ts';
@@ -37,15 +38,16 @@ const checkMs = 500;
 const leastChunkBytes = 512;
 
 /**
- * How long a refused body is read and dropped. If the server closes at once, the kernel resets the connection, and a client that still
- * writes does not receive the answer.
+ * How long a refused body is read and dropped. If the server closes at once, the kernel resets the
+ * connection, and a client that still writes does not receive the answer.
  */
 const lingerMs = 1000;
 
 /**
  * @param request with an unread body
- * @throws BodyError `too-large` as soon as Content-Length or the bytes exceed the limit; `aborted` if the client disconnects or sends
- *   less than its Content-Length; `timeout` after `timeoutMs`, or if it is slow; `overloaded` if the budget has no room
+ * @throws BodyError `too-large` as soon as Content-Length or the bytes exceed the limit; `aborted` if the
+ *   client disconnects or sends less than its Content-Length; `timeout` after `timeoutMs`, or if it is slow;
+ *   `overloaded` if the budget has no room
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   const announced = Number(request.headers['content-length'] ?? 0);

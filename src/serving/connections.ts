@@ -1,6 +1,7 @@
 /**
- * The open connections of a server. A remote address may have as many as are still free, so one address gets half of all, and two get two
- * thirds. Behind kube-proxy or konnectivity all API servers may have one address; each of them needs about 100.
+ * The open connections of a server. A remote address may have as many as are still free, so one address gets
+ * half of all, and two get two thirds. Behind kube-proxy or konnectivity all API servers may have one
+ * address; each of them needs about 100.
  */
 import type { Socket } from 'node:net';
 

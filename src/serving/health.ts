@@ -1,7 +1,8 @@
 /**
- * Health and metrics: `/healthz` (the process answers), `/readyz` (it accepts traffic; each check in the format of the API server) and
- * `/metrics` for Prometheus. They have their own port, so that overload of the main port does not fail the probes. TLS is optional:
- * the kubelet's probes do not verify certificates, and nothing on these pages is secret.
+ * Health and metrics: `/healthz` (the process answers), `/readyz` (it accepts traffic; each check in the
+ * format of the API server) and `/metrics` for Prometheus. They have their own port, so that overload of the
+ * main port does not fail the probes. TLS is optional: the kubelet's probes do not verify certificates, and
+ * nothing on these pages is secret.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../telemetry/log.ts';

@@ -1,9 +1,10 @@
 /**
- * A server for HTTP/1.1 with or without TLS: keep-alive longer than its clients', limits against slow and numerous clients, certificates
- * that change while it runs (`tls-files.ts`), and an end without lost requests.
+ * A server for HTTP/1.1 with or without TLS: keep-alive longer than its clients', limits against slow and
+ * numerous clients, certificates that change while it runs (`tls-files.ts`), and an end without lost
+ * requests.
  *
- * HTTP/1.1 only: the API server offers nothing else to webhooks, and with one request at a time on a connection, a Service spreads
- * connections over replicas.
+ * HTTP/1.1 only: the API server offers nothing else to webhooks, and with one request at a time on a
+ * connection, a Service spreads connections over replicas.
  */
 import { once } from 'node:events';
 import {
@@ -31,7 +32,7 @@ export interface ServerTls {
   readonly dir: string;
   /** Refuses connections without a client certificate signed by `ca.crt`. */
   readonly clientAuth?: boolean;
-  /** Requests a client certificate of an authority in this file. The handler refuses clients without one (`hasCertificate`). */
+  /** Requests a client certificate by this CA file. The handler requires it (`hasCertificate`). */
   readonly clientCaFile?: string | undefined;
   /** Interval for reading the directory again without events. */
   readonly pollMs?: number | undefined;
@@ -122,7 +123,7 @@ export class RunningServer {
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
-  /** Stops accepting, answers open requests with `Connection: close`, and ends after `graceMs` at the latest. */
+  /** Stops accepting, answers open requests with `Connection: close`, and ends within `graceMs`. */
   drain(graceMs: number): Promise<void> {
     return (this.#drained ??= this.#drain(graceMs));
   }
@@ -201,8 +202,8 @@ function cannotListen(where: string, error: unknown): ServingError {
 }
 
 /**
- * The class of a server's responses. While the server drains, responses have `Connection: close`. The header is added when headers are
- * written, so that open requests get it too; otherwise it costs one comparison.
+ * The class of a server's responses. While the server drains, responses have `Connection: close`. The header
+ * is added when headers are written, so that open requests get it too; otherwise it costs one comparison.
  */
 export function closingResponse(draining: () => boolean): typeof ServerResponse {
   return class<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
@@ -222,30 +223,32 @@ export function closingResponse(draining: () => boolean): typeof ServerResponse 
 /** Limits of all servers. They protect the process from slow, dead or numerous clients. */
 const serverLimits = {
   /**
-   * Idle connections are closed after this. Go's transport in the API server closes them after 90 s. It does not repeat a POST if
-   * the server closed the connection, so the client must close first.
+   * Idle connections are closed after this. Go's transport in the API server closes them after 90 s. It does
+   * not repeat a POST if the server closed the connection, so the client must close first.
    */
   keepAliveMs: 120_000,
-  /** From the first byte of a request, or from the connection, to the end of its headers: one packet, with retransmissions. */
+  /** From the first byte of a request, or the connection, to the end of its headers: one packet. */
   headersMs: 10_000,
-  /** From the first byte to the end of the body. A webhook's timeoutSeconds is at most 30: the API server waits no longer. */
+  /** From the first to the last byte. The API server waits 30 s at most (timeoutSeconds). */
   requestMs: 30_000,
   /** A TLS handshake is two round trips and about half a millisecond of work. */
   handshakeMs: 10_000,
   /** A connection with an open request is closed after this without traffic: twice the longest request. */
   stalledMs: 60_000,
-  /** Interval for checking `headersMs` and `requestMs`. Checking all connections once a second has no measurable cost. */
+  /** Interval for checking `headersMs` and `requestMs`. Once a second has no measurable cost. */
   checkMs: 1000,
   /** The API server sends less than 1 KiB. This is Node's default. */
   maxHeaderBytes: 16 * 1024,
   /**
-   * An API server opens one connection for each open call and keeps 25 of them; 50 concurrent creates opened about 100.
-   * At 50 KiB each, this is 100 MiB, the limit for a small pod. One remote address gets half of them (`connections.ts`).
+   * An API server opens one connection for each open call and keeps 25 of them; 50 concurrent creates opened
+   * about 100. At 50 KiB each, this is 100 MiB, the limit for a small pod. One remote address gets half of
+   * them (`connections.ts`).
    */
   maxConnections: 2048,
   /**
-   * While draining, responses announce the close for this long, before idle connections are closed. Busy connections carry one
-   * more answer in this time. Connections that are idle then are rarely about to be used.
+   * While draining, responses announce the close for this long, before idle connections are closed. Busy
+   * connections carry one more answer in this time. Connections that are idle then are rarely about to be
+   * used.
    */
   quietMs: 1000,
 };

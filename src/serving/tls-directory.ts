@@ -1,6 +1,6 @@
 /**
- * Writes the files of a Secret as the kubelet does: the file names are links into a directory that is replaced as a whole, so a reader finds
- * the old files or the new ones.
+ * Writes the files of a Secret as the kubelet does: the file names are links into a directory that is
+ * replaced as a whole, so a reader finds the old files or the new ones.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
@@ -14,14 +14,15 @@ export type TlsFileContents = Readonly<Record<(typeof tlsFileNames)[number], Buf
 /** The kubelet's name for it (pkg/volume/util/atomic_writer.go). */
 const link = '..data';
 
-/** Replaces the files of a TLS directory (`tls-files.ts`). @throws ServingError if they cannot be used: the files in use stay */
+/** Replaces a TLS directory (`tls-files.ts`). @throws ServingError if unusable: the old files stay */
 export function replaceTlsFiles(dir: string, files: TlsFileContents): Promise<boolean> {
   return replaceFiles(dir, files, (version) => loadTlsMaterial(version, true));
 }
 
 /**
  * Replaces files of a directory at once; it is created if it is missing.
- * @param check rejects if the files in this directory cannot be used: half of a change, or a mistake. Then the files in use stay
+ * @param check rejects if the files in this directory cannot be used: half of a change, or a mistake. Then
+ * the files in use stay
  * @returns whether they changed
  */
 export async function replaceFiles(

@@ -1,9 +1,9 @@
 /**
- * A certificate, its key and trusted authorities from a directory: `tls.crt`, `tls.key` and `ca.crt`, as in a mounted Secret of type
- * `kubernetes.io/tls`. Servers and clients of mutual TLS use the same files.
+ * A certificate, its key and trusted authorities from a directory: `tls.crt`, `tls.key` and `ca.crt`, as in a
+ * mounted Secret of type `kubernetes.io/tls`. Servers and clients of mutual TLS use the same files.
  *
- * The directory is watched and also read at intervals. If files cannot be used (half written, or certificate and key do not match),
- * the last good ones stay in force until the files change again, with one log line.
+ * The directory is watched and also read at intervals. If files cannot be used (half written, or certificate
+ * and key do not match), the last good ones stay in force until the files change again, with one log line.
  */
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';

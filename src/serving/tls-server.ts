@@ -51,8 +51,9 @@ export function createTlsServer(
 }
 
 /**
- * Whether a client of a server with `clientCaFile` has shown a certificate that the server trusts. A resumed session counts as authorized
- * without one (Node 24, `VerifyPeerCertificate`), so the certificate itself must be there.
+ * Whether a client of a server with `clientCaFile` has shown a certificate that the server trusts. A resumed
+ * session counts as authorized without one (Node 24, `VerifyPeerCertificate`), so the certificate itself must
+ * be there.
  */
 export function hasCertificate(socket: Socket): boolean {
   return socket instanceof TLSSocket && socket.authorized && socket.getPeerX509Certificate() !== undefined;
@@ -65,8 +66,8 @@ function contextOptions(files: TlsFiles): SecureContextOptions {
 }
 
 /**
- * A context that trusts authorities in `ca.crt` that are not roots, for example those of cert-manager. Options of a server do not have
- * this setting (Node 24).
+ * A context that trusts authorities in `ca.crt` that are not roots, for example those of cert-manager.
+ * Options of a server do not have this setting (Node 24).
  */
 function partialContext(files: TlsFiles): SecureContext {
   return createSecureContext({ ...contextOptions(files), allowPartialTrustChain: true });

@@ -1,6 +1,6 @@
 /**
- * The log: one line of JSON for each event on standard error, by pino. `warn` and `error` have a constant message and variable fields, so
- * that lines can be counted. `scrub` processes every line.
+ * The log: one line of JSON for each event on standard error, by pino. `warn` and `error` have a constant
+ * message and variable fields, so that lines can be counted. `scrub` processes every line.
  */
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { scrub } from './scrub.ts';

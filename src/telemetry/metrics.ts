@@ -1,7 +1,8 @@
 /**
- * Metrics, by prom-client. Rooms describe their metrics as data (`MetricSpec`), from which `docs/reference/metrics.md` is generated. Each
- * label has a fixed list of values, and other values count as `other`. So pods, images and servers cannot increase the number of series,
- * and every series exists from the start with 0. Children are bound once; counting is one addition.
+ * Metrics, by prom-client. Rooms describe their metrics as data (`MetricSpec`), from which
+ * `docs/reference/metrics.md` is generated. Each label has a fixed list of values, and other values count as
+ * `other`. So pods, images and servers cannot increase the number of series, and every series exists from the
+ * start with 0. Children are bound once; counting is one addition.
  */
 import * as prom from 'prom-client';
 

@@ -1,5 +1,6 @@
 /**
- * Metrics of work that ends before the process, such as a leader's: at its end, gauges are reset and callbacks before scrapes are removed.
+ * Metrics of work that ends before the process, such as a leader's: at its end, gauges are reset and
+ * callbacks before scrapes are removed.
  */
 import type { Gauge, Metrics } from './metrics.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Keeps the memory of a process with credentials private: no diagnostic reports of Node.js, which contain environment and stack, and empty
- * core dumps, even if the command line or `NODE_OPTIONS` enables them.
+ * Keeps the memory of a process with credentials private: no diagnostic reports of Node.js, which contain
+ * environment and stack, and empty core dumps, even if the command line or `NODE_OPTIONS` enables them.
  */
 import { writeFileSync } from 'node:fs';
 

@@ -1,6 +1,6 @@
 /**
- * Removes known secrets from texts that leave the process. The cost of a log line does not depend on the number of secrets: for almost
- * every position, a small table shows that no secret begins there.
+ * Removes known secrets from texts that leave the process. The cost of a log line does not depend on the
+ * number of secrets: for almost every position, a small table shows that no secret begins there.
  */
 
 /** Shorter texts occur in ordinary words. */
@@ -12,7 +12,7 @@ const maxSecrets = 2048;
 /** Memory limit: tokens may have 64 KiB each. */
 const maxCharacters = 1_048_576;
 
-/** Longer secrets are tokens and keys, which never occur in a Basic header, so their base64 is not searched. */
+/** Longer secrets are tokens and keys, never in a Basic header: their base64 is not searched. */
 const maxBase64Source = 512;
 
 const replacement = '[secret]';
@@ -43,7 +43,7 @@ export function remember(secret: string): void {
   }
 }
 
-/** Replaces all known secrets in a text by `[secret]`, also if they are escaped as in JSON or a URL, or inside base64. */
+/** Replaces known secrets by `[secret]`, also escaped as in JSON or a URL, or inside base64. */
 export function scrub(text: string): string {
   if (remembered.size === 0) return text;
   let clean = '';
@@ -116,8 +116,9 @@ function forms(secret: string): string[] {
 }
 
 /**
- * The forms of a secret inside base64 of a longer text, such as `user:password`. Three bytes become four characters, so the form depends
- * on the number of bytes before the secret, and its first and last character depend on its neighbors.
+ * The forms of a secret inside base64 of a longer text, such as `user:password`. Three bytes become four
+ * characters, so the form depends on the number of bytes before the secret, and its first and last character
+ * depend on its neighbors.
  */
 function base64(secret: string): string[] {
   const bytes = Buffer.from(secret);

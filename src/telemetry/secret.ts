@@ -1,6 +1,7 @@
 /**
- * Secrets are wrapped when they are read, and revealed only when they are sent. A wrapped secret prints as `[secret]` (string, JSON,
- * util.inspect). The log also scrubs its text from every line, for example from a server's message that echoes it.
+ * Secrets are wrapped when they are read, and revealed only when they are sent. A wrapped secret prints as
+ * `[secret]` (string, JSON, util.inspect). The log also scrubs its text from every line, for example from a
+ * server's message that echoes it.
  */
 import { inspect } from 'node:util';
 import { remember } from './scrub.ts';

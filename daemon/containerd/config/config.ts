@@ -1,7 +1,8 @@
 /**
- * containerd's configuration: config.toml and its imports, migrated to containerd's version and merged in order (containerd
- * `cmd/containerd/server/config/config.go` LoadConfig, `plugins/cri/images/plugin.go` configMigration), reduced to the settings for
- * images. There is no drop-in directory unless a file imports it.
+ * containerd's configuration: config.toml and its imports, migrated to containerd's version and merged in
+ * order (containerd `cmd/containerd/server/config/config.go` LoadConfig, `plugins/cri/images/plugin.go`
+ * configMigration), reduced to the settings for images. There is no drop-in directory unless a file imports
+ * it.
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { FileError, readBounded } from '../../../src/files/read.ts';
@@ -105,8 +106,8 @@ function prepare(file: ConfigFile, version: number, rules: ContainerdRules): Con
 }
 
 /**
- * Migrates a file to a version. The image settings of the old CRI plugin replace those of the new one, key by key (`registry` as a
- * whole). A file of that version stays as it is, whatever plugin ids it uses.
+ * Migrates a file to a version. The image settings of the old CRI plugin replace those of the new one, key by
+ * key (`registry` as a whole). A file of that version stays as it is, whatever plugin ids it uses.
  * @param version containerd's own version of the configuration; 0 changes nothing
  * @throws InvalidConfig for a negative version
  */
@@ -169,7 +170,7 @@ function pick(table: Table, names: readonly string[]): Table {
   return Object.fromEntries(Object.entries(table).filter(([name]) => names.includes(name)));
 }
 
-/** The table of the CRI plugin that contains `registry`. Up to 1.7, its id depends on the version of the merged files. */
+/** The CRI plugin's table with `registry`. Up to 1.7, its id depends on the merged version. */
 export function imagesTable(
   { plugins, version }: Pick<ConfigFile, 'plugins' | 'version'>,
   rules: ContainerdRules,

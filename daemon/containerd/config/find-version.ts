@@ -1,6 +1,7 @@
 /**
- * The default paths of containerd's configuration and program, and its version: `containerd --version`, run in the node's root with a
- * time limit. The version cannot be read from the file: Go stores it among a hundred thousand other strings without terminators.
+ * The default paths of containerd's configuration and program, and its version: `containerd --version`, run
+ * in the node's root with a time limit. The version cannot be read from the file: Go stores it among a
+ * hundred thousand other strings without terminators.
  */
 import { basename, dirname } from 'node:path';
 import type { Problem } from '../../../src/credentials/credential.ts';
@@ -17,8 +18,8 @@ const limits: RunLimits = { timeoutMs: 10_000, maxStdoutBytes: 4096, maxStderrBy
 const standardPrograms = ['/usr/local/bin/containerd', '/usr/bin/containerd', '/bin/containerd'];
 
 /**
- * Programs by configuration, most likely first. Distributions with a containerd of their own come first: on their nodes, a config.toml
- * in the standard path belongs to a containerd that the kubelet does not use.
+ * Programs by configuration, most likely first. Distributions with a containerd of their own come first: on
+ * their nodes, a config.toml in the standard path belongs to a containerd that the kubelet does not use.
  */
 const defaultPaths: ReadonlyMap<string, readonly string[]> = new Map([
   [

@@ -10,8 +10,8 @@ const maxEntries = 1000;
 const maxMatches = 200;
 
 /**
- * The matching paths, sorted within each directory. Directories that cannot be listed match nothing. A leading dot in a name has no
- * special meaning.
+ * The matching paths, sorted within each directory. Directories that cannot be listed match nothing. A
+ * leading dot in a name has no special meaning.
  * @param pattern absolute and clean
  * @throws InvalidConfig if Go refuses the pattern, or it matches too many files
  */

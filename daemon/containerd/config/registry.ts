@@ -1,6 +1,6 @@
 /**
- * The registry settings of the CRI plugin in config.toml: keys, contradictions, defaults, credentials, and how images are pulled
- * (containerd `internal/cri/config/config.go`, `plugins/cri/images/plugin.go`).
+ * The registry settings of the CRI plugin in config.toml: keys, contradictions, defaults, credentials, and
+ * how images are pulled (containerd `internal/cri/config/config.go`, `plugins/cri/images/plugin.go`).
  */
 import { Base64Error, decodeBase64 } from '../../../src/credentials/docker/go-encoding.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
@@ -88,7 +88,8 @@ export function effectiveConfigPath({ configPath, mirrors }: Registry, rules: Co
 }
 
 /**
- * Whether containerd's client pulls images, not its transfer service: on request, or because of a setting that the service lacks.
+ * Whether containerd's client pulls images, not its transfer service: on request, or because of a setting
+ * that the service lacks.
  * @param images the table of the CRI plugin that contains `registry`
  * @throws InvalidConfig
  */
@@ -109,8 +110,8 @@ export function usesLocalPull(images: Table, rules: ContainerdRules): boolean {
 }
 
 /**
- * Directories of hosts. The transfer service does not split `config_path`: it reads one directory with colons in its name
- * (containerd `core/transfer/registry/registry.go`, up to 2.4).
+ * Directories of hosts. The transfer service does not split `config_path`: it reads one directory with colons
+ * in its name (containerd `core/transfer/registry/registry.go`, up to 2.4).
  */
 export function searchRoots(configPath: string, local: boolean): string[] {
   if (configPath === '') return [];
@@ -145,8 +146,9 @@ function readTlsTable(table: Table, where: string): RegistryTls {
 }
 
 /**
- * The credential for a host, undefined for anonymous. A user name takes precedence over an identity token (sent as a password
- * without a user name), and that over `auth` (containerd `internal/cri/server/images/image_pull.go` ParseAuth).
+ * The credential for a host, undefined for anonymous. A user name takes precedence over an identity token
+ * (sent as a password without a user name), and that over `auth` (containerd
+ * `internal/cri/server/images/image_pull.go` ParseAuth).
  * @param host of the request, with its port
  * @throws InvalidConfig
  */

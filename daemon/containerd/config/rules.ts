@@ -1,31 +1,33 @@
 /**
- * Differences between versions of containerd (from the sources of 1.6.20, 1.7.24, 2.0.5, 2.1.4 and 2.4.2). Each rule has the version
- * that introduced it.
+ * Differences between versions of containerd (from the sources of 1.6.20, 1.7.24, 2.0.5, 2.1.4 and 2.4.2).
+ * Each rule has the version that introduced it.
  */
 
 export type ContainerdRules = Readonly<ReturnType<typeof rulesFor>>;
 
 /**
  * The rules of a version.
- * @param version such as `2.1.4`, `v1.7.24` or `1.6.20~ds1`. Default, also for unreadable versions: the newest
+ * @param version such as `2.1.4`, `v1.7.24` or `1.6.20~ds1`. Default, also for unreadable versions: the
+ * newest
  */
 export function rulesFor(version?: string) {
   const from = since(version === undefined ? undefined : parseVersion(version));
   return {
     /** Newest supported `version` of config.toml; older files are migrated to it. */
     configVersion: from(2, 3) ? 4 : from(2) ? 3 : 2,
-    /** Files of older versions are migrated. Before, files of version 1 use short plugin names and nothing else differs. */
+    /** Older files are migrated. Before, version 1 has short plugin names; nothing else differs. */
     migrates: from(2),
     /**
-     * Each file is migrated before it is merged. Before, the merged files are migrated together, and a file of version 1 counts as
-     * migrated once its plugins have their full names: its settings of the old CRI plugin are lost.
+     * Each file is migrated before it is merged. Before, the merged files are migrated together, and a file
+     * of version 1 counts as migrated once its plugins have their full names: its settings of the old CRI
+     * plugin are lost.
      */
     migratesEachFile: from(2, 3),
     /** containerd does not start with a file of a newer version. 1.6 reads it as version 2. */
     refusesNewerFiles: from(1, 7),
     /** Tables of imported files are merged. Before, the table of a plugin replaces an earlier one. */
     mergesPlugins: from(2),
-    /** A relative pattern of `imports` starts at the importing file; in 1.6, at the working directory of containerd. */
+    /** A relative pattern of `imports` starts at the importing file; in 1.6, at the working directory. */
     relativeGlobs: from(1, 7),
     /** `configs."<host>".tls`. */
     tlsTables: !from(2),

@@ -1,6 +1,6 @@
 /**
- * TOML as containerd reads it (go-toml): integers differ from floats, and names of struct fields match in any case. Errors name
- * files, lines and settings but never quote a value, because these files hold secrets.
+ * TOML as containerd reads it (go-toml): integers differ from floats, and names of struct fields match in any
+ * case. Errors name files, lines and settings but never quote a value, because these files hold secrets.
  */
 import { parse } from 'toml';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';
@@ -10,10 +10,10 @@ import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 /** containerd refuses the content of a file. */
 export class InvalidConfig extends Error {
   override readonly name = 'InvalidConfig';
-  /** It is not TOML, a value has another type than containerd's struct, or it is contradictory or meaningless. */
+  /** Not TOML; a type other than in containerd's struct; or contradictory or meaningless. */
   readonly code: 'syntax' | 'type' | 'invalid';
   readonly temporary = false;
-  /** containerd's own message, if it quotes a possible secret: the value of a header, or the user info of a URL. */
+  /** containerd's message, if it quotes a possible secret: a header's value or a URL's user info. */
   readonly upstream: Secret | undefined;
   constructor(code: InvalidConfig['code'], message: string, upstream = message) {
     super(message);
@@ -59,7 +59,7 @@ export function parseTable(text: string): Table {
   }
 }
 
-/** The text of a file; throws InvalidConfig unless it is UTF-8 without a byte order mark, as go-toml requires. */
+/** Text of a file. As in go-toml: UTF-8 without a byte order mark. @throws InvalidConfig */
 export function tomlText(bytes: Uint8Array): string {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw new InvalidConfig('syntax', 'it begins with a byte order mark, which containerd refuses');
@@ -86,14 +86,14 @@ export function tablesOf<T>(
   );
 }
 
-/** go-toml matches the name of a struct field in any case. All matching values must have its type; the last one counts. */
+/** go-toml matches struct fields in any case. All matching values need the type; the last counts. */
 function valuesOf(table: Table, name: string): unknown[] {
   return Object.entries(table)
     .filter(([key]) => key.toLowerCase() === name)
     .map(([, value]) => value);
 }
 
-/** Reads members of a table as fields of a Go struct. They throw InvalidConfig `type` for a value of another type. */
+/** Members of a table as fields of a Go struct. @throws InvalidConfig `type` for another type */
 export function fieldsOf(table: Table, where: string) {
   function typed<T>(name: string, expected: string, is: (value: unknown) => value is T): T | undefined {
     const values = valuesOf(table, name);

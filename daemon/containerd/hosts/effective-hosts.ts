@@ -1,7 +1,8 @@
 /**
- * Hosts with defaults. A last host without a name becomes the namespace's default host, and hosts with `http://` and TLS settings are
- * tried by https first (containerd `core/remotes/docker/config/hosts.go` ConfigureHosts). Without `config_path`, the deprecated tables
- * `registry.mirrors` and `registry.configs` are in force (`internal/cri/server/images/image_pull.go` registryEndpoints, registryHosts).
+ * Hosts with defaults. A last host without a name becomes the namespace's default host, and hosts with
+ * `http://` and TLS settings are tried by https first (containerd `core/remotes/docker/config/hosts.go`
+ * ConfigureHosts). Without `config_path`, the deprecated tables `registry.mirrors` and `registry.configs` are
+ * in force (`internal/cri/server/images/image_pull.go` registryEndpoints, registryHosts).
  */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { parseGoUrl, type GoUrl } from '../../go.ts';
@@ -83,8 +84,8 @@ loopback.addSubnet('127.0.0.0', 8);
 loopback.addAddress('::1', 'ipv6');
 
 /**
- * `localhost` and loopback addresses (`docker.IsLocalhost`, Go's `net.ParseIP(...).IsLoopback()`). `[::1]` without a port does not
- * match, because upstream keeps its brackets.
+ * `localhost` and loopback addresses (`docker.IsLocalhost`, Go's `net.ParseIP(...).IsLoopback()`). `[::1]`
+ * without a port does not match, because upstream keeps its brackets.
  */
 export function isLocalhost(namespace: string): boolean {
   const host = splitHostPort(namespace)?.host ?? namespace;
@@ -98,8 +99,9 @@ export function defaultScheme(host: string): 'http' | 'https' {
 }
 
 /**
- * URLs of the endpoints of a namespace: its mirrors or else those of `*`, then its default host, unless an endpoint's host is the
- * namespace itself. (A listed `registry-1.docker.io` does not replace the default host of `docker.io`.)
+ * URLs of the endpoints of a namespace: its mirrors or else those of `*`, then its default host, unless an
+ * endpoint's host is the namespace itself. (A listed `registry-1.docker.io` does not replace the default host
+ * of `docker.io`.)
  * @throws InvalidConfig for an endpoint that is not a URL; every pull of the namespace fails then
  */
 export function mirrorEndpoints(mirrors: Registry['mirrors'], namespace: string): string[] {

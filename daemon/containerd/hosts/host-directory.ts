@@ -1,6 +1,6 @@
 /**
- * The directory of a registry namespace below `config_path`: `hosts.toml`, else certificate files in Docker's layout (containerd
- * `core/remotes/docker/config/{hosts,config_unix}.go`).
+ * The directory of a registry namespace below `config_path`: `hosts.toml`, else certificate files in Docker's
+ * layout (containerd `core/remotes/docker/config/{hosts,config_unix}.go`).
  */
 import { join } from 'node:path';
 import type { Problem } from '../../../src/credentials/credential.ts';
@@ -27,8 +27,8 @@ const maxDirectories = 1000;
 export const defaultDirectory = '_default';
 
 /**
- * The domain of a registry in an image reference. Any other text before a slash (`a_b.c/d`) has no directory, because it could name the
- * directory of another registry.
+ * The domain of a registry in an image reference. Any other text before a slash (`a_b.c/d`) has no directory,
+ * because it could name the directory of another registry.
  */
 const domain =
   /^(?=.{1,260}$)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\[[0-9A-Fa-f:]+\])(?::\d+)?$/;
@@ -42,8 +42,8 @@ export function directoryNames(namespace: string): string[] {
 }
 
 /**
- * Finds the directory: the first root with any of the names counts, so `_default` in the first root precedes the exact name in the
- * second.
+ * Finds the directory: the first root with any of the names counts, so `_default` in the first root precedes
+ * the exact name in the second.
  * @param roots parts of `config_path`
  * @throws FileError if a directory exists but cannot be examined
  */
@@ -86,7 +86,7 @@ export async function loadHostDirectory(
   }
 }
 
-/** `*.crt` are CAs. `*.cert` are client certificates; the key is in the `.key` of the same name, else in the same file. */
+/** `*.crt`: CAs. `*.cert`: client certificates; their key is in `*.key`, else in the same file. */
 async function certificateFiles(dir: string, root: string | undefined): Promise<HostConfig> {
   const ca: string[] = [];
   const client: [string, string][] = [];
@@ -114,9 +114,9 @@ export type HostFilesReader = (
 }>;
 
 /**
- * Reads directories for each lookup as containerd does for each pull, so that an edit is in force at once. Unlike containerd, a
- * hosts.toml that breaks keeps its last good content: while a file is being written, all its mirrors would otherwise vanish, and the
- * cached facts of their images with them.
+ * Reads directories for each lookup as containerd does for each pull, so that an edit is in force at once.
+ * Unlike containerd, a hosts.toml that breaks keeps its last good content: while a file is being written, all
+ * its mirrors would otherwise vanish, and the cached facts of their images with them.
  */
 export function createHostFilesReader(hostRoot: string): HostFilesReader {
   const lastGood = new BoundedMap<string, readonly HostConfig[]>(maxDirectories);

@@ -191,7 +191,7 @@ function invalid(message: string, upstream?: string): InvalidConfig {
   return new InvalidConfig('invalid', message, upstream);
 }
 
-/** Go's `filepath.Join`: an empty name becomes the directory, which fails later. Without a directory it stays empty. */
+/** Go's `filepath.Join`: an empty name is the directory, which fails later, or stays empty without one. */
 function absolute(name: string, dir: string): string {
   if (isAbsolute(name)) return name;
   return dir === '' && name === '' ? '' : join(dir, name);

@@ -1,6 +1,7 @@
 /**
- * A `CredentialProviderConfig`, decoded as strictly as by the kubelet (kubernetes pkg/credentialprovider/plugin/config.go `decode`,
- * apimachinery serializer/json). A text that begins with `{` is JSON, any other text YAML.
+ * A `CredentialProviderConfig`, decoded as strictly as by the kubelet (kubernetes
+ * pkg/credentialprovider/plugin/config.go `decode`, apimachinery serializer/json). A text that begins with
+ * `{` is JSON, any other text YAML.
  */
 import { parseGoDuration } from '../../go.ts';
 import { boolean, DecodeError, entries, fields, items, parseJsonTree, text, type Tree } from './tree.ts';

@@ -1,7 +1,8 @@
 /**
- * The configuration of the node's plugins: one file, or all `.json`, `.yaml` and `.yml` files of a directory in the order of their
- * names (kubernetes pkg/credentialprovider/plugin/config.go `readCredentialProviderConfig`; directories since Kubernetes 1.34), and the
- * state of the plugins' programs. One invalid file makes the whole configuration invalid.
+ * The configuration of the node's plugins: one file, or all `.json`, `.yaml` and `.yml` files of a directory
+ * in the order of their names (kubernetes pkg/credentialprovider/plugin/config.go
+ * `readCredentialProviderConfig`; directories since Kubernetes 1.34), and the state of the plugins' programs.
+ * One invalid file makes the whole configuration invalid.
  */
 import { createHash } from 'node:crypto';
 import { extname, join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * YAML as Kubernetes reads it: YAML 1.1 scalars by the rules of sigs.k8s.io/yaml (goyaml.v2 resolve.go), converted to JSON values. `yes`,
- * `on` and `y` are booleans, `0777` and `1_000` numbers, dates strings; keys become strings; `<<` merges. Only the first document counts.
+ * YAML as Kubernetes reads it: YAML 1.1 scalars by the rules of sigs.k8s.io/yaml (goyaml.v2 resolve.go),
+ * converted to JSON values. `yes`, `on` and `y` are booleans, `0777` and `1_000` numbers, dates strings; keys
+ * become strings; `<<` merges. Only the first document counts.
  */
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml';
 import type { Document, Scalar } from 'yaml';

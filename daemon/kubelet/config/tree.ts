@@ -1,6 +1,6 @@
 /**
- * A document for Go's strict decoding: members in order, with duplicates, which are refused. Names are case-sensitive
- * (sigs.k8s.io/json).
+ * A document for Go's strict decoding: members in order, with duplicates, which are refused. Names are
+ * case-sensitive (sigs.k8s.io/json).
  */
 
 export type Tree = null | boolean | number | string | readonly Tree[] | TreeObject;

@@ -1,6 +1,7 @@
 /**
- * The kubelet's validation of a configuration, with its messages in its order (kubernetes pkg/credentialprovider/plugin/config.go
- * `validateCredentialProviderConfig`, apimachinery pkg/util/validation). Paths have no index.
+ * The kubelet's validation of a configuration, with its messages in its order (kubernetes
+ * pkg/credentialprovider/plugin/config.go `validateCredentialProviderConfig`, apimachinery
+ * pkg/util/validation). Paths have no index.
  */
 import { formatGoDuration, goQuote } from '../../go.ts';
 import { execApiVersions, tokenApiVersion, type ProviderConfig } from './provider-config.ts';
@@ -9,7 +10,8 @@ import { splitHostPath } from '../../../src/credentials/keyring/key.ts';
 const cacheTypes: readonly string[] = ['ServiceAccount', 'Token'];
 
 /**
- * @param serviceAccountTokens the feature gate `KubeletServiceAccountTokenForCredentialProviders`, on since Kubernetes 1.34
+ * @param serviceAccountTokens the feature gate `KubeletServiceAccountTokenForCredentialProviders`, on since
+ * Kubernetes 1.34
  * @returns all errors as one text, without repetitions; `undefined` for a valid configuration
  */
 export function validateConfig(
@@ -161,8 +163,8 @@ function partProblems(part: string, text: string, maxBytes: number, format: stri
 }
 
 /**
- * The error in an entry of `matchImages`, in the words of Go's net/url, which the kubelet quotes; `undefined` for a valid pattern.
- * `splitHostPath` decides whether there is one.
+ * The error in an entry of `matchImages`, in the words of Go's net/url, which the kubelet quotes; `undefined`
+ * for a valid pattern. `splitHostPath` decides whether there is one.
  */
 export function matchImageProblem(text: string): string | undefined {
   if (splitHostPath(text) !== undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
- * The answers of one provider (kubernetes pkg/credentialprovider/plugin/plugin.go `getCachedCredentials`). An entry expires strictly
- * after its end. Expired entries are deleted by lookups, and all of them every 15 minutes at most. Unlike the kubelet's, this cache
- * is bounded: the oldest entries are deleted first.
+ * The answers of one provider (kubernetes pkg/credentialprovider/plugin/plugin.go `getCachedCredentials`). An
+ * entry expires strictly after its end. Expired entries are deleted by lookups, and all of them every 15
+ * minutes at most. Unlike the kubelet's, this cache is bounded: the oldest entries are deleted first.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../../src/async/clock.ts';
@@ -13,7 +13,7 @@ export type Auth = ReadonlyMap<string, Credential>;
 
 const purgeIntervalMs = 15 * 60_000;
 
-/** A node has some hundred images, each perhaps with entries of several service accounts. Large answers have 4 KiB. */
+/** Some hundred images per node, with entries of several service accounts; up to 4 KiB each. */
 const bounds = { maxEntries: 1000, maxBytes: 4 * 1_048_576 };
 
 /** JavaScript objects of each key and credential. */
@@ -91,8 +91,9 @@ function sizeOf(key: string, auth: Auth): number {
 }
 
 /**
- * Keys are byte for byte those of kubernetes (`generateCacheKey`, `generateServiceAccountCacheKey`, `generateSingleFlightKey`): texts
- * with a 16-bit length prefix, so that different lists of texts have different keys. They contain the hash of a token, not the token.
+ * Keys are byte for byte those of kubernetes (`generateCacheKey`, `generateServiceAccountCacheKey`,
+ * `generateSingleFlightKey`): texts with a 16-bit length prefix, so that different lists of texts have
+ * different keys. They contain the hash of a token, not the token.
  */
 
 /** For all images. An image reference cannot contain `<` and `>`, so it cannot have this key. */

@@ -1,6 +1,7 @@
 /**
- * One credential provider (kubernetes pkg/credentialprovider/plugin/plugin.go `pluginProvider.provide`): matches images, caches
- * answers, and runs its plugin once for concurrent lookups of an image. A failure means "no credentials", never an error.
+ * One credential provider (kubernetes pkg/credentialprovider/plugin/plugin.go `pluginProvider.provide`):
+ * matches images, caches answers, and runs its plugin once for concurrent lookups of an image. A failure
+ * means "no credentials", never an error.
  */
 import { BoundedMap } from '../../../src/async/bounded-map.ts';
 import type { Clock } from '../../../src/async/clock.ts';
@@ -110,7 +111,8 @@ export class Provider {
   }
 
   /**
-   * A refusal of the API server is repeated for the same service account until the back-off ends, for all its images.
+   * A refusal of the API server is repeated for the same service account until the back-off ends, for all its
+   * images.
    * @throws PluginError `no-token`
    */
   async #grant(
@@ -191,9 +193,9 @@ const longestMs = 300_000;
 const maxKeys = 1000;
 
 /**
- * Back-off after failed runs of a plugin, for each image. The kubelet does not need it: it runs plugins for the pods of one node and
- * waits between its own attempts, while an agent answers for many nodes. The durations are those of `ImagePullBackOff`, so plugins
- * run no more often than in the kubelet.
+ * Back-off after failed runs of a plugin, for each image. The kubelet does not need it: it runs plugins for
+ * the pods of one node and waits between its own attempts, while an agent answers for many nodes. The
+ * durations are those of `ImagePullBackOff`, so plugins run no more often than in the kubelet.
  */
 export class PluginBackOff {
   readonly #clock: Clock;

@@ -1,6 +1,6 @@
 /**
- * The token and the annotations of the pod's service account in the request to a plugin with `tokenAttributes` (KEP-4412; kubernetes
- * pkg/credentialprovider/plugin/plugin.go `serviceAccountProvider`).
+ * The token and the annotations of the pod's service account in the request to a plugin with
+ * `tokenAttributes` (KEP-4412; kubernetes pkg/credentialprovider/plugin/plugin.go `serviceAccountProvider`).
  */
 import { reveal, type Secret, secret } from '../../../src/telemetry/secret.ts';
 import {
@@ -100,7 +100,8 @@ function pick(
 }
 
 /**
- * If a plugin returns the token as a password, its cache type must be `Token`. Otherwise a pod would pull with another pod's token.
+ * If a plugin returns the token as a password, its cache type must be `Token`. Otherwise a pod would pull
+ * with another pod's token.
  * @returns why the response must not be used
  */
 export function echoedToken(
@@ -142,11 +143,12 @@ const maxTokens = 1000;
 const timeoutMs = 5000;
 
 /**
- * Service accounts and their tokens from the API server. Both are cached, and concurrent lookups share one request, so that a node full
- * of pods causes a few requests. Methods throw KubeError.
+ * Service accounts and their tokens from the API server. Both are cached, and concurrent lookups share one
+ * request, so that a node full of pods causes a few requests. Methods throw KubeError.
  *
- * The kubelet binds its tokens to the pod (kubernetes pkg/kubelet/token/token_manager.go). Here the pod does not exist yet, so the
- * token is bound to the service account only, with the shortest life that the API server accepts.
+ * The kubelet binds its tokens to the pod (kubernetes pkg/kubelet/token/token_manager.go). Here the pod does
+ * not exist yet, so the token is bound to the service account only, with the shortest life that the API
+ * server accepts.
  */
 export function createServiceAccountTokens(
   client: Pick<KubeClient, 'get' | 'create'>,
@@ -205,7 +207,7 @@ export function createServiceAccountTokens(
   };
 }
 
-/** Seconds. The response has the life and a time of the server's clock; only the first is independent of clocks. */
+/** Seconds. Of the life and the time in the response, only the life is independent of clocks. */
 function lifeOf(answer: TokenRequest | null): number {
   const given = answer?.spec?.expirationSeconds;
   const isLife = typeof given === 'number' && Number.isFinite(given) && given > 0;

@@ -1,6 +1,7 @@
 /**
- * The program of a provider, and whether it may run. It runs with the agent's rights, so only root, or the user of the agent, may be
- * able to replace it. A file can be replaced by those who can write it, its directory, or any directory above up to the host root.
+ * The program of a provider, and whether it may run. It runs with the agent's rights, so only root, or the
+ * user of the agent, may be able to replace it. A file can be replaced by those who can write it, its
+ * directory, or any directory above up to the host root.
  */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';

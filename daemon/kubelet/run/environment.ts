@@ -1,6 +1,7 @@
 /**
- * The variables of a plugin: those of the kubelet, then the configured ones (kubernetes pkg/credentialprovider/plugin/plugin.go
- * `mergeEnvVars`). The agent's own environment is not passed on: it has the variables of a pod and of Node.
+ * The variables of a plugin: those of the kubelet, then the configured ones (kubernetes
+ * pkg/credentialprovider/plugin/plugin.go `mergeEnvVars`). The agent's own environment is not passed on: it
+ * has the variables of a pod and of Node.
  */
 import { readlink } from 'node:fs/promises';
 import {
@@ -34,7 +35,8 @@ const kubeletServices = [
 ];
 
 /**
- * The variables of all plugins before the configured ones; `NAME=value`: those of the running kubelet, or of its service.
+ * The variables of all plugins before the configured ones; `NAME=value`: those of the running kubelet, or of
+ * its service.
  * @param extra the setting `kubeletEnvironment`; overrides the variables of the kubelet
  */
 export async function systemEnvironment(
@@ -100,9 +102,10 @@ export function kubeletVariables(hostRoot: string): Promise<string[] | undefined
 }
 
 /**
- * The environment of a running program of the node, from `/proc`. Any container can name its process `kubelet`, and variables such as
- * `LD_PRELOAD` control a plugin. So only a process of root in the mount namespace of the node's first process counts; a user who can
- * start one controls the node already. Reading it takes CAP_SYS_PTRACE. Without it, or for a program in a container, there is no result.
+ * The environment of a running program of the node, from `/proc`. Any container can name its process
+ * `kubelet`, and variables such as `LD_PRELOAD` control a plugin. So only a process of root in the mount
+ * namespace of the node's first process counts; a user who can start one controls the node already. Reading
+ * it takes CAP_SYS_PTRACE. Without it, or for a program in a container, there is no result.
  * @returns `NAME=value` in order; `undefined` if no process can be read
  */
 export async function processVariables(

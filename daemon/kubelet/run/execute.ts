@@ -1,6 +1,7 @@
 /**
- * One request to a plugin: checks its program, runs it, and decodes the response (kubernetes pkg/credentialprovider/plugin/plugin.go
- * `ExecPlugin`, `decodeResponse`; staging/src/k8s.io/kubelet/pkg/apis/credentialprovider/v1/types.go).
+ * One request to a plugin: checks its program, runs it, and decodes the response (kubernetes
+ * pkg/credentialprovider/plugin/plugin.go `ExecPlugin`, `decodeResponse`;
+ * staging/src/k8s.io/kubelet/pkg/apis/credentialprovider/v1/types.go).
  */
 import type { Clock } from '../../../src/async/clock.ts';
 import type { FairSemaphores } from '../../../src/async/fair-semaphore.ts';
@@ -81,7 +82,8 @@ export interface ProviderRequest {
 }
 
 /**
- * The line of JSON for the standard input of a plugin, with the members and escapes of Go's encoder, and the token in clear text.
+ * The line of JSON for the standard input of a plugin, with the members and escapes of Go's encoder, and the
+ * token in clear text.
  * @param apiVersion of the configuration; versions before v1 have no tokens
  */
 export function encodeRequest(
@@ -126,8 +128,8 @@ export interface ProviderResponse {
 }
 
 /**
- * Decodes strictly, in the kubelet's order: names in their exact case, no duplicates. Messages omit decoding errors, which could quote
- * a password.
+ * Decodes strictly, in the kubelet's order: names in their exact case, no duplicates. Messages omit decoding
+ * errors, which could quote a password.
  * @param plugin name, for errors
  * @param apiVersion of the configuration
  * @throws PluginError `bad-response` in the kubelet's words

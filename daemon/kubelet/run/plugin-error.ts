@@ -1,4 +1,4 @@
-/** Why a plugin gave no credentials: whether a later run may succeed, and the outcome in metrics, if it is counted. */
+/** Plugin failures: whether a later run may succeed, and the counted outcome, if any. */
 const codes = {
   missing: { temporary: false, outcome: 'refused' },
   unsafe: { temporary: false, outcome: 'refused' },

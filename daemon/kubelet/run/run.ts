@@ -1,6 +1,7 @@
 /**
- * Runs a program of the node once, without a shell and with limits on time and output. Its process group is killed as a whole. If the
- * node's root is mounted in a directory, the program runs in it by `chroot`, with the node's loader, libraries, certificates and files.
+ * Runs a program of the node once, without a shell and with limits on time and output. Its process group is
+ * killed as a whole. If the node's root is mounted in a directory, the program runs in it by `chroot`, with
+ * the node's loader, libraries, certificates and files.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
@@ -18,7 +19,8 @@ export const defaultRunLimits = {
   /** More output is read and dropped. */
   maxStderrBytes: 8192,
   /**
-   * For reading the pipes after the program has ended: all its output is in them then; only a child of it can keep them open.
+   * For reading the pipes after the program has ended: all its output is in them then; only a child of it can
+   * keep them open.
    */
   drainMs: 500,
 };
@@ -229,8 +231,9 @@ const looksSecret: readonly RegExp[] = [
 ];
 
 /**
- * The standard error of a failed plugin as a message: one line of printable text, of limited length, without known secrets and texts
- * that look like credentials, because a plugin may print secrets that the agent does not know.
+ * The standard error of a failed plugin as a message: one line of printable text, of limited length, without
+ * known secrets and texts that look like credentials, because a plugin may print secrets that the agent does
+ * not know.
  */
 export function describeStderr(bytes: Buffer): string {
   const text = bytes

@@ -1,6 +1,7 @@
 /**
- * The parts of a person's docker `config.json` that the kubelet ignores and `docker pull` uses: credential helpers and identity
- * tokens (docker/cli cli/config/configfile/file.go), and the answers of helpers (docker/docker-credential-helpers).
+ * The parts of a person's docker `config.json` that the kubelet ignores and `docker pull` uses: credential
+ * helpers and identity tokens (docker/cli cli/config/configfile/file.go), and the answers of helpers
+ * (docker/docker-credential-helpers).
  */
 import { isUtf8 } from 'node:buffer';
 import { isRecord } from '../../names/architecture.ts';
@@ -70,7 +71,7 @@ function tokensOf(auths: unknown): ReadonlyMap<string, Credential> {
   return found;
 }
 
-/** @param repository normalized, `domain/path` @returns undefined if no helper is configured for its registry */
+/** @param repository normalized @returns undefined if its registry has no helper */
 export function helperOf({ helpers, store }: HelperConfig, repository: string): ChosenHelper | undefined {
   const [domain = ''] = repository.split('/', 1);
   const isHub = isDockerHub(repository);

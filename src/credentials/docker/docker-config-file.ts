@@ -1,7 +1,7 @@
 /**
- * The kubelet's docker config: the first of several candidate files that parses, even if it is empty (kubernetes
- * pkg/credentialprovider/config.go `ReadDockerConfigFile`). Missing candidates are no problem. Unreadable and malformed ones are
- * skipped as on the node, and reported.
+ * The kubelet's docker config: the first of several candidate files that parses, even if it is empty
+ * (kubernetes pkg/credentialprovider/config.go `ReadDockerConfigFile`). Missing candidates are no problem.
+ * Unreadable and malformed ones are skipped as on the node, and reported.
  */
 import { basename, dirname, join } from 'node:path';
 import { didYouMeanPath } from '../../files/nearest-path.ts';
@@ -19,8 +19,8 @@ import {
 import { holdEntries } from '../keyring/keyring.ts';
 
 /**
- * Where a kubelet with default settings looks: its root directory, its working directory (`/` under systemd), and
- * root's home. It never consults `DOCKER_CONFIG`.
+ * Where a kubelet with default settings looks: its root directory, its working directory (`/` under systemd),
+ * and root's home. It never consults `DOCKER_CONFIG`.
  */
 export const defaultDockerConfigPathCandidates: readonly string[] = [
   '/var/lib/kubelet/config.json',
@@ -118,8 +118,8 @@ async function search(
 }
 
 /**
- * The file of `docker login`, read by the kubelet's rules: logins in a credential helper are empty entries and give no
- * password (`credential-helpers.ts` has those).
+ * The file of `docker login`, read by the kubelet's rules: logins in a credential helper are empty entries
+ * and give no password (`credential-helpers.ts` has those).
  */
 export function dockerLoginCandidates(
   environment: Readonly<Record<string, string | undefined>>,

@@ -1,7 +1,8 @@
 /**
- * Docker credential files as the kubelet reads them (kubernetes pkg/credentialprovider/config.go): `config.json`, where
- * only the object `auths` counts, and the older `.dockercfg`, which is that object itself. Credential helpers and tokens
- * (`identitytoken`, `registrytoken`) are ignored. One malformed entry makes the whole document malformed.
+ * Docker credential files as the kubelet reads them (kubernetes pkg/credentialprovider/config.go):
+ * `config.json`, where only the object `auths` counts, and the older `.dockercfg`, which is that object
+ * itself. Credential helpers and tokens (`identitytoken`, `registrytoken`) are ignored. One malformed entry
+ * makes the whole document malformed.
  */
 import { secret } from '../../telemetry/secret.ts';
 import { Base64Error, decodeBase64, members, namesField, readString } from './go-encoding.ts';
@@ -64,13 +65,13 @@ export function parseDockerConfigEntry(text: string, name: string): DockerConfig
 }
 
 /**
- * Decodes the field `auth`: padded base64 if it ends with `=`, else unpadded, of `username:password`. Either part
- * may be empty; trailing NUL bytes stay.
+ * Decodes the field `auth`: padded base64 if it ends with `=`, else unpadded, of `username:password`. Either
+ * part may be empty; trailing NUL bytes stay.
  * @throws Base64Error, DockerConfigError
  */
 export function decodeAuthField(auth: string): Credential {
   const bytes = decodeBase64(auth, auth.trimEnd().endsWith('=') ? 'padded' : 'unpadded');
-  // Bytes other than UTF-8 are replaced: the kubelet cannot pass them to the runtime either, so the attempt fails.
+  // Other bytes than UTF-8 are replaced: the kubelet cannot pass them to the runtime either.
   const text = bytes.toString('utf8');
   const colon = text.indexOf(':');
   if (colon < 0) {

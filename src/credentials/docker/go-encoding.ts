@@ -1,15 +1,15 @@
 /**
- * The parts of Go's encoding/json that docker config files rely on and `JSON.parse` lacks: members in written order with
- * duplicates, and names in any case. `JSON.parse` checks the grammar; values are returned as JSON text, because most of them are
- * never read.
+ * The parts of Go's encoding/json that docker config files rely on and `JSON.parse` lacks: members in written
+ * order with duplicates, and names in any case. `JSON.parse` checks the grammar; values are returned as JSON
+ * text, because most of them are never read.
  */
 
 /** Go refuses deeper nesting (encoding/json `maxNestingDepth`). */
 const maxDepth = 10_000;
 
 /**
- * The members of an object, in written order, duplicates included, each with the JSON text of its value; undefined for
- * another value.
+ * The members of an object, in written order, duplicates included, each with the JSON text of its value;
+ * undefined for another value.
  * @param text a valid JSON text; check it with `JSON.parse` first
  * @throws RangeError if it is nested too deeply
  */
@@ -29,15 +29,15 @@ export function members(text: string): readonly (readonly [name: string, value: 
   return found;
 }
 
-/** The value of a JSON string; `undefined` for another kind of value. Unpaired surrogates are replaced, as in Go. */
+/** A JSON string, unpaired surrogates replaced as in Go; `undefined` for another kind of value. */
 export function readString(text: string): string | undefined {
   const value: unknown = JSON.parse(text);
   return typeof value === 'string' ? value.toWellFormed() : undefined;
 }
 
 /**
- * Whether a member's name means a field, as encoding/json folds names: ASCII case, and the two letters outside
- * ASCII whose simple case folding is an ASCII letter (U+017F for s, U+212A for k).
+ * Whether a member's name means a field, as encoding/json folds names: ASCII case, and the two letters
+ * outside ASCII whose simple case folding is an ASCII letter (U+017F for s, U+212A for k).
  * @param field in lower case
  */
 export function namesField(name: string, field: string): boolean {
@@ -96,8 +96,9 @@ export class Base64Error extends Error {
 }
 
 /**
- * Decodes base64 as Go's encoding/base64: carriage returns and newlines are skipped anywhere, any other character outside the
- * standard alphabet is an error, and so is wrong padding. (`Buffer.from` accepts nearly everything.)
+ * Decodes base64 as Go's encoding/base64: carriage returns and newlines are skipped anywhere, any other
+ * character outside the standard alphabet is an error, and so is wrong padding. (`Buffer.from` accepts nearly
+ * everything.)
  * @param padding whether `=` must fill the last group, or must not
  * @throws Base64Error
  */

@@ -1,6 +1,7 @@
 /**
- * Keys of a docker config, split as by Go's net/url (kubernetes pkg/credentialprovider/keyring.go). WHATWG `URL` must not be
- * used: it lower-cases hosts, drops `:443`, rewrites numbers to addresses and resolves `..`, but here ports and case must be equal.
+ * Keys of a docker config, split as by Go's net/url (kubernetes pkg/credentialprovider/keyring.go). WHATWG
+ * `URL` must not be used: it lower-cases hosts, drops `:443`, rewrites numbers to addresses and resolves
+ * `..`, but here ports and case must be equal.
  */
 import { isIPv6 } from 'node:net';
 
@@ -20,8 +21,8 @@ const forbiddenHostEscape = /%(?!25|[89A-Fa-f])/;
 const optionalPort = /^(?::[0-9]*)?$/;
 
 /**
- * `host[:port][/path][?query][#fragment]` without a scheme, which may begin with user info. @returns undefined if Go's
- * parser returns an error
+ * `host[:port][/path][?query][#fragment]` without a scheme, which may begin with user info. @returns
+ * undefined if Go's parser returns an error
  */
 export function splitHostPath(text: string): HostPath | undefined {
   const [beforeFragment, fragment] = cut(text, '#');
@@ -38,8 +39,8 @@ export function splitHostPath(text: string): HostPath | undefined {
 }
 
 /**
- * Host and path without scheme, user info, query, fragment, and without the `/v1` or `/v2` of a registry's API if more
- * follows. @returns undefined if the key cannot be parsed; the kubelet skips only such an entry
+ * Host and path without scheme, user info, query, fragment, and without the `/v1` or `/v2` of a registry's
+ * API if more follows. @returns undefined if the key cannot be parsed; the kubelet skips only such an entry
  */
 export function indexKey(mapKey: string): string | undefined {
   const split = splitHostPath(mapKey.replace(/^https?:\/\//, ''));
@@ -51,7 +52,7 @@ export function indexKey(mapKey: string): string | undefined {
 function parseHost(host: string): string | undefined {
   if (!hostCharacters.test(host) || forbiddenHostEscape.test(host)) return undefined;
   if (host.includes('[')) {
-    // Current Go allows brackets only for an IPv6 address. Zones are not supported: no image reference can have one.
+    // Current Go allows brackets only for IPv6. Zones are not supported: no reference can have one.
     const [, address = '', port = ''] = /^\[([^\]]*)\](.*)$/.exec(host) ?? [];
     return isIPv6(address) && !address.includes('%') && optionalPort.test(port) ? host : undefined;
   }
@@ -82,8 +83,8 @@ export interface Pattern {
 }
 
 /**
- * `host[:port][/path]` without a scheme, such as `*.dkr.ecr.*.amazonaws.com`. @returns undefined if it cannot be parsed;
- * such a pattern matches nothing
+ * `host[:port][/path]` without a scheme, such as `*.dkr.ecr.*.amazonaws.com`. @returns undefined if it cannot
+ * be parsed; such a pattern matches nothing
  */
 export function parsePattern(text: string): Pattern | undefined {
   const split = splitHostPath(text);
@@ -93,9 +94,9 @@ export function parsePattern(text: string): Pattern | undefined {
 }
 
 /**
- * The kubelet's rules for docker config keys and for `matchImages` (kubernetes pkg/credentialprovider/keyring.go
- * `URLsMatch`): equal ports as written, as many labels, `*` for any text inside a label, the path a plain prefix. There
- * are no default ports, and case matters.
+ * The kubelet's rules for docker config keys and for `matchImages` (kubernetes
+ * pkg/credentialprovider/keyring.go `URLsMatch`): equal ports as written, as many labels, `*` for any text
+ * inside a label, the path a plain prefix. There are no default ports, and case matters.
  */
 export function matches(pattern: Pattern, repository: Pattern): boolean {
   return (
@@ -115,7 +116,7 @@ function splitPort(text: string): { host: string; port: string } {
 
 /** Linear in practice and never exponential: only the last star is ever tried again. */
 function matchesLabel(pattern: string, label: string): boolean {
-  // The kubelet's glob treats an IPv6 address in brackets as a character class, which never matches the address.
+  // To the kubelet's glob, IPv6 in brackets is a character class, which never matches.
   if (pattern.includes('[')) return false;
   let at = 0;
   let star = -1;

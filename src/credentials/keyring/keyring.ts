@@ -1,8 +1,8 @@
 /**
  * A keyring: the credentials of one source, found by repository (kubernetes pkg/credentialprovider/keyring.go
- * `BasicDockerKeyring`). Every matching key contributes all its credentials. Keys are tried in descending byte order: a longer
- * path before its prefix, a literal label before `*`. Credentials under one key keep their order, equal ones too. Images of
- * Docker Hub that match no key use the classic key `index.docker.io`.
+ * `BasicDockerKeyring`). Every matching key contributes all its credentials. Keys are tried in descending
+ * byte order: a longer path before its prefix, a literal label before `*`. Credentials under one key keep
+ * their order, equal ones too. Images of Docker Hub that match no key use the classic key `index.docker.io`.
  */
 import type { Credential, CredentialSourceName, HeldCredential, MatchedCredential } from '../credential.ts';
 import { credentialId } from '../identity.ts';

@@ -1,7 +1,7 @@
 /**
  * The pull secrets of a pod (kubernetes pkg/credentialprovider/secrets/secrets.go). A Secret whose type and
- * data key do not agree is ignored; all others form one keyring in the pod's order. A malformed Secret makes the whole pull fail
- * on the node, for every image, so every lookup fails here too.
+ * data key do not agree is ignored; all others form one keyring in the pod's order. A malformed Secret makes
+ * the whole pull fail on the node, for every image, so every lookup fails here too.
  */
 import type { PodSpec, Secret, ServiceAccount } from '../../kube/api/objects.ts';
 import { Base64Error, decodeBase64 } from '../docker/go-encoding.ts';
@@ -73,8 +73,8 @@ export function pullSecretPart({ metadata, type, data }: Secret): Secret {
 }
 
 /**
- * The names of a pod's pull secrets: its own, or its service account's if it has none. They are never merged (kubernetes
- * plugin/pkg/admission/serviceaccount). Empty names are ignored.
+ * The names of a pod's pull secrets: its own, or its service account's if it has none. They are never merged
+ * (kubernetes plugin/pkg/admission/serviceaccount). Empty names are ignored.
  */
 export function pullSecretNames(
   spec: Pick<PodSpec, 'imagePullSecrets'>,

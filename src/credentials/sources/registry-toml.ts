@@ -1,9 +1,9 @@
 /**
- * Registry TOML files: `creds/<registry>.toml` with `user` and `secret`, one file per registry, usually mounted from a
- * Secret. The file's name without `.toml` is the key and matches like any other key: `docker.io.toml`,
- * `registry.corp:5000.toml`, `*.corp.example.toml`. Keys of a Secret cannot contain a colon, so a port may also be
- * written as in containerd's directory names: `registry.corp_5000_.toml`. Both `docker.io.toml` and `index.docker.io.toml` are for
- * Docker Hub; the first one has priority.
+ * Registry TOML files: `creds/<registry>.toml` with `user` and `secret`, one file per registry, usually
+ * mounted from a Secret. The file's name without `.toml` is the key and matches like any other key:
+ * `docker.io.toml`, `registry.corp:5000.toml`, `*.corp.example.toml`. Keys of a Secret cannot contain a
+ * colon, so a port may also be written as in containerd's directory names: `registry.corp_5000_.toml`. Both
+ * `docker.io.toml` and `index.docker.io.toml` are for Docker Hub; the first one has priority.
  */
 import { join, resolve } from 'node:path';
 import { parse } from 'toml';

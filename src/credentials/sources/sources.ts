@@ -1,6 +1,7 @@
 /**
- * Several credential sources as one. Each source is a keyring of its own, so the most specific key wins only inside a source;
- * results are concatenated in the order of the sources (kubernetes pkg/credentialprovider `UnionDockerKeyring`).
+ * Several credential sources as one. Each source is a keyring of its own, so the most specific key wins only
+ * inside a source; results are concatenated in the order of the sources (kubernetes pkg/credentialprovider
+ * `UnionDockerKeyring`).
  */
 import type { CredentialSource } from '../credential.ts';
 import { combineFingerprints } from '../identity.ts';
@@ -25,8 +26,8 @@ export function combineSources(
 }
 
 /**
- * Whether a repository without a matching credential may be requested anonymously: not if the anonymous responses of its
- * registry are misleading, or count as attacks.
+ * Whether a repository without a matching credential may be requested anonymously: not if the anonymous
+ * responses of its registry are misleading, or count as attacks.
  * @param privateRegistries patterns as in `matchImages`: `*.corp.example`, `registry.corp:5000/team`
  */
 export function mayAskAnonymously(repository: string, privateRegistries: readonly string[]): boolean {

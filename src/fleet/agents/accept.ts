@@ -12,8 +12,8 @@ export class RejectedFacts extends Error {
 }
 
 /**
- * The facts that count of an agent's answer: those of a digest are derived from its documents, and none is fresh for longer than
- * the receiver's settings say.
+ * The facts that count of an agent's answer: those of a digest are derived from its documents, and none is
+ * fresh for longer than the receiver's settings say.
  * @param now milliseconds since 1970
  * @throws RejectedFacts
  */
@@ -33,8 +33,8 @@ export async function acceptFacts(
 }
 
 /**
- * Limits how long facts are fresh: never longer than if a registry had confirmed them now, by the receiver's own settings and
- * clock. An agent can only shorten that.
+ * Limits how long facts are fresh: never longer than if a registry had confirmed them now, by the receiver's
+ * own settings and clock. An agent can only shorten that.
  * @param now milliseconds since 1970
  */
 function withinFreshness(

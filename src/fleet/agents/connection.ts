@@ -1,10 +1,10 @@
 /**
- * Connections to agents: mutual TLS over a pool of keep-alive connections, with limits on size and time: an agent is part of
- * this program, but its node may be compromised.
+ * Connections to agents: mutual TLS over a pool of keep-alive connections, with limits on size and time: an
+ * agent is part of this program, but its node may be compromised.
  *
- * Names are verified, not addresses: addresses of nodes change, and certificates would have to change with them. With built-in
- * certificates each agent has its own, for the name of its node, so no node can answer for another one. Other issuers give all agents
- * one certificate, for `archwright-agent`.
+ * Names are verified, not addresses: addresses of nodes change, and certificates would have to change with
+ * them. With built-in certificates each agent has its own, for the name of its node, so no node can answer
+ * for another one. Other issuers give all agents one certificate, for `archwright-agent`.
  */
 import { Agent } from 'node:https';
 import { createSecureContext } from 'node:tls';
@@ -79,11 +79,11 @@ export interface ConnectionOptions extends Omit<TlsFilesOptions, 'use' | 'ca'> {
   readonly serverNameOf?: (url: string) => string;
 }
 
-/** Inside a cluster a handshake takes some milliseconds; this forgives one lost packet (RFC 6298: first resend after 1 s). */
+/** A handshake takes milliseconds; this allows one lost packet (RFC 6298: first resend after 1 s). */
 const defaultDialTimeoutMs = 2000;
-/** Shorter than the 120 s for which an agent keeps an idle connection, so that the agent never closes it first. */
+/** Shorter than the agent's 120 s for idle connections, so the agent never closes one first. */
 const idleMs = 60_000;
-/** Each request to an agent in progress needs one connection, and a new one costs a handshake; further requests wait. */
+/** One connection per request in progress; a new one costs a handshake. Further requests wait. */
 const maxSockets = 32;
 /** After a burst the next one should find its connections; idle ones end after `idleMs`. */
 const maxFreeSockets = 16;
@@ -93,8 +93,8 @@ const defaultMaxLineBytes = 64 * 1024;
 const maxErrorBytes = 8 * 1024;
 
 /**
- * Opens the client's side of mutual TLS; connections are made when they are needed. A changed certificate is used for new
- * connections; those in use end with their response.
+ * Opens the client's side of mutual TLS; connections are made when they are needed. A changed certificate is
+ * used for new connections; those in use end with their response.
  * @throws ServingError `tls-files` if the files cannot be used
  */
 export async function openConnection(options: ConnectionOptions): Promise<AgentConnection> {
@@ -165,7 +165,7 @@ function createPool(files: TlsFiles): Agent {
     maxSockets,
     maxFreeSockets,
     scheduling: 'lifo',
-    // Made once: otherwise every new connection parses the certificates again, at half the cost of its handshake.
+    // Made once: parsing certificates for each connection would cost half a handshake.
     secureContext: createSecureContext({
       minVersion: 'TLSv1.2',
       cert,

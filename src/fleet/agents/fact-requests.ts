@@ -1,10 +1,11 @@
 /**
- * Requests for image facts. Images that are looked up at the same time for the same namespace, service account and pull
- * credentials go to an agent in one request, so a pod costs an agent one request, however many images it has. Facts are
- * passed on as the agent finds them: a slow registry delays only its own images.
+ * Requests for image facts. Images that are looked up at the same time for the same namespace, service
+ * account and pull credentials go to an agent in one request, so a pod costs an agent one request, however
+ * many images it has. Facts are passed on as the agent finds them: a slow registry delays only its own
+ * images.
  *
- * An agent gets a limited number of requests at a time, and no namespace can use them up (`fair-semaphore.ts`). Images join
- * a request that waits for its turn.
+ * An agent gets a limited number of requests at a time, and no namespace can use them up
+ * (`fair-semaphore.ts`). Images join a request that waits for its turn.
  */
 import type { Clock } from '../../async/clock.ts';
 import { FairSemaphores } from '../../async/fair-semaphore.ts';
@@ -27,14 +28,14 @@ export interface FactsCall {
 
 /** Fewer than the connections to one agent (32), so that `/v1/info` and probes need not wait. */
 const requestsPerAgent = { places: 28 };
-/** As many images as a pod has looked up. Requests stay far below the agent's limit of 1,000 images and 4 MiB. */
+/** As many as pods have. Requests stay far below the agent's limit of 1,000 images and 4 MiB. */
 const maxImages = 256;
-/** One image's facts have some hundred bytes; with as many platforms as `readFacts` accepts they have some 50 KiB. */
+/** Facts have some hundred bytes; with all the platforms that `readFacts` accepts, some 50 KiB. */
 const maxFactsBytes = 64 * 1024;
 /** Room for the documents of some hundred images by digest; only one line is in memory at a time. */
 const maxAnswerBytes = 8 * 1024 * 1024;
 const leastDeadlineMs = 10;
-/** An agent ends its answer right after the last image. Waiting for that keeps the connection for the next request. */
+/** An agent ends its answer after the last image. Waiting for that keeps the connection. */
 const endMs = 1000;
 
 interface Options {

@@ -13,8 +13,9 @@ export const agentSigner = 'arch.example/agent';
 export const agentUsages = ['digital signature', 'server auth'] as const;
 
 /**
- * Of an agent's requests. The chart's policy gives agents no other names, so the API server, which removes requests an hour after the
- * answer, never has more of one node: a compromised node cannot flood those who list or sign them.
+ * Of an agent's requests. The chart's policy gives agents no other names, so the API server, which removes
+ * requests an hour after the answer, never has more of one node: a compromised node cannot flood those who
+ * list or sign them.
  */
 export const maxAgentRequests = 32;
 

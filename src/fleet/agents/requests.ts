@@ -41,7 +41,7 @@ function readLine(line: string): ImageFacts | InvalidFacts | undefined {
   }
 }
 
-/** What an agent says of itself at `/v1/info`, as far as it is needed; an agent of a later version may say more. */
+/** The part of `/v1/info` that is used; agents of later versions may send more. */
 export interface AgentInfo {
   /** Equal for agents whose nodes have the same credential sources. */
   readonly fingerprint: string;

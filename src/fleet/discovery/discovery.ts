@@ -19,8 +19,8 @@ export interface Discovery {
 }
 
 /**
- * A cluster has 5,000 nodes at most (Kubernetes, "Considerations for large clusters"), each with one agent. What a
- * resolver or an API server lists beyond that is not looked at.
+ * A cluster has 5,000 nodes at most (Kubernetes, "Considerations for large clusters"), each with one agent.
+ * What a resolver or an API server lists beyond that is not looked at.
  */
 export const maxAgents = 5000;
 
@@ -47,8 +47,8 @@ export function createAgentList(): Discovery & { readonly set: (agents: readonly
 }
 
 /**
- * A discovery that never changes, for `--agents https://a:9443,https://b:9443`. Doubles are left out: an agent listed twice
- * would own twice as much.
+ * A discovery that never changes, for `--agents https://a:9443,https://b:9443`. Doubles are left out: an
+ * agent listed twice would own twice as much.
  * @throws TypeError where a URL is not `https://host:port`
  */
 export function staticDiscovery(urls: readonly string[]): Discovery {

@@ -1,6 +1,7 @@
 /**
- * Agents behind a DNS name: `dns:archwright-agents.example:9443`, where a headless Service (or any other name) has one
- * address per agent. The name is resolved again and again; while it cannot be resolved, the last good answer stands.
+ * Agents behind a DNS name: `dns:archwright-agents.example:9443`, where a headless Service (or any other
+ * name) has one address per agent. The name is resolved again and again; while it cannot be resolved, the
+ * last good answer stands.
  */
 import { lookup } from 'node:dns/promises';
 import { systemClock, type Clock } from '../../async/clock.ts';

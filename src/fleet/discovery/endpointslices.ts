@@ -1,6 +1,7 @@
 /**
- * Agents from the EndpointSlices of their Service, kept by a watch: the only discovery that knows which node an agent
- * runs on. The watch is the caller's, limited to the Service by the label `kubernetes.io/service-name`.
+ * Agents from the EndpointSlices of their Service, kept by a watch: the only discovery that knows which node
+ * an agent runs on. The watch is the caller's, limited to the Service by the label
+ * `kubernetes.io/service-name`.
  */
 import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { EndpointSlice } from '../../kube/api/objects.ts';
@@ -31,9 +32,10 @@ export function endpointSliceDiscovery(slices: Reflector<EndpointSlice>, portNam
 }
 
 /**
- * The agents in these slices. An unset `ready` counts as ready, and addresses of the type FQDN are left out, as the
- * API says (kubernetes api/discovery/v1 types.go). A node counts once: in a dual-stack cluster its agent is in a slice of each family,
- * and while the API server moves endpoints it may be in two slices of one.
+ * The agents in these slices. An unset `ready` counts as ready, and addresses of the type FQDN are left out,
+ * as the API says (kubernetes api/discovery/v1 types.go). A node counts once: in a dual-stack cluster its
+ * agent is in a slice of each family, and while the API server moves endpoints it may be in two slices of
+ * one.
  */
 export function agentsOf(slices: Iterable<EndpointSlice>, portName: string): AgentAddress[] {
   const byNode = new Map<string, AgentAddress>();

@@ -1,13 +1,14 @@
 /**
- * Whether agents answer at all. While none does, an image stays unknown however long its pod waits, so no pod must wait for one. A short
- * outage does not count: pods that are created meanwhile are gated, and placed when an agent answers again.
+ * Whether agents answer at all. While none does, an image stays unknown however long its pod waits, so no pod
+ * must wait for one. A short outage does not count: pods that are created meanwhile are gated, and placed
+ * when an agent answers again.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 
 /**
- * A restarted agent answers within a few seconds, and the first agents of a new cluster within twenty. Pods without a placement are
- * worse than pods that wait for half a minute.
+ * A restarted agent answers within a few seconds, and the first agents of a new cluster within twenty. Pods
+ * without a placement are worse than pods that wait for half a minute.
  */
 export const defaultPatienceMs = 30_000;
 

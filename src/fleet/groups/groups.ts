@@ -1,9 +1,10 @@
 /**
- * Credential groups: agents whose nodes have the same credential sources, by the fingerprint that each agent gives at
- * `/v1/info`. If one group has no access to an image, another may have; another agent of the same group never has.
+ * Credential groups: agents whose nodes have the same credential sources, by the fingerprint that each agent
+ * gives at `/v1/info`. If one group has no access to an image, another may have; another agent of the same
+ * group never has.
  *
- * Agents without a known fingerprint form one group. That is a passing state: a group for each would send a denied lookup
- * to every agent of a cluster that just started.
+ * Agents without a known fingerprint form one group. That is a passing state: a group for each would send a
+ * denied lookup to every agent of a cluster that just started.
  */
 import type { Clock } from '../../async/clock.ts';
 import { concurrently } from '../../async/concurrently.ts';
@@ -89,7 +90,8 @@ export class Groups {
   }
 
   /**
-   * What agents say of their nodes, by node; the same map until something changes. If two agents claim the same node, neither counts.
+   * What agents say of their nodes, by node; the same map until something changes. If two agents claim the
+   * same node, neither counts.
    */
   reports(): ReadonlyMap<string, NodeReport> {
     const agents = this.#options.discovery.current();

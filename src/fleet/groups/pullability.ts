@@ -1,13 +1,14 @@
 /**
- * Pullability: which credential groups can pull the images of a repository, remembered from the answers of their agents.
+ * Pullability: which credential groups can pull the images of a repository, remembered from the answers of
+ * their agents.
  *
- * A registry grants access to repositories, so one image stands for all of its repository. Results are kept in the
- * credential scope that they depend on. Facts show that a group can pull, `unauthorized` and `forbidden` that it may not,
- * `unavailable` that it cannot reach the registry. Anything else shows neither: an image that does not exist, older facts
- * while the registry fails, an override, a timeout.
+ * A registry grants access to repositories, so one image stands for all of its repository. Results are kept
+ * in the credential scope that they depend on. Facts show that a group can pull, `unauthorized` and
+ * `forbidden` that it may not, `unavailable` that it cannot reach the registry. Anything else shows neither:
+ * an image that does not exist, older facts while the registry fails, an override, a timeout.
  *
- * Results expire, and are looked up again before that. Refusals expire sooner than grants, since they keep pods away from
- * nodes, and unreachable registries soonest: networks recover by themselves.
+ * Results expire, and are looked up again before that. Refusals expire sooner than grants, since they keep
+ * pods away from nodes, and unreachable registries soonest: networks recover by themselves.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';

@@ -1,8 +1,8 @@
 /**
  * Rendezvous (highest random weight) hashing, after Thaler and Ravishankar, "A Name-Based Mapping Scheme for
- * Rendezvous", 1996: each pair of repository and agent has a score, and the agent with the highest score owns the
- * repository. Every webhook computes the same owner without talking to the others, and when an agent leaves only what it
- * owned moves.
+ * Rendezvous", 1996: each pair of repository and agent has a score, and the agent with the highest score owns
+ * the repository. Every webhook computes the same owner without talking to the others, and when an agent
+ * leaves only what it owned moves.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { AgentAddress } from '../discovery/discovery.ts';
@@ -56,7 +56,7 @@ function identity(agent: AgentAddress): string {
   return agent.node ?? agent.url;
 }
 
-/** FNV-1a, 32 bits, over UTF-16 units. It need not resist attacks: a repository name only chooses an agent. */
+/** FNV-1a, 32 bits, over UTF-16 units. It need not resist attacks: it only chooses an agent. */
 function hash(text: string): number {
   let state = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {

@@ -1,6 +1,6 @@
 /**
- * Asks credential groups in the background whether they can pull: the agent of each group that owns the repository, so
- * that every webhook asks the same one and its memory answers the others.
+ * Asks credential groups in the background whether they can pull: the agent of each group that owns the
+ * repository, so that every webhook asks the same one and its memory answers the others.
  */
 import { setMaxListeners } from 'node:events';
 import { concurrently } from '../../async/concurrently.ts';

@@ -1,6 +1,6 @@
 /**
- * Agents that fail are backed off, longer with each failure in a row, so that a dead node costs one attempt now and then
- * instead of one per lookup.
+ * Agents that fail are backed off, longer with each failure in a row, so that a dead node costs one attempt
+ * now and then instead of one per lookup.
  */
 import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';

@@ -1,7 +1,7 @@
 /**
- * Asks agents of one credential group until one answers: the next agent as soon as one fails, and in addition to one
- * that is slow (a hedged request, after Dean and Barroso, "The Tail at Scale", 2013). The first answer counts, the other
- * requests are aborted.
+ * Asks agents of one credential group until one answers: the next agent as soon as one fails, and in addition
+ * to one that is slow (a hedged request, after Dean and Barroso, "The Tail at Scale", 2013). The first answer
+ * counts, the other requests are aborted.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { AgentAddress } from '../discovery/discovery.ts';
@@ -86,7 +86,7 @@ export function hedge<T>(options: HedgeOptions<T>): Promise<T | undefined> {
 }
 
 export interface ResponseTimeLimits {
-  /** Never sooner: a cold image costs its agent a few round trips to a registry, and a second agent would repeat them. */
+  /** Minimum: a cold image costs a few round trips to a registry, which a second agent would repeat. */
   readonly floorMs: number;
   /** Never later: a dead agent must leave the next one time to answer. */
   readonly capMs: number;
@@ -95,13 +95,13 @@ export interface ResponseTimeLimits {
 export const defaultResponseTimeLimits: ResponseTimeLimits = { floorMs: 300, capMs: 3000 };
 
 const quantile = 0.95;
-/** How far one answer moves the estimate; a change of the usual time is followed within some dozens of answers. */
+/** Step of the estimate: it follows a change within some dozens of answers. */
 const step = 0.2;
 
 /**
- * How long an answer usually takes: a running estimate of the 95th percentile. It follows the quantile by stochastic
- * approximation (Robbins and Monro): an answer slower than the estimate raises it by 0.95 steps, a faster one lowers it by 0.05,
- * so that it rests where one in twenty is slower.
+ * How long an answer usually takes: a running estimate of the 95th percentile. It follows the quantile by
+ * stochastic approximation (Robbins and Monro): an answer slower than the estimate raises it by 0.95 steps, a
+ * faster one lowers it by 0.05, so that it rests where one in twenty is slower.
  */
 export class ResponseTime {
   readonly #limits: ResponseTimeLimits;

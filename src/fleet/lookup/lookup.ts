@@ -1,4 +1,4 @@
-/** One lookup through the agents: the time and the requests that it may still cost, the agents asked, and the outcome. */
+/** One lookup through the agents: the remaining time and requests, the agents asked, the outcome. */
 import { failedFacts, type ImageFacts, type ImageRequest } from '../../images/facts/facts.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { FairSemaphore, Leave } from '../../async/fair-semaphore.ts';
@@ -43,7 +43,7 @@ export interface FleetLookupContext {
 const answerMarginMs = 100;
 /** The owner and two others; if all three are gone, a fourth is unlikely to help within the time. */
 const maxPerGroup = 3;
-/** A slow registry makes all of its images slow; asking every agent for each would triple its load on the fleet. */
+/** A slow registry makes all its images slow; hedging each would triple its load on the fleet. */
 export const maxHedged = 64;
 /** Bounds what one pod can cause, however many credential groups a cluster has. */
 const maxPerLookup = 8;
@@ -145,7 +145,7 @@ export class FleetLookup {
     let inGroup = 0;
     for (const agent of agents) {
       if (inGroup === maxPerGroup || this.#requests === maxPerLookup) return;
-      // A request without the time for an answer is load for nothing: all images of a slow registry reach their deadline together.
+      // No request without time for its answer: images of a slow registry reach their deadlines together.
       if (this.#requests > 0 && this.#deadline - this.#context.clock.monotonic() < this.#usualMs) return;
       if (!this.#mayReceiveRequest(agent)) {
         this.#withheld = true;
@@ -163,7 +163,7 @@ export class FleetLookup {
     }
   }
 
-  /** An agent's own word for its node does not count, so an agent without a known node never receives pull secrets. */
+  /** An agent's claim about its node does not count: without a known node, it gets no pull secrets. */
   #mayReceiveRequest({ node }: AgentAddress): boolean {
     const { pullSecretNodes } = this.#context;
     if (pullSecretNodes === undefined || this.#request.pullCredentials.length === 0) return true;
@@ -211,7 +211,7 @@ export class FleetLookup {
     throw new AgentError('timeout', agent.url, facts.error.message);
   }
 
-  /** An agent answers at once, and then sends facts as it finds them: waiting for facts says nothing about the agent. */
+  /** Agents respond at once and send facts as they find them: waiting for facts is not slowness. */
   #noteSlow(agent: AgentAddress): void {
     const { state, since = 0 } = this.#waitingFor.get(agent) ?? {};
     const { clock, health } = this.#context;

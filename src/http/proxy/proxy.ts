@@ -1,5 +1,7 @@
 /**
- * Proxies from the environment, by the rules of Go's `golang.org/x/net/http/httpproxy`, as in the node's container runtime: `HTTPS_PROXY` and `HTTP_PROXY` (upper case first), `NO_PROXY`, and never a proxy for loopback.
+ * Proxies from the environment, by the rules of Go's `golang.org/x/net/http/httpproxy`, as in the node's
+ * container runtime: `HTTPS_PROXY` and `HTTP_PROXY` (upper case first), `NO_PROXY`, and never a proxy for
+ * loopback.
  */
 import { BlockList, isIP } from 'node:net';
 import type { SourcePart } from '../../files/source-part.ts';
@@ -106,8 +108,8 @@ function decoded(name: string, text: string): string {
 
 /**
  * Whether `NO_PROXY` (or being loopback) exempts a target.
- * @param list comma separated: `*`, names (with their subdomains), `.suffixes` (subdomains only), addresses, CIDR
- * blocks; names and addresses may carry a port
+ * @param list comma separated: `*`, names (with their subdomains), `.suffixes` (subdomains only), addresses,
+ * CIDR blocks; names and addresses may carry a port
  */
 export function bypasses(target: URL, list: string): boolean {
   const host = hostOf(target);

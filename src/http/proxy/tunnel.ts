@@ -1,9 +1,10 @@
 /**
- * HTTPS through a proxy: `CONNECT host:port` (RFC 9110, section 9.3.6), then TLS with the target inside the tunnel.
+ * HTTPS through a proxy: `CONNECT host:port` (RFC 9110, section 9.3.6), then TLS with the target inside the
+ * tunnel.
  *
- * Why not `https-proxy-agent` 7.0.6: it reads the reply to CONNECT without a limit (45 MiB in 4 s from a local proxy that
- * never ends its header), keeps the socket open after the request was aborted, has no time limit, and hands a refusal of the
- * proxy to the caller as the response of the registry, challenges included.
+ * Why not `https-proxy-agent` 7.0.6: it reads the reply to CONNECT without a limit (45 MiB in 4 s from a
+ * local proxy that never ends its header), keeps the socket open after the request was aborted, has no time
+ * limit, and hands a refusal of the proxy to the caller as the response of the registry, challenges included.
  */
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';

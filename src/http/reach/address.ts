@@ -1,7 +1,7 @@
 /**
- * Kinds of IP addresses, and which of them a realm or redirect may name. A registry chooses both, and an agent follows them with
- * the identity of its node. So the address is checked after name resolution, and the checked address is dialed (a second
- * resolution may have another result).
+ * Kinds of IP addresses, and which of them a realm or redirect may name. A registry chooses both, and an
+ * agent follows them with the identity of its node. So the address is checked after name resolution, and the
+ * checked address is dialed (a second resolution may have another result).
  */
 import { isIP, isIPv4 } from 'node:net';
 
@@ -87,8 +87,8 @@ export function addressKind(ip: string): AddressKind | undefined {
 /**
  * Whether a realm or redirect target may not be dialed.
  * @param ip the resolved address of the target
- * @param registryIp the registry's own address. A registry in a private network or on this machine may name a neighbor in the
- *   same kind of network; a public one only public addresses.
+ * @param registryIp the registry's own address. A registry in a private network or on this machine may name a
+ *   neighbor in the same kind of network; a public one only public addresses.
  */
 export function isForbiddenAddress(ip: string, registryIp?: string): boolean {
   const kind = addressKind(ip);

@@ -1,10 +1,10 @@
 /**
- * Reach: which addresses and ports a request may connect to. The author of a pod chooses the registry's host, and a registry
- * chooses its realm and redirects, but the connection has the identity of a node. So every address is checked after name
- * resolution, and only a checked address is dialed.
+ * Reach: which addresses and ports a request may connect to. The author of a pod chooses the registry's host,
+ * and a registry chooses its realm and redirects, but the connection has the identity of a node. So every
+ * address is checked after name resolution, and only a checked address is dialed.
  *
- * - An endpoint may be public or private. Loopback is allowed if the image names it (`localhost:5000`, as in containerd) or the
- *   endpoint was configured, never for a name that merely resolves to it.
+ * - An endpoint may be public or private. Loopback is allowed if the image names it (`localhost:5000`, as in
+ *   containerd) or the endpoint was configured, never for a name that merely resolves to it.
  * - A realm or redirect may be as near as the registry itself: see `isForbiddenAddress`.
  * - Ports that only a node's own services use are refused, unless the endpoint was configured.
  */
@@ -13,7 +13,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { addressKind, hostOf, isForbiddenAddress, portOf, type AddressKind } from './address.ts';
 import { TransportError } from '../transport-error.ts';
 
-/** kubelet, kube-proxy, etcd, API server, controller manager, scheduler, cloud controller, containerd metrics. */
+/** kubelet, kube-proxy, etcd, API server, controller manager, scheduler, cloud controller, containerd. */
 const nodePorts: ReadonlySet<number> = new Set([
   2379, 2380, 2381, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10258, 10259, 10260, 1338,
 ]);

@@ -1,8 +1,8 @@
 /**
- * Trusted certificates: Node's own roots, the system's bundle (below the host root, because the agent must trust what its
- * node trusts), `SSL_CERT_FILE`, and configured files. Node's `ca` option replaces the roots instead of adding to them as
- * in Go, so all are combined here. Links in the node's files lead to other files of the node: distributions link their
- * bundles by absolute paths.
+ * Trusted certificates: Node's own roots, the system's bundle (below the host root, because the agent must
+ * trust what its node trusts), `SSL_CERT_FILE`, and configured files. Node's `ca` option replaces the roots
+ * instead of adding to them as in Go, so all are combined here. Links in the node's files lead to other files
+ * of the node: distributions link their bundles by absolute paths.
  */
 import { createHash } from 'node:crypto';
 import { rootCertificates } from 'node:tls';

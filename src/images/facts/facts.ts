@@ -1,6 +1,6 @@
 /**
- * Image facts: platforms and origin of one image. They travel in exactly this shape in the agent's API (version 1), on the
- * command line (`inspect --output json`) and inside the program.
+ * Image facts: platforms and origin of one image. They travel in exactly this shape in the agent's API
+ * (version 1), on the command line (`inspect --output json`) and inside the program.
  */
 import type {
   CredentialSourceName,
@@ -19,7 +19,7 @@ export interface FactsError {
   readonly code: FactsErrorCode;
   readonly message: string;
   readonly retryAfterMs?: number;
-  /** For the people who create pods: what is wrong with the pull secrets of the pod that asked, or that no agent answers. Never sent by agents. */
+  /** For authors of pods: wrong pull secrets, or no agent that answers. Never sent by agents. */
   readonly hint?: string;
 }
 
@@ -34,12 +34,12 @@ export interface ImageFacts {
   readonly image: string;
   readonly digest?: string;
   readonly mediaType?: string;
-  /** In the order of the index: normalized, without attestations and duplicates. Empty for an artifact, and if there is an error. */
+  /** In the index's order, normalized, without attestations and duplicates. Empty for artifacts, errors. */
   readonly platforms: readonly FullPlatform[];
   readonly source: FactsSource;
   /**
-   * The credential that gave access; `anonymous` also without a request to a registry. `service-account`: facts or failure
-   * hold only for pods of the request's service account.
+   * The credential that gave access; `anonymous` also without a request to a registry. `service-account`:
+   * facts or failure hold only for pods of the request's service account.
    */
   readonly credentialSource: CredentialSourceName;
   /** Host of the endpoint that answered; empty where none did. */
@@ -48,11 +48,11 @@ export interface ImageFacts {
   readonly freshUntil: string;
   /** True where the registry fails and these are older facts. */
   readonly stale: boolean;
-  /** The tag still names the `knownDigest` of the request. Its platforms were not read; such facts are never remembered. */
+  /** The tag still names the request's `knownDigest`. No platforms were read; never remembered. */
   readonly unchanged?: true;
-  /** Architectures taken out of `platforms` for one pod, because exec format errors were seen there; never in the API. */
+  /** Architectures removed for one pod after exec format errors there; never in the API. */
   readonly brokenOn?: readonly string[];
-  /** The level of x86-64 that its programs need on amd64, beside the variants of `platforms`; never in the API. */
+  /** The level of x86-64 that its programs need, beside the variants; never in the API. */
   readonly requiredLevel?: Amd64Level;
   readonly error?: FactsError;
   /** Base64 of the documents that prove the facts of a digest; only in the agent's API. */
@@ -74,8 +74,9 @@ export interface ImageRequest {
   /** The pod's, where it is known. Only some nodes have credentials that depend on it. */
   readonly serviceAccount?: ServiceAccountName;
   /**
-   * The digest that the tag named last, in checks for drift. While the tag still names it, the registry gets one HEAD and nothing
-   * else, and the answer may be `unchanged`. If it names another, facts of other digests are forgotten.
+   * The digest that the tag named last, in checks for drift. While the tag still names it, the registry gets
+   * one HEAD and nothing else, and the answer may be `unchanged`. If it names another, facts of other digests
+   * are forgotten.
    */
   readonly knownDigest?: string;
 }
@@ -88,18 +89,19 @@ export interface LookupOptions {
 }
 
 /**
- * Anything that can learn image facts: the registry client with this node's sources, or the fleet of agents. A failure
- * is an answer (`error` is set), not an exception.
+ * Anything that can learn image facts: the registry client with this node's sources, or the fleet of agents.
+ * A failure is an answer (`error` is set), not an exception.
  */
 export interface ImageFactsSource {
   lookup(request: ImageRequest, options: LookupOptions): Promise<ImageFacts>;
 }
 
-/** Messages quote what they are about, which may be long; `readFacts` refuses facts with more than 1,024 characters here. */
+/** Messages quote names, which may be long; `readFacts` refuses more than 1,024 characters. */
 const maxMessageLength = 1000;
 
 /**
- * Facts that hold an error instead of platforms; by default from `registry`, as `anonymous`, without endpoint.
+ * Facts that hold an error instead of platforms; by default from `registry`, as `anonymous`, without
+ * endpoint.
  */
 export function failedFacts(
   image: string,

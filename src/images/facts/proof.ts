@@ -1,7 +1,7 @@
 /**
- * Proof of the facts of a digest. An agent sends the documents that they follow from: the manifest or index, and its children and
- * configs if needed. The receiver hashes them and derives the platforms itself, by the code that the agent uses. So an agent on a
- * compromised node cannot invent them.
+ * Proof of the facts of a digest. An agent sends the documents that they follow from: the manifest or index,
+ * and its children and configs if needed. The receiver hashes them and derives the platforms itself, by the
+ * code that the agent uses. So an agent on a compromised node cannot invent them.
  */
 import { InvalidDocument } from '../../http/json.ts';
 import { RegistryError, type ManifestResult } from '../../registry/manifest-lookup.ts';
@@ -42,7 +42,7 @@ export function imageOfContent(
   };
 }
 
-/** Facts of a digest hold for as long as they are remembered, so they need a proof. Failures other than `not-an-image` do not. */
+/** Remembered facts of a digest need a proof. Failures other than `not-an-image` do not. */
 export function needsProof(
   reference: Pick<Reference, 'digest'>,
   { error, digest }: Pick<ImageFacts, 'error' | 'digest'>,

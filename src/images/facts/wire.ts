@@ -1,6 +1,7 @@
 /**
- * Image facts from outside the process: from an agent or from a file. Nothing about them is trusted: every field is checked for
- * its type, its alphabet and its length before it gets near a pod. Unknown fields are dropped: agents may be newer.
+ * Image facts from outside the process: from an agent or from a file. Nothing about them is trusted: every
+ * field is checked for its type, its alphabet and its length before it gets near a pod. Unknown fields are
+ * dropped: agents may be newer.
  */
 import { credentialSourceNames } from '../../credentials/credential.ts';
 import { factsErrorCodes, type FactsError, type FactsSource, type ImageFacts } from './facts.ts';
@@ -20,7 +21,7 @@ export const maxMediaTypeLength = 255;
 /** RFC 1035: 255 characters for a host name; then a port. */
 const maxEndpointLength = 261;
 const maxMessageLength = 1024;
-/** An index, up to 16 nested ones, and the manifests and configs of up to 16 children without a platform (`platforms-of-index.ts`). */
+/** An index, 16 nested ones, and manifest and config of 16 children (`platforms-of-index.ts`). */
 export const maxDocuments = 49;
 /** The most characters that `documents` have. */
 export const maxDocumentsLength = Math.ceil(maxProofBytes / 3) * 4 + 4 * maxDocuments;

@@ -1,6 +1,6 @@
 /**
- * The details of facts. Thousands of images have the same platforms at the same endpoint: such details are kept once, and counted
- * once, for as long as an entry uses them.
+ * The details of facts. Thousands of images have the same platforms at the same endpoint: such details are
+ * kept once, and counted once, for as long as an entry uses them.
  */
 import type { CredentialSourceName } from '../../credentials/credential.ts';
 import type { FactsError, ImageFacts } from '../facts/facts.ts';

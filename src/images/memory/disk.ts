@@ -1,4 +1,4 @@
-/** The state file of shared facts, so that a restarted agent does not look them up again. It holds no secret. */
+/** State file of shared facts, so that a restarted agent need not look them up. No secrets. */
 import { StateFile, type StateFileOptions } from '../../files/state-file.ts';
 import type { ImageFacts } from '../facts/facts.ts';
 import { readFacts } from '../facts/wire.ts';

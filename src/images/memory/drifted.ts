@@ -1,4 +1,4 @@
-/** What tags name since they drifted, until a lookup has confirmed it: agents may remember what they named before. */
+/** Digests of drifted tags until a lookup confirms them: agents may remember the earlier ones. */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { ImageFacts, ImageRequest } from '../facts/facts.ts';
 import { maxDriftedTags } from '../sources/drifted-tags.ts';

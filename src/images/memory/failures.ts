@@ -1,9 +1,9 @@
 /**
  * Failures of lookups, remembered so that a registry is not asked again at once for what it has just refused.
  *
- * Not found and denied are answers: they hold for a short fixed time, in which the image may be pushed or access be
- * granted. Other failures back off from one second, with jitter so that images that failed together are not looked up
- * together. `Retry-After` (RFC 9110 §10.2.3) is obeyed up to an hour.
+ * Not found and denied are answers: they hold for a short fixed time, in which the image may be pushed or
+ * access be granted. Other failures back off from one second, with jitter so that images that failed together
+ * are not looked up together. `Retry-After` (RFC 9110 §10.2.3) is obeyed up to an hour.
  */
 import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
@@ -13,7 +13,7 @@ import { compact, mapEntryBytes, numberBytes, objectBytes, textBytes } from './s
 
 /** Design: not found and denied hold for 30 s. */
 const answerHoldsMs = 30_000;
-/** One request per minute and image is no burden for a registry that is in trouble, and recovery is noticed soon. */
+/** One request per minute and image does not burden a registry; recovery is noticed soon. */
 const backOff = { firstMs: 1000, mostMs: 60_000 };
 /** A registry may ask for more (Docker Hub's windows are six hours), but a pod should not wait for a day. */
 const longestRetryAfterMs = 3_600_000;

@@ -1,8 +1,9 @@
 /**
- * How long image facts can be relied on: the age since a registry last confirmed them counts. Facts of a digest are always
- * fresh. A tag has three states for a pod that pulls `IfNotPresent` (or `Never`, which runs what an earlier pull left on the
- * node): fresh, then due (it still answers, and is revalidated behind the answer), then expired (a lookup comes first). For
- * `Always` there is no middle: the node asks the registry at every start, so an answer older than `pullAlwaysCacheTime` is none.
+ * How long image facts can be relied on: the age since a registry last confirmed them counts. Facts of a
+ * digest are always fresh. A tag has three states for a pod that pulls `IfNotPresent` (or `Never`, which runs
+ * what an earlier pull left on the node): fresh, then due (it still answers, and is revalidated behind the
+ * answer), then expired (a lookup comes first). For `Always` there is no middle: the node asks the registry
+ * at every start, so an answer older than `pullAlwaysCacheTime` is none.
  */
 import type { PullPolicy } from '../facts/facts.ts';
 
@@ -18,13 +19,13 @@ export interface FreshnessSettings {
 const minute = 60_000;
 const day = 86_400_000;
 
-/** `revalidateInterval` costs one HEAD per image, which registries do not count, and only while pods use the image. */
+/** One HEAD per image, which registries do not count, and only while pods use the image. */
 export const defaultFreshness: FreshnessSettings = {
   ifNotPresentCacheTimeMs: 7 * day,
   revalidateIntervalMs: 15 * minute,
 };
 
-/** The longest time that can be configured, and `freshUntil` of a digest: nearly never, and a date everywhere. */
+/** The longest configurable time, and `freshUntil` of a digest. */
 const longestAgeMs = 365 * day;
 
 export type Freshness = 'fresh' | 'due' | 'expired';
@@ -46,17 +47,17 @@ export function freshnessOf(
 }
 
 /**
- * The value of `freshUntil`, in milliseconds of the wall clock. It does not depend on the pull policy of the pod, so that
- * a reader can compute when a registry confirmed the facts (`confirmedAt`).
+ * The value of `freshUntil`, in milliseconds of the wall clock. It does not depend on the pull policy of the
+ * pod, so that a reader can compute when a registry confirmed the facts (`confirmedAt`).
  */
 export function freshUntil(confirmedMs: number, byDigest: boolean, settings: FreshnessSettings): number {
   return confirmedMs + lifetime(byDigest, settings);
 }
 
 /**
- * When facts from outside the process were confirmed: the reverse of `freshUntil`. Never in the future, so that a wrong date
- * makes facts at most as fresh as if they were confirmed now, and never further back than any lifetime, so that it stays a
- * date. NaN counts as that old.
+ * When facts from outside the process were confirmed: the reverse of `freshUntil`. Never in the future, so
+ * that a wrong date makes facts at most as fresh as if they were confirmed now, and never further back than
+ * any lifetime, so that it stays a date. NaN counts as that old.
  */
 export function confirmedAt(
   freshUntilMs: number,

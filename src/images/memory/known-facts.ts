@@ -1,8 +1,8 @@
 /**
  * What memory holds of images: facts and failures, each in the credential scope that may see it.
  *
- * Only `not-found` ends older facts. After any other failure they are returned, marked stale: pods whose image is on
- * their node start even while its registry refuses or is away.
+ * Only `not-found` ends older facts. After any other failure they are returned, marked stale: pods whose
+ * image is on their node start even while its registry refuses or is away.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
@@ -129,7 +129,8 @@ export class KnownFacts {
   }
 
   /**
-   * Keeps what a lookup found, or failed to confirm (`old`). @returns the answer, or older facts instead of a failure
+   * Keeps what a lookup found, or failed to confirm (`old`). @returns the answer, or older facts instead of a
+   * failure
    */
   record(request: ImageRequest, answer: ImageFacts, old: Entry | undefined): ImageFacts {
     const isSlow = answer.error?.code === 'timeout' && request.serviceAccount !== undefined;

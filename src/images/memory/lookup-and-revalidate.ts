@@ -1,10 +1,10 @@
 /**
- * Lookups at the source that memory stands before. One lookup at a time runs for an image and a scope; concurrent
- * requests share it. Only its answer tells whether it depended on the service account of the first request; then
- * requests of other service accounts start their own.
+ * Lookups at the source that memory stands before. One lookup at a time runs for an image and a scope;
+ * concurrent requests share it. Only its answer tells whether it depended on the service account of the first
+ * request; then requests of other service accounts start their own.
  *
- * Requests wait for a place by namespace (`places.ts`), and only then start or join a lookup: an image that waits in the
- * queue of a busy namespace does not wait there for others.
+ * Requests wait for a place by namespace (`places.ts`), and only then start or join a lookup: an image that
+ * waits in the queue of a busy namespace does not wait there for others.
  */
 import type { Clock } from '../../async/clock.ts';
 import { Overloaded } from '../../async/fair-semaphore.ts';
@@ -35,7 +35,7 @@ import {
   withAccount,
 } from './scope.ts';
 
-/** An agent may answer a revalidation from its own memory with facts as old as ours; repeating it at once would not help. */
+/** An agent's memory may be as old as ours; repeating a revalidation at once would not help. */
 const revalidationPauseMs = 1000;
 
 export type Trace = (attempt: Attempt) => void;
@@ -142,8 +142,8 @@ export class Lookups {
   }
 
   /**
-   * Confirms facts in the background, unless that runs already, was tried a moment ago, or there is no free place. Then a later
-   * recall starts it.
+   * Confirms facts in the background, unless that runs already, was tried a moment ago, or there is no free
+   * place. Then a later recall starts it.
    */
   revalidate(request: ImageRequest, entry: Entry): void {
     const { revalidationPlaces, clock, log, metrics } = this.#options;

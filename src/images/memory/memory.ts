@@ -1,10 +1,10 @@
 /**
- * The facts memory, which lets an admission be answered without waiting. It stands before the agents (webhook,
- * controller) or registries (agent). A request is answered by an override, else by shared facts, then facts in the scopes
- * of its credentials and service account (`scope.ts`), else by a failure that holds for exactly this request
- * (`failures.ts`), else by the source (`lookup-and-revalidate.ts`).
- * Facts age (`freshness.ts`): due ones are returned and confirmed in the background; expired ones are returned only while
- * the source fails, marked stale. Times inside the process are monotonic; only `freshUntil` is a date.
+ * The facts memory, which lets an admission be answered without waiting. It stands before the agents
+ * (webhook, controller) or registries (agent). A request is answered by an override, else by shared facts,
+ * then facts in the scopes of its credentials and service account (`scope.ts`), else by a failure that holds
+ * for exactly this request (`failures.ts`), else by the source (`lookup-and-revalidate.ts`). Facts age
+ * (`freshness.ts`): due ones are returned and confirmed in the background; expired ones are returned only
+ * while the source fails, marked stale. Times inside the process are monotonic; only `freshUntil` is a date.
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
@@ -39,13 +39,13 @@ export interface FactsMemoryOptions {
   /** Of these, at one registry host. Default: a quarter. */
   readonly lookupsPerHost?: number | undefined;
   /**
-   * Whether facts of a tag also answer for the digest that they name. Default: true. Not for facts of agents, which prove only the
-   * facts of digests.
+   * Whether facts of a tag also answer for the digest that they name. Default: true. Not for facts of agents,
+   * which prove only the facts of digests.
    */
   readonly tagsAnswerForDigests?: boolean;
   /**
-   * Whether namespaces share a lookup of an image. Default: true. Not if the source has a queue for each namespace: then an image of
-   * one namespace would wait in the queue of another.
+   * Whether namespaces share a lookup of an image. Default: true. Not if the source has a queue for each
+   * namespace: then an image of one namespace would wait in the queue of another.
    */
   readonly namespacesShareLookups?: boolean;
   /** Keeps shared facts across restarts. */
@@ -115,9 +115,10 @@ export class FactsMemory implements ImageFactsSource {
   }
 
   /**
-   * The answer of memory: an override, facts that are fresh for the request's pull policy, or a failure (facts with
-   * `error`). `undefined`: the source must be asked. Never waits, but starts a revalidation if one is due. A failure
-   * holds for exactly the pull credentials of the request: before the pod's Secrets were read, it is not final.
+   * The answer of memory: an override, facts that are fresh for the request's pull policy, or a failure
+   * (facts with `error`). `undefined`: the source must be asked. Never waits, but starts a revalidation if
+   * one is due. A failure holds for exactly the pull credentials of the request: before the pod's Secrets
+   * were read, it is not final.
    */
   recall(request: ImageRequest): ImageFacts | undefined {
     const { result, facts } = this.#recall(request);
@@ -126,8 +127,8 @@ export class FactsMemory implements ImageFactsSource {
   }
 
   /**
-   * The answer of memory, else of the source. A lookup at the source is shared and has its own time limit: it goes on
-   * when `signal` aborts. `trace` hears only of requests that this lookup caused.
+   * The answer of memory, else of the source. A lookup at the source is shared and has its own time limit: it
+   * goes on when `signal` aborts. `trace` hears only of requests that this lookup caused.
    * @throws the signal's reason if it aborts first
    */
   async lookup(request: ImageRequest, { signal, trace }: LookupOptions): Promise<ImageFacts> {
@@ -135,14 +136,15 @@ export class FactsMemory implements ImageFactsSource {
     const { facts: recalled } = this.#recall(request);
     if (recalled) return recalled;
     let facts = await unlessAborted(this.#ask(request, trace), signal);
-    // Another agent than the one that found out may remember what the tag named before. It asks the registry for `Always`.
+    // Another agent may remember what the tag named before. For `Always` it asks the registry.
     if (this.#drifted.isOutdated(request, facts))
       facts = await unlessAborted(this.#ask({ ...request, pullPolicy: 'Always' }, trace), signal);
     return facts.image === request.image ? facts : { ...facts, image: request.image };
   }
 
   /**
-   * The answer of the source, although memory has facts; it is not kept. It waits for its turn as other lookups do.
+   * The answer of the source, although memory has facts; it is not kept. It waits for its turn as other
+   * lookups do.
    * @throws the signal's reason if it aborts first
    */
   async lookupAgain(request: ImageRequest, { signal }: LookupOptions): Promise<ImageFacts> {
@@ -170,7 +172,7 @@ export class FactsMemory implements ImageFactsSource {
     if (key !== undefined) this.#known.keep(key, facts);
   }
 
-  /** A tag names this digest now. Pods that name the tag are looked up, unless the facts are about this digest. */
+  /** A tag names this digest now. It is looked up again unless the facts are about this digest. */
   outdate(image: string, digest: string): void {
     const key = keyOfText(image);
     if (key === undefined) return;
@@ -264,8 +266,8 @@ export class FactsMemory implements ImageFactsSource {
   }
 
   /**
-   * Images with shared facts are looked up without credentials of the pod first: one lookup then serves all pods. The
-   * pod's credentials are presented only if that is refused.
+   * Images with shared facts are looked up without credentials of the pod first: one lookup then serves all
+   * pods. The pod's credentials are presented only if that is refused.
    */
   async #ask(request: ImageRequest, trace?: Trace): Promise<ImageFacts> {
     const shared = this.#known.shared(request);

@@ -1,11 +1,12 @@
 /**
- * Places for lookups in progress. Neither a namespace nor a registry host can use them up (`fair-semaphore.ts`), so pods of
- * other namespaces and images of other registries are looked up at once while one registry keeps its callers waiting.
+ * Places for lookups in progress. Neither a namespace nor a registry host can use them up
+ * (`fair-semaphore.ts`), so pods of other namespaces and images of other registries are looked up at once
+ * while one registry keeps its callers waiting.
  */
 import { FairSemaphore, FairSemaphores, type Leave } from '../../async/fair-semaphore.ts';
 import type { ImageRequest } from '../facts/facts.ts';
 
-/** Each lookup in progress or waiting holds some kilobytes. Two thousand pods of a namespace may wait for new images. */
+/** Each lookup holds some kilobytes. Two thousand pods of a namespace may wait for new images. */
 const maxWaiting = 8192;
 
 export class LookupPlaces {

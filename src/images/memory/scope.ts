@@ -1,8 +1,9 @@
 /**
- * Credential scopes: who may see facts or a failure. Shared facts, which a registry gives anonymously or for a node's
- * credentials, serve every pod. Others serve pods with the same pull credentials or the same service account.
- * An agent reports that a pull secret gave access, but not which one: such facts are kept for all presented credentials
- * together. A failure that another service account might not meet is kept for the account and the pull credentials.
+ * Credential scopes: who may see facts or a failure. Shared facts, which a registry gives anonymously or for
+ * a node's credentials, serve every pod. Others serve pods with the same pull credentials or the same service
+ * account. An agent reports that a pull secret gave access, but not which one: such facts are kept for all
+ * presented credentials together. A failure that another service account might not meet is kept for the
+ * account and the pull credentials.
  */
 import type { MatchedCredential, ServiceAccountName } from '../../credentials/credential.ts';
 import type { ImageFacts, ImageRequest } from '../facts/facts.ts';
@@ -16,7 +17,8 @@ export const sharedScope: Scope = '';
 const separator = ' ';
 
 /**
- * The key of an image, however it is spelled: `docker.io/library/nginx:1.25`, or by digest, which beats a tag.
+ * The key of an image, however it is spelled: `docker.io/library/nginx:1.25`, or by digest, which beats a
+ * tag.
  */
 export function keyOf({ reference }: Pick<ImageRequest, 'reference'>): string {
   return pullReference(reference).text;
@@ -26,7 +28,7 @@ export function scopedKey(key: string, scope: Scope): string {
   return scope === sharedScope ? key : key + separator + scope;
 }
 
-/** The scope of presented pull credentials. Their order does not count: a registry accepts any of them in any order. */
+/** The scope of presented pull credentials. A registry accepts any of them, in any order. */
 export function scopeOf(credentials: readonly MatchedCredential[]): Scope {
   const [first] = credentials;
   if (first === undefined) return sharedScope;
@@ -35,8 +37,8 @@ export function scopeOf(credentials: readonly MatchedCredential[]): Scope {
 }
 
 /**
- * A scope narrowed to one service account, or to requests that name none. Names of service accounts have no comma,
- * credential ids no colon.
+ * A scope narrowed to one service account, or to requests that name none. Names of service accounts have no
+ * comma, credential ids no colon.
  */
 export function withAccount(scope: Scope, account: ServiceAccountName | undefined): Scope {
   const own = `service-account:${account === undefined ? '' : `${account.namespace}/${account.name}`}`;

@@ -1,6 +1,6 @@
 /**
- * Estimates of what values cost in memory, in bytes, for V8 on 64-bit machines without pointer compression (Node 24). They are
- * measured against the heap by `npm run bench:memory`.
+ * Estimates of what values cost in memory, in bytes, for V8 on 64-bit machines without pointer compression
+ * (Node 24). They are measured against the heap by `npm run bench:memory`.
  */
 
 const pointer = 8;
@@ -10,7 +10,7 @@ const stringHeader = 16;
 /** A number that is stored as an object. */
 export const numberBytes = 16;
 
-/** An insertion-ordered hash table spends three words per entry, half a word per bucket, and is between half full and full. */
+/** Per entry: three words and half a bucket word, in a table between half full and full. */
 export const mapEntryBytes = 48;
 
 /** Texts with a character beyond Latin-1 take twice as much. */
@@ -26,8 +26,8 @@ export function objectBytes(fields: number): number {
 }
 
 /**
- * A copy of a text that stands alone. A text that was cut out of a larger one keeps all of that alive (a digest cut from a
- * 4 MiB manifest), and one that was put together keeps its parts.
+ * A copy of a text that stands alone. A text that was cut out of a larger one keeps all of that alive (a
+ * digest cut from a 4 MiB manifest), and one that was put together keeps its parts.
  */
 export function compact(text: string): string {
   return Buffer.from(text, 'utf8').toString('utf8');

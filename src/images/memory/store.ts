@@ -1,10 +1,10 @@
 /**
- * The store of good facts: by image and scope, bounded by bytes. Shared facts that were learned by tag are found by their digest
- * as well, in the same repository. Newer facts make a new entry.
+ * The store of good facts: by image and scope, bounded by bytes. Shared facts that were learned by tag are
+ * found by their digest as well, in the same repository. Newer facts make a new entry.
  *
  * A scan, for example of many images that are used once, must not flush the facts of others:
- * - New entries are on probation and leave first. Entries that are used again later are protected, in most of the memory
- *   (a segmented LRU). The least recently used leave first.
+ * - New entries are on probation and leave first. Entries that are used again later are protected, in most of
+ *   the memory (a segmented LRU). The least recently used leave first.
  * - A registry host that has its share of a full memory makes room among its own entries.
  */
 import type { ImageFacts } from '../facts/facts.ts';
@@ -32,10 +32,10 @@ const laterMs = 60_000;
 /** The rest is for new entries. */
 const protectedShare = 0.8;
 
-/** Of one registry host. Most clusters use one host for most images; it may have all of a memory that is not full. */
+/** Of one registry host. Most clusters use one host, which may fill a memory that is not full. */
 const maxHostShare = 0.5;
 
-/** A host that has its share makes this much room at once: finding its entries among those of others takes time. */
+/** A host at its share frees this much at once: finding its entries among others takes time. */
 const roomAtOnce = 0.01;
 
 export class FactsStore {
@@ -109,8 +109,8 @@ export class FactsStore {
   }
 
   /**
-   * Removes the facts of an image that are about other digests, in all scopes. It goes through all entries: 100,000 take a few
-   * milliseconds. @returns whether there were any
+   * Removes the facts of an image that are about other digests, in all scopes. It goes through all entries:
+   * 100,000 take a few milliseconds. @returns whether there were any
    */
   removeOthers(key: string, digest: string): boolean {
     let removed = false;

@@ -1,11 +1,12 @@
 /**
- * The grammar of references, without any defaulting: `[domain/]path[:tag][@digest]`. Source: distribution/reference
- * `regexp.go` and `Parse` in `reference.go`. A slash can only stand in the name, an `@` only before the digest and a colon
- * after the last slash only before the tag, so the text is first cut there and each piece is then checked by itself; each
- * pattern has only one way to match a piece, so that none can backtrack over a long text.
+ * The grammar of references, without any defaulting: `[domain/]path[:tag][@digest]`. Source:
+ * distribution/reference `regexp.go` and `Parse` in `reference.go`. A slash can only stand in the name, an
+ * `@` only before the digest and a colon after the last slash only before the tag, so the text is first cut
+ * there and each piece is then checked by itself; each pattern has only one way to match a piece, so that
+ * none can backtrack over a long text.
  */
 
-/** What the grammar finds. An empty domain is one that was not written, or that the grammar cannot express. */
+/** A parsed text. The domain is empty if it was not written, or if the grammar cannot express it. */
 export interface WrittenReference {
   readonly domain: string;
   readonly path: string;
@@ -17,8 +18,9 @@ export interface WrittenReference {
 const maxPathLength = 255;
 
 /**
- * The longest reference that can be pulled has about 780 characters: a DNS name of 253 with port, a path of 255, a tag of
- * 128 and a sha512 digest of 135. Beyond this a text only costs memory wherever it is kept or quoted.
+ * The longest reference that can be pulled has about 780 characters: a DNS name of 253 with port, a path of
+ * 255, a tag of 128 and a sha512 digest of 135. Beyond this a text only costs memory wherever it is kept or
+ * quoted.
  */
 const maxReferenceLength = 4096;
 
@@ -124,8 +126,9 @@ export function isDigest(text: string): boolean {
 }
 
 /**
- * An image reference that the kubelet would refuse too (`InvalidImageName`): the pod can never pull it. `message` is the
- * text that distribution/reference gives, so that it can be compared with the kubelet's event.
+ * An image reference that the kubelet would refuse too (`InvalidImageName`): the pod can never pull it.
+ * `message` is the text that distribution/reference gives, so that it can be compared with the kubelet's
+ * event.
  */
 export class InvalidReference extends Error {
   readonly code = 'invalid-reference';

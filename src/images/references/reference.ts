@@ -1,7 +1,7 @@
 /**
- * Image references, parsed and normalized as the kubelet and containerd do: both use distribution/reference, so one parser
- * serves for the credential key (`repository`), for the registry namespace (`domain`) and for the object in the registry
- * (`pullReference`).
+ * Image references, parsed and normalized as the kubelet and containerd do: both use distribution/reference,
+ * so one parser serves for the credential key (`repository`), for the registry namespace (`domain`) and for
+ * the object in the registry (`pullReference`).
  */
 import { InvalidReference, checkLength, parseStrictReference, type WrittenReference } from './grammar.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
@@ -34,15 +34,14 @@ const officialPrefix = 'library/';
 const identifierPattern = /^[a-f0-9]{64}$/;
 
 /**
- * Parses an image as a pod writes it and fills in what is not written (`docker.io`, `library/`). Tag and digest are both
- * kept.
+ * Parses an image as a pod writes it and fills in what is not written (`docker.io`, `library/`). Tag and
+ * digest are both kept.
  * @throws InvalidReference if the kubelet would report InvalidImageName
  */
 export function parseReference(text: string): Reference {
   const written = parseNormalized(text);
   if (written.domain !== '') return { ...written, repository: `${written.domain}/${written.path}` };
-  // `a_b.c/d`: the grammar knows no such domain and takes all of it for the path, yet containerd contacts what stands
-  // before the first slash. Its namespace is what matters to us; the credential key is the same text either way.
+  // `a_b.c/d` has no domain in the grammar, but containerd contacts the part before the first slash.
   const slash = written.path.indexOf('/');
   return {
     ...written,
@@ -63,7 +62,8 @@ export function validReference(text: string, parse = parseReference): Reference 
 }
 
 /**
- * ParseNormalizedNamed of distribution/reference: a domain that the grammar cannot express (`a_b.c/d`) comes back empty.
+ * ParseNormalizedNamed of distribution/reference: a domain that the grammar cannot express (`a_b.c/d`) comes
+ * back empty.
  * @throws InvalidReference
  */
 export function parseNormalized(text: string): WrittenReference {
@@ -82,7 +82,7 @@ export function parseNormalized(text: string): WrittenReference {
   return parseStrictReference(`${domain}/${rest}`);
 }
 
-/** What containerd asks a registry for (ParseDockerRef): a digest beats a tag, and without either it is `latest`. */
+/** containerd's reference (ParseDockerRef): a digest precedes a tag; the default is `latest`. */
 export function pullReference(reference: Reference): PullReference {
   const { domain, path, repository, digest } = reference;
   if (digest !== undefined) {
@@ -92,7 +92,7 @@ export function pullReference(reference: Reference): PullReference {
   return { domain, path, repository, tag, object: tag, text: `${repository}:${tag}` };
 }
 
-/** Splits at the first slash where what stands before it looks like a registry (splitDockerDomain in `normalize.go`). */
+/** Splits at the first slash if a registry precedes it (splitDockerDomain in `normalize.go`). */
 function splitDomain(text: string): { domain: string; rest: string } {
   const slash = text.indexOf('/');
   if (slash < 0) return { domain: defaultDomain, rest: officialPrefix + text };
@@ -111,14 +111,14 @@ function looksLikeDomain(head: string): boolean {
 /** As many images as a large cluster uses at a time; about 2 MiB. */
 const defaultSize = 4096;
 
-/** Longer texts are parsed each time. Real ones are shorter: a path has at most 255 characters, a tag 128, a digest 135. */
+/** Longer texts are not cached. A path has up to 255 characters, a tag 128, a digest 135. */
 export const maxCachedLength = 1024;
 
 /** A `parseReference` that remembers, so that an image that is used again and again is parsed once. */
 export function createReferenceCache(size: number = defaultSize): (image: string) => Reference {
   const parsed = new BoundedMap<string, Reference>(size);
   return (image) => {
-    // The oldest leave first: to note each use would cost the warm path more than to parse again now and then.
+    // The oldest leave first: noting each use would cost the warm path more than parsing again.
     const known = parsed.peek(image);
     if (known) return known;
     const reference = parseReference(image);

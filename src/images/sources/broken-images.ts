@@ -1,9 +1,9 @@
 /**
- * What only a failure on a node shows of an image: its manifest names an architecture that its binaries are not for (an exec format
- * error), or its programs need a level of x86-64, which no manifest has to state. The controller notes both in a ConfigMap, one key for
- * each digest and architecture or level.
- * A container writes its own log, so a note holds only for the namespaces in which it was seen: a container cannot push
- * pods of others off an architecture by printing an error.
+ * What only a failure on a node shows of an image: its manifest names an architecture that its binaries are
+ * not for (an exec format error), or its programs need a level of x86-64, which no manifest has to state. The
+ * controller notes both in a ConfigMap, one key for each digest and architecture or level. A container writes
+ * its own log, so a note holds only for the namespaces in which it was seen: a container cannot push pods of
+ * others off an architecture by printing an error.
  */
 import { amd64Levels, highestOf } from '../../nodes/amd64-level.ts';
 import type { Amd64Level } from '../../nodes/node-class.ts';
@@ -18,8 +18,8 @@ export interface BrokenImages {
 }
 
 /**
- * Facts without the broken architectures. If that would leave none for an operating system, the image runs nowhere or the
- * notes are wrong; then it is tried as its manifest says.
+ * Facts without the broken architectures. If that would leave none for an operating system, the image runs
+ * nowhere or the notes are wrong; then it is tried as its manifest says.
  */
 export function avoiding(facts: ImageFacts, architectures: readonly string[]): ImageFacts {
   const platforms = facts.platforms.filter(({ architecture }) => !architectures.includes(architecture));
@@ -42,7 +42,7 @@ export interface BrokenImage {
 
 /** More than any cluster has at a time. */
 export const maxBrokenImages = 1000;
-/** Of all notes, with their keys: a ConfigMap may have 1 MiB, and notes with many long names of namespaces come to more. */
+/** Of all notes and keys: a ConfigMap may have 1 MiB, and many long names of namespaces exceed it. */
 export const maxBrokenBytes = 900 * 1024;
 /** In one note. */
 export const maxNamespaces = 20;
@@ -67,7 +67,8 @@ export function formatBroken({ image, namespaces, until }: BrokenImage): string 
 }
 
 /**
- * Reads the notes of a ConfigMap. People can edit it: what is no note is left out, and no more is read than we would write.
+ * Reads the notes of a ConfigMap. People can edit it: what is no note is left out, and no more is read than
+ * we would write.
  */
 export function parseBroken(data: Readonly<Record<string, unknown>> | undefined): readonly BrokenImage[] {
   return Object.entries(data ?? {})

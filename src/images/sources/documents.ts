@@ -1,6 +1,7 @@
 /**
- * The documents of images that an agent has looked up by digest, which it sends with its facts to prove them (`proof.ts`). Memory
- * keeps only facts, because documents are ten to a hundred times as large. Documents that were dropped are looked up again.
+ * The documents of images that an agent has looked up by digest, which it sends with its facts to prove them
+ * (`proof.ts`). Memory keeps only facts, because documents are ten to a hundred times as large. Documents
+ * that were dropped are looked up again.
  */
 import {
   failedFacts,
@@ -90,7 +91,7 @@ export class ProvingMemory implements ImageFactsSource {
     return this.#options.memory.size;
   }
 
-  /** @returns failed facts if the documents cannot be looked up or are too large. @throws the signal's reason */
+  /** @returns failed facts if the documents are missing or too large. @throws the signal's reason */
   async lookup(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
     const { memory, store } = this.#options;
     const facts = await memory.lookup(request, options);

@@ -1,6 +1,7 @@
 /**
- * Tags that were pushed again, with other platforms than running pods have. The controller notes them in a ConfigMap, one key for
- * each tag. The webhook forgets older facts of these tags, and `archwright report` lists them.
+ * Tags that were pushed again, with other platforms than running pods have. The controller notes them in a
+ * ConfigMap, one key for each tag. The webhook forgets older facts of these tags, and `archwright report`
+ * lists them.
  */
 import { createHash } from 'node:crypto';
 import { asObject } from '../../http/json.ts';
@@ -11,7 +12,7 @@ export interface DriftedTag {
   readonly image: string;
   /** What the tag names now. */
   readonly digest: string;
-  /** Platforms that running pods have and the tag has no longer, such as `linux/arm64`; only those that nodes need. */
+  /** Platforms of running pods that the tag lost, such as `linux/arm64`; only those that nodes need. */
   readonly lost: readonly string[];
   /** Platforms that the tag has and running pods have not. */
   readonly gained: readonly string[];
@@ -51,7 +52,8 @@ export function formatDrifted({ image, digest, lost, gained, since }: DriftedTag
 }
 
 /**
- * Reads the notes of a ConfigMap. People can edit it: what is no note is left out, and no more is read than the controller writes.
+ * Reads the notes of a ConfigMap. People can edit it: what is no note is left out, and no more is read than
+ * the controller writes.
  */
 export function parseDrifted(data: Readonly<Record<string, unknown>> | undefined): readonly DriftedTag[] {
   return Object.entries(data ?? {})

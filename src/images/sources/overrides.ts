@@ -3,10 +3,10 @@
  *
  * `match` is a glob over the normalized image, `domain/path[:tag]`:
  * - `*` stands for any characters but `/`, `**` for any characters. Everything else is literal.
- * - A short name is Docker Hub's, as in a pod: `nginx` is `docker.io/library/nginx`, `team/app` is `docker.io/team/app`.
- *   A first component with a star counts as a registry, so `**` is every image.
- * - Without a tag it matches every tag and digest. With `:tag` (`*` allowed) it matches images that name such a tag, or none
- *   where the tag is `latest`. With `@sha256:…` it matches exactly that digest.
+ * - A short name is Docker Hub's, as in a pod: `nginx` is `docker.io/library/nginx`, `team/app` is
+ *   `docker.io/team/app`. A first component with a star counts as a registry, so `**` is every image.
+ * - Without a tag it matches every tag and digest. With `:tag` (`*` allowed) it matches images that name such
+ *   a tag, or none where the tag is `latest`. With `@sha256:…` it matches exactly that digest.
  */
 import { glob } from '../../names/glob.ts';
 import type { Clock } from '../../async/clock.ts';

@@ -1,9 +1,10 @@
 /**
- * Which registries may be asked at all: `allowedRegistries`, `deniedRegistries`, `allowLoopbackRegistries`. The rules are checked
- * before any request and before any Secret is read. A refusal is the same whatever the registry would answer.
+ * Which registries may be asked at all: `allowedRegistries`, `deniedRegistries`, `allowLoopbackRegistries`.
+ * The rules are checked before any request and before any Secret is read. A refusal is the same whatever the
+ * registry would answer.
  *
- * A glob is matched with the normalized repository, `domain/path`: `*` stands for any characters but `/`, `**` for any
- * characters. A glob without a path means every repository. Hosts are compared in lower case.
+ * A glob is matched with the normalized repository, `domain/path`: `*` stands for any characters but `/`,
+ * `**` for any characters. A glob without a path means every repository. Hosts are compared in lower case.
  */
 import { glob } from '../../names/glob.ts';
 import { namesLoopback } from '../../http/reach/reach.ts';

@@ -1,6 +1,6 @@
 /**
- * Image facts from registries, as this node would ask them. Nothing is remembered here. Credentials are presented as by
- * the kubelet: the pod's first, then the node's, and anonymously only without any (kubernetes
+ * Image facts from registries, as this node would ask them. Nothing is remembered here. Credentials are
+ * presented as by the kubelet: the pod's first, then the node's, and anonymously only without any (kubernetes
  * `pkg/kubelet/kuberuntime/kuberuntime_image.go`).
  */
 import {
@@ -135,7 +135,7 @@ function imageOf(
   return imageOfContent(answer, answer.endpoint.host);
 }
 
-/** A credential that a pod presents and the node has too counts as the node's, so that the facts can be shared. */
+/** A credential of both pod and node counts as the node's, so that the facts can be shared. */
 export function creditedTo(
   used: MatchedCredential | undefined,
   own: readonly MatchedCredential[],

@@ -66,9 +66,10 @@ interface General {
 }
 
 /**
- * Schemes by endpoint and repository. One path of a registry may belong to an attacker and name any realm. So a scheme serves
- * another repository only if no credential can reach that realm: for anonymous requests, or if the realm is the registry itself.
- * The first such scheme stays until it fails for another repository, so that an attacker cannot replace one that works.
+ * Schemes by endpoint and repository. One path of a registry may belong to an attacker and name any realm. So
+ * a scheme serves another repository only if no credential can reach that realm: for anonymous requests, or
+ * if the realm is the registry itself. The first such scheme stays until it fails for another repository, so
+ * that an attacker cannot replace one that works.
  */
 export class ChallengeCache {
   readonly #exact = new BoundedMap<string, AuthScheme>(maxSchemes);

@@ -1,9 +1,9 @@
 /**
- * Authentication with an endpoint (containerd `core/remotes/docker/authorizer.go`): a request goes out without credentials
- * until the endpoint challenges it, then with Basic or with a Bearer token.
+ * Authentication with an endpoint (containerd `core/remotes/docker/authorizer.go`): a request goes out
+ * without credentials until the endpoint challenges it, then with Basic or with a Bearer token.
  *
- * A credential is sent only to the endpoint itself or to its validated realm, and only if the endpoint accepts credentials. A
- * host that an endpoint redirected to gets none, whatever it answers.
+ * A credential is sent only to the endpoint itself or to its validated realm, and only if the endpoint
+ * accepts credentials. A host that an endpoint redirected to gets none, whatever it answers.
  */
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import { endpointReach } from '../../http/reach/reach.ts';
@@ -40,8 +40,8 @@ export class Authenticator {
   }
 
   /**
-   * Sends a request, and repeats it once with an authorization if the endpoint challenges it; returns a 401 if the
-   * credential did not suffice.
+   * Sends a request, and repeats it once with an authorization if the endpoint challenges it; returns a 401
+   * if the credential did not suffice.
    */
   async send(request: EndpointRequest, signal: AbortSignal): Promise<AuthenticatedResponse> {
     const known = this.#challenges.recall(request);
@@ -61,7 +61,7 @@ export class Authenticator {
     return last;
   }
 
-  /** By the scheme of an earlier response. A token server that fails must not keep other repositories waiting again. */
+  /** By an earlier scheme. A failing token server must not delay other repositories again. */
   async #authorizeFirst(
     request: EndpointRequest,
     known: AuthScheme,
@@ -124,7 +124,7 @@ export class Authenticator {
   }
 }
 
-/** Whether an authorization by this scheme differs from the one that was rejected; a cached token may have been revoked. */
+/** Whether this scheme differs from the rejected authorization. A cached token may be revoked. */
 function mayHelp(scheme: AuthScheme, { header, granted }: Authorization): boolean {
   if (header === undefined) return true;
   if (scheme.scheme === 'basic') return granted !== undefined;
@@ -134,9 +134,9 @@ function mayHelp(scheme: AuthScheme, { header, granted }: Authorization): boolea
 }
 
 /**
- * The credential, if it can be presented. The kubelet hands a password without user name to containerd, which then sends an
- * anonymous request. Only in containerd's own configuration, in our own files and by `isIdentityToken` is such a password an identity
- * token.
+ * The credential, if it can be presented. The kubelet hands a password without user name to containerd, which
+ * then sends an anonymous request. Only in containerd's own configuration, in our own files and by
+ * `isIdentityToken` is such a password an identity token.
  */
 function usableCredential(credential: MatchedCredential | undefined): MatchedCredential | undefined {
   if (!credential || reveal(credential.credential.password) === '') return undefined;

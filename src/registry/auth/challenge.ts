@@ -1,8 +1,8 @@
 /**
- * Authentication challenges of a 401 response, read as by containerd (`core/remotes/docker/auth/parse.go`): only the first
- * challenge of each `WWW-Authenticate` line counts, schemes other than Bearer, Digest and Basic are ignored, and the best scheme
- * comes first. Every line is read once, left to right. Token requests: containerd `core/remotes/docker/scope.go` and
- * `auth/fetch.go`; distribution `spec/auth/scope.md`.
+ * Authentication challenges of a 401 response, read as by containerd (`core/remotes/docker/auth/parse.go`):
+ * only the first challenge of each `WWW-Authenticate` line counts, schemes other than Bearer, Digest and
+ * Basic are ignored, and the best scheme comes first. Every line is read once, left to right. Token requests:
+ * containerd `core/remotes/docker/scope.go` and `auth/fetch.go`; distribution `spec/auth/scope.md`.
  */
 
 /** The best scheme first. */
@@ -20,7 +20,8 @@ const spacePattern = /[ \t\r\n]*/y;
 
 /**
  * Parses the challenges of one response. Never throws.
- * @param lines its `WWW-Authenticate` header lines, one by one: lines joined with commas could not be told apart
+ * @param lines its `WWW-Authenticate` header lines, one by one: lines joined with commas could not be told
+ * apart
  * @returns usable challenges, Bearer before Digest before Basic
  */
 export function parseChallenges(lines: readonly string[]): Challenge[] {
@@ -48,7 +49,7 @@ function parseParameters(line: string, start: number): Map<string, string> {
   }
 }
 
-/** A token, or a quoted string with backslash escapes. A quoted string that does not end has an empty value and ends the line. */
+/** A token, or a quoted string with backslash escapes. An unterminated string is empty and the last. */
 function parseValue(line: string, start: number): { text: string; end: number } {
   if (line[start] !== '"') {
     const text = match(tokenPattern, line, start);
@@ -85,15 +86,16 @@ export function repositoryScope(path: string, push = false): string {
 }
 
 /**
- * The scopes to request, sorted and without exact duplicates. Actions are not merged: `…:pull` and `…:pull,push` stay two
- * scopes, as in containerd.
+ * The scopes to request, sorted and without exact duplicates. Actions are not merged: `…:pull` and
+ * `…:pull,push` stay two scopes, as in containerd.
  */
 export function tokenScopes(wanted: readonly string[], challenged: readonly string[]): string[] {
   return [...new Set([...wanted, ...challenged])].sort();
 }
 
 /**
- * Reads the token request out of a Bearer challenge. It is not trusted: `realm.ts` validates the realm before anything is sent.
+ * Reads the token request out of a Bearer challenge. It is not trusted: `realm.ts` validates the realm before
+ * anything is sent.
  * @returns an empty `service` if the challenge names none
  * @throws InvalidChallenge if the realm is missing or not an absolute URL
  */

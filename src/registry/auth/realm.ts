@@ -1,14 +1,17 @@
 /**
- * The guard for realms. A registry chooses the URL of its token server, and credentials are sent there. The rule:
+ * The guard for realms. A registry chooses the URL of its token server, and credentials are sent there. The
+ * rule:
  *
  * - https, or http if the registry itself was requested by http; no user info.
- * - The host may be any host: the registry itself, or one of another domain. containerd has no rule here; go-containerregistry
- *   (`pkg/v1/remote/transport/bearer.go`) also requires the registry's last two labels. So a registry decides which host receives
- *   the credential that it would receive itself. A realm of another host holds for one repository (`auth-scheme.ts`).
- * - The address may not be nearer than the registry's own (`isForbiddenAddress`): never metadata, link-local or unspecified,
- *   loopback only from loopback, private only from private or loopback. Literals are checked here as Node will dial them, so that
- *   `https://2130706433/` counts as 127.0.0.1. Names are checked after resolution (`reach.ts`). A proxy resolves names itself:
- *   behind it only literals and the names below are checked.
+ * - The host may be any host: the registry itself, or one of another domain. containerd has no rule here;
+ *   go-containerregistry (`pkg/v1/remote/transport/bearer.go`) also requires the registry's last two labels.
+ *   So a registry decides which host receives the credential that it would receive itself. A realm of another
+ *   host holds for one repository (`auth-scheme.ts`).
+ * - The address may not be nearer than the registry's own (`isForbiddenAddress`): never metadata, link-local
+ *   or unspecified, loopback only from loopback, private only from private or loopback. Literals are checked
+ *   here as Node will dial them, so that `https://2130706433/` counts as 127.0.0.1. Names are checked after
+ *   resolution (`reach.ts`). A proxy resolves names itself: behind it only literals and the names below are
+ *   checked.
  */
 import { addressKind, bareHost, isForbiddenAddress } from '../../http/reach/address.ts';
 
@@ -59,7 +62,8 @@ export function validateRealm(realm: string, registry: ChallengingRegistry): Rea
 }
 
 /**
- * `host:port` with the port always written, to compare two addresses. Other text is returned unchanged, and so equals only itself.
+ * `host:port` with the port always written, to compare two addresses. Other text is returned unchanged, and
+ * so equals only itself.
  * @param address `host`, `host:port`, or an IPv6 literal, in brackets if a port follows
  * @param scheme `http` or `https`, for the default port
  */

@@ -1,4 +1,4 @@
-/** Tokens for requests to endpoints: from the cache, or from the token server that the endpoint's challenge named. */
+/** Tokens for endpoints, from the cache or from the token server in the challenge. */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
 import { SingleFlight } from '../../async/single-flight.ts';
@@ -103,7 +103,7 @@ export class TokenSource {
   }
 }
 
-/** Headers for the token server. A header that authenticates is sent only if the endpoint itself issues the tokens. */
+/** Headers for the token server. Login headers only if the endpoint itself issues the tokens. */
 function tokenHeadersOf(request: EndpointRequest, realm: URL): Record<string, string> {
   const { tokenHeaders = [] } = request.endpoint;
   const isEndpoint = isSameServer(request.url, realm);
@@ -113,7 +113,7 @@ function tokenHeadersOf(request: EndpointRequest, realm: URL): Record<string, st
 /** A token has one to four KiB: a few MiB at most. */
 const maxTokens = 1000;
 
-/** Everything that a token was issued for, so that a token of one registry or pod is never used for another. */
+/** All that a token was issued for: it is never used for another registry or pod. */
 export interface TokenKey {
   /** `https://registry.corp:5000`. */
   readonly registry: string;
@@ -142,7 +142,8 @@ export class TokenCache {
   }
 
   /**
-   * A cached token, or one from `fetch`. Concurrent callers share a fetch; it is aborted when the last of them gives up.
+   * A cached token, or one from `fetch`. Concurrent callers share a fetch; it is aborted when the last of
+   * them gives up.
    * @returns the token, and whether it was cached (then it may have been revoked since)
    */
   async get(

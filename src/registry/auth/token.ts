@@ -1,7 +1,7 @@
 /**
- * Token requests (containerd `core/remotes/docker/authorizer.go`, `auth/fetch.go`; distribution `spec/auth/token.md`,
- * `oauth.md`): with a secret a POST in the OAuth2 form, and if the server does not support that, a GET with Basic; without a
- * secret an anonymous GET.
+ * Token requests (containerd `core/remotes/docker/authorizer.go`, `auth/fetch.go`; distribution
+ * `spec/auth/token.md`, `oauth.md`): with a secret a POST in the OAuth2 form, and if the server does not
+ * support that, a GET with Basic; without a secret an anonymous GET.
  */
 import type { Credential } from '../../credentials/credential.ts';
 import { reveal, secret, type Secret } from '../../telemetry/secret.ts';
@@ -157,8 +157,8 @@ export class InvalidTokenResponse extends Error {
 }
 
 /**
- * Reads a token response (distribution `spec/auth/token.md`). Lifetimes are bounded both ways, because a server's figures and
- * clock are not trusted.
+ * Reads a token response (distribution `spec/auth/token.md`). Lifetimes are bounded both ways, because a
+ * server's figures and clock are not trusted.
  * @param receivedAt wall clock when the response was complete, milliseconds
  * @throws InvalidTokenResponse if there is no token, or one that cannot be a header value
  */

@@ -1,14 +1,16 @@
 /**
- * The endpoints of a namespace without a containerd configuration: archwright's `proxies` first, then the origin by
- * containerd's defaults (containerd `core/remotes/docker/config/hosts.go`).
+ * The endpoints of a namespace without a containerd configuration: archwright's `proxies` first, then the
+ * origin by containerd's defaults (containerd `core/remotes/docker/config/hosts.go`).
  *
  * - `docker.io` is served by `registry-1.docker.io`; every other namespace by itself.
- * - `localhost` and loopback addresses: https without a port or with 443, http with port 80, otherwise https without
- *   verification and, if the peer does not speak TLS, http. `[::1]` without a port is not recognized as loopback.
+ * - `localhost` and loopback addresses: https without a port or with 443, http with port 80, otherwise https
+ *   without verification and, if the peer does not speak TLS, http. `[::1]` without a port is not recognized
+ *   as loopback.
  * - Everything else: https, unless `insecureRegistries` lists it.
  *
- * A proxy gets requests like a mirror in containerd, with `?ns=<namespace>`, by https unless its setting begins with `http://`; its
- * path is kept before `/v2`. It gets the credentials of the namespace, because it was configured for that.
+ * A proxy gets requests like a mirror in containerd, with `?ns=<namespace>`, by https unless its setting
+ * begins with `http://`; its path is kept before `/v2`. It gets the credentials of the namespace, because it
+ * was configured for that.
  */
 import { createHash } from 'node:crypto';
 import { addressKind } from '../../http/reach/address.ts';
@@ -16,7 +18,7 @@ import type { TlsSettings } from '../../http/tls/trust.ts';
 import type { Endpoint, EndpointSource } from './endpoint.ts';
 
 interface DefaultEndpointsOptions {
-  /** Namespace → `[scheme://]host[:port][/path]` of its proxy, such as `docker.io` → `docker-proxy.company.corp`. */
+  /** Namespace → `[scheme://]host[:port][/path]`, such as `docker.io` → `docker-proxy.company.corp`. */
   readonly proxies?: Readonly<Record<string, string>>;
   /** Namespaces (`host[:port]`) with https without verification, and http if they do not speak TLS. */
   readonly insecureRegistries?: readonly string[];
@@ -100,7 +102,7 @@ function proxyEndpoint(namespace: string, proxy: string): Endpoint {
   };
 }
 
-/** The scheme of a host that is this machine for containerd (`docker.IsLocalhost`): by name or by literal, nothing else. */
+/** The scheme of a host that is this machine for containerd (`docker.IsLocalhost`). */
 function loopbackScheme(namespace: string): 'http' | 'https' | 'either' | undefined {
   const [, written, port] = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d+))?$/.exec(namespace) ?? [];
   const host = (written ?? namespace).replace(/^\[|\]$/g, '');
@@ -110,9 +112,10 @@ function loopbackScheme(namespace: string): 'http' | 'https' | 'either' | undefi
 }
 
 /**
- * Configured endpoints together with those of the node's container runtime: `proxies` first, then the node's. `insecureRegistries`
- * applies to the default host of a namespace, at any place in the node's list.
- * @param node endpoints of the node's runtime; its failures are passed on, because the node's pull would fail too
+ * Configured endpoints together with those of the node's container runtime: `proxies` first, then the node's.
+ * `insecureRegistries` applies to the default host of a namespace, at any place in the node's list.
+ * @param node endpoints of the node's runtime; its failures are passed on, because the node's pull would fail
+ * too
  */
 export function withNodeEndpoints(own: EndpointSource, node: EndpointSource): EndpointSource {
   return {

@@ -1,7 +1,8 @@
 /**
- * An endpoint is a URL base that serves a registry namespace: the origin itself or a mirror of it, with everything that a
- * request to it needs. Endpoint sources decide which endpoints a namespace has, and their order: archwright's `proxies`, then the
- * endpoints of the node's containerd, else the origin by containerd's defaults.
+ * An endpoint is a URL base that serves a registry namespace: the origin itself or a mirror of it, with
+ * everything that a request to it needs. Endpoint sources decide which endpoints a namespace has, and their
+ * order: archwright's `proxies`, then the endpoints of the node's containerd, else the origin by containerd's
+ * defaults.
  */
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { TlsSettings } from '../../http/tls/trust.ts';
@@ -31,7 +32,7 @@ export interface Endpoint {
   readonly host: string;
   /** The registry namespace it serves, such as `docker.io`. */
   readonly namespace: string;
-  /** Whether `?ns=<namespace>` is appended, as containerd does for every host that is not the namespace itself. */
+  /** Whether `?ns=<namespace>` is appended: for every host other than the namespace, as in containerd. */
   readonly namespaceParameter: boolean;
   /** https first, then http if the peer does not speak TLS. Only for loopback and if configured. */
   readonly httpFallback: boolean;

@@ -1,7 +1,7 @@
 /**
- * Manifests and indexes. The media type of the response counts first, then the document's own. If the two contradict each
- * other, or a document has the members of two kinds, it is rejected as by containerd (`core/images/image.go`,
- * `validateMediaType`).
+ * Manifests and indexes. The media type of the response counts first, then the document's own. If the two
+ * contradict each other, or a document has the members of two kinds, it is rejected as by containerd
+ * (`core/images/image.go`, `validateMediaType`).
  */
 import { asObject, asText, InvalidDocument, parseObject, type JsonObject } from '../../http/json.ts';
 import type { WrittenPlatform } from '../manifest-lookup.ts';
@@ -164,8 +164,8 @@ const documentKinds: ReadonlyMap<string, DocumentKind> = new Map([
 const vague = new Set(['', '*/*', 'application/octet-stream', 'application/json', 'text/plain']);
 
 /**
- * Sent with every manifest request, always complete: some registries return schema 1 or only the first platform to clients that
- * do not accept an index.
+ * Sent with every manifest request, always complete: some registries return schema 1 or only the first
+ * platform to clients that do not accept an index.
  */
 export const acceptManifests = [
   'application/vnd.docker.distribution.manifest.v2+json',
@@ -189,7 +189,7 @@ export function isImageConfig(mediaType: string): boolean {
   return mediaType === 'application/vnd.oci.image.config.v1+json' || mediaType === docker;
 }
 
-/** Whether a text is a digest that can be verified: registries may use two algorithms (OCI image specification). */
+/** Whether a text is a digest that can be verified: OCI registers these two algorithms. */
 export function isDigest(text: string): boolean {
   return /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/.test(text);
 }

@@ -1,6 +1,6 @@
 /**
- * The platforms of a manifest document of any kind. An index usually names them itself. Missing parts are fetched, within
- * bounds: nested indexes, and the configs of children if no child names a platform.
+ * The platforms of a manifest document of any kind. An index usually names them itself. Missing parts are
+ * fetched, within bounds: nested indexes, and the configs of children if no child names a platform.
  */
 import {
   documentKind,
@@ -37,8 +37,8 @@ export interface ContentReader {
 }
 
 /**
- * @throws RegistryError `not-an-image` if it has no platform and is not an artifact, `too-large` for too many children or
- * levels
+ * @throws RegistryError `not-an-image` if it has no platform and is not an artifact, `too-large` for too many
+ * children or levels
  */
 export async function contentOf(
   document: ManifestDocument,
@@ -149,9 +149,10 @@ interface ImageConfig {
 const bundleLabel = 'operators.operatorframework.io.bundle.';
 
 /**
- * The config blob of a single manifest names its platform, and shows whether it is a bundle of the Operator Lifecycle Manager. A
- * bundle holds manifests and no program. It is built for one architecture, but a Job with a program from another image unpacks
- * it on any node. Bound to the bundle's architecture, that Job would wait forever in a cluster without such nodes.
+ * The config blob of a single manifest names its platform, and shows whether it is a bundle of the Operator
+ * Lifecycle Manager. A bundle holds manifests and no program. It is built for one architecture, but a Job
+ * with a program from another image unpacks it on any node. Bound to the bundle's architecture, that Job
+ * would wait forever in a cluster without such nodes.
  * @param beforeParsing receives the number of values, and may throw
  * @throws InvalidDocument if it is not a JSON object
  */

@@ -1,10 +1,12 @@
 /**
- * A circuit breaker. A circuit opens after several failures in a row, or for a pause that the host requested. After the pause
- * one request is the trial: success closes the circuit, failure doubles the pause. Only failures of the host itself count
- * (no connection, no response, no HTTP, 5xx), never a response about one image.
+ * A circuit breaker. A circuit opens after several failures in a row, or for a pause that the host requested.
+ * After the pause one request is the trial: success closes the circuit, failure doubles the pause. Only
+ * failures of the host itself count (no connection, no response, no HTTP, 5xx), never a response about one
+ * image.
  *
- * A failure can be charged to one repository. It then opens the circuit of that repository, and the circuit of the host only if
- * several repositories failed without a success in between: one repository of a shared registry may belong to an attacker.
+ * A failure can be charged to one repository. It then opens the circuit of that repository, and the circuit
+ * of the host only if several repositories failed without a success in between: one repository of a shared
+ * registry may belong to an attacker.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
@@ -19,7 +21,7 @@ export interface BreakerOptions {
 /** A few broken connections in a busy minute must not open a circuit. */
 const defaults: Required<BreakerOptions> = { threshold: 5, firstPauseMs: 5000, maxPauseMs: 2 * 60_000 };
 
-/** Image references choose hosts and repositories, so there could be any number. Only failures take an entry of about 0.3 KiB. */
+/** Image references choose hosts and repositories. Each failing one takes about 0.3 KiB. */
 const maxCircuits = 4096;
 
 /** One owner may have two broken repositories; three at the same time are the host's trouble. */
@@ -64,7 +66,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * Admits a request (returns 0), or returns the milliseconds until the next try. After a pause it is the trial.
+   * Admits a request (returns 0), or returns the milliseconds until the next try. After a pause it is the
+   * trial.
    */
   admit(key: string): number {
     const circuit = this.#circuits.get(key);
@@ -102,7 +105,7 @@ export class CircuitBreaker {
     if (circuit) circuit.trial = false;
   }
 
-  /** Opens a circuit for a pause that the host requested. @param repository charges it to one repository of the host */
+  /** Opens a circuit for a requested pause. @param repository charges it to one repository */
   pause(key: string, ms: number, repository?: string): void {
     const circuit = this.#circuit(key);
     if (repository !== undefined) this.pause(partOf(key, repository), ms);

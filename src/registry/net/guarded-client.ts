@@ -1,6 +1,7 @@
 /**
- * HTTP requests to registries with circuit breakers, and a trace of each request for `inspect --verbose`. The number of lookups at
- * one registry is limited before (`src/images/memory/places.ts`); each sends its requests one after the other.
+ * HTTP requests to registries with circuit breakers, and a trace of each request for `inspect --verbose`. The
+ * number of lookups at one registry is limited before (`src/images/memory/places.ts`); each sends its
+ * requests one after the other.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { HttpClient, HttpRequest, HttpResponse } from '../../http/client.ts';
@@ -49,7 +50,7 @@ interface Circuits {
   readonly isForeign: boolean;
 }
 
-/** Failures that do not tell whether the host works: our own rules, our own limits, or the size of one response. */
+/** These do not tell whether the host works: our rules, our limits, or the size of one response. */
 const neutral: ReadonlySet<TransportFailure> = new Set<TransportFailure>([
   'aborted',
   'refused-address',
@@ -140,7 +141,7 @@ export class GuardedClient {
     if (status === 503 && pauseMs !== undefined) this.#breaker.pause(lane, pauseMs, repository);
   }
 
-  /** A host that accepts connections works: what hangs or is cut may be one repository, or one registry behind a mirror. */
+  /** A host that accepts connections works. A hang or cut may concern one repository or registry. */
   #recordFailure({ failure, phase }: TransportError, circuits: Circuits): void {
     const { host, lane, personal, repository, isForeign } = circuits;
     for (const key of [personal, lane, host]) this.#inconclusive(key, repository);
@@ -160,8 +161,9 @@ function usedCredential({ request, credentialUsed }: RequestContext): MatchedCre
 }
 
 /**
- * A rate limit holds for one credential. A failure behind a mirror may be of that registry; a token server is behind none.
- * If a registry leads to another host, its circuits are used: it may choose a path there that fails.
+ * A rate limit holds for one credential. A failure behind a mirror may be of that registry; a token server is
+ * behind none. If a registry leads to another host, its circuits are used: it may choose a path there that
+ * fails.
  */
 function circuitsOf(target: string, context: RequestContext): Circuits {
   const { endpoint, repository, url } = context.request;

@@ -1,7 +1,8 @@
 /**
- * Redirects. Registries keep blobs, and some their manifests, in object storage on other hosts; a hostile registry may redirect
- * anywhere. So each step is checked as a new target, and everything that identifies the client (Authorization, the endpoint's
- * own headers, client certificates) is sent only to the first host, and not again if the chain comes back to it.
+ * Redirects. Registries keep blobs, and some their manifests, in object storage on other hosts; a hostile
+ * registry may redirect anywhere. So each step is checked as a new target, and everything that identifies the
+ * client (Authorization, the endpoint's own headers, client certificates) is sent only to the first host, and
+ * not again if the chain comes back to it.
  */
 import { targetReach } from '../../http/reach/reach.ts';
 import type { HttpResponse, HttpRequest } from '../../http/client.ts';
