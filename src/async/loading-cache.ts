@@ -74,6 +74,7 @@ export class LoadingCache<Value> {
     if (size !== undefined && this.#entries.peek(key) === entry) {
       entry.bytes = size.bytesOf(value);
       this.#bytes += entry.bytes;
+      if (entry.bytes > size.maxBytes) this.delete(key);
       for (const oldest of this.#entries.keys()) {
         if (this.#bytes <= size.maxBytes) break;
         this.delete(oldest);

@@ -69,9 +69,9 @@ export function createConnections(resolve?: Resolve) {
   };
 }
 
-function poolId({ secure, tls, reach, proxy, roots }: ConnectionNeeds): string {
+function poolId({ secure, tls, reach, proxy, roots, dialMs }: ConnectionNeeds): string {
   const proxyUser = proxy?.authorization ? reveal(proxy.authorization) : '';
-  const way = proxy ? ['proxy', proxy.url.href, proxyUser] : ['direct', reach.id];
+  const way = proxy ? ['proxy', proxy.url.href, proxyUser, dialMs] : ['direct', reach.id];
   return hashOf([secure, tls.skipVerify, trustId({ roots, tls }), ...way]);
 }
 

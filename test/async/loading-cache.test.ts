@@ -92,4 +92,5 @@ t.test('the values together are bounded by bytes', async (t) => {
   t.same([await has('40'), await has('60'), await has('0')], [false, true, true]);
   t.equal(await put(101), 101, 'a value that is too large is returned');
   t.equal(await has('101'), false);
+  t.same([await has('60'), await has('0'), await has('1')], [true, true, true], 'the others stay');
 });

@@ -1,4 +1,6 @@
 /** The client behind a proxy: tunnels for https, plain requests for http. */
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { clientFor, credential, endpointOf, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
@@ -10,7 +12,7 @@ async function setUp(
   t: Test,
   options: TestRegistryOptions = {},
   proxyOptions: Partial<TestProxyOptions> = {},
-  limits: { dialMs?: number } = {},
+  limits: { dialMs?: number; totalMs?: number } = {},
 ) {
   const registry = await startRegistry(t, { names: ['registry.test'], ...options });
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
@@ -122,4 +124,26 @@ t.test('giving up closes the tunnel that is being opened', async (t) => {
   await t.rejects(asked, { code: 'timeout' });
   await until(() => proxy.connections === 0);
   t.equal(proxy.connections, 0);
+});
+
+t.test('each endpoint has its own limit for opening a tunnel', async (t) => {
+  const { client, endpoint, proxy } = await setUp(t, {}, { connectAnswer: '' }, { totalMs: 3000 });
+  const controller = new AbortController();
+  const patient = lookUp(client, { ...endpoint, dialTimeoutMs: 60_000 }, {}, controller.signal);
+  await until(() => proxy.requests.length === 1);
+  const impatient = lookUp(client, { ...endpoint, dialTimeoutMs: 50 });
+  await t.rejects(impatient, { code: 'timeout', message: /the proxy did not answer in time/ });
+  controller.abort();
+  await t.rejects(patient, { code: 'timeout' });
+});
+
+t.test('a tunnel ends with the limit if TLS inside it gets no answer', async (t) => {
+  const silent = createServer((socket) => void socket.on('error', () => socket.destroy()).resume());
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  t.teardown(() => silent.close());
+  const to = { host: '127.0.0.1', port: (silent.address() as AddressInfo).port };
+  const { client, endpoint, proxy } = await setUp(t, {}, { to }, { dialMs: 100, totalMs: 3000 });
+  await t.rejects(lookUp(client, endpoint), { code: 'timeout', message: /the proxy did not answer in time/ });
+  await until(() => proxy.connections === 0);
 });
