@@ -1,7 +1,7 @@
 /** Everything that keeps a pod from an architecture. The verdict names only the most important blocker. */
-import type { ReportedPod } from './pods.ts';
+import type { MadePod, ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';
-import { chosenBy, decidingTemplate, type JudgedImage } from './verdict.ts';
+import { chosenBy, decidingTemplate, withoutAffinity, type JudgedImage } from './verdict.ts';
 
 /** In order of importance, as the verdict takes them. */
 export const causes = ['image', 'broken', 'unknown', 'selector', 'affinity'] as const;
@@ -49,12 +49,11 @@ function causeOfImage(
   return verdict === 'unknown' ? 'unknown' : undefined;
 }
 
-function pinOf(template: Parameters<typeof chosenBy>[0], architecture: string): Cause | undefined {
+function pinOf(template: MadePod['pod'], architecture: string): Cause | undefined {
   if (allows(template, architecture)) return undefined;
-  const { affinity: _, ...spec } = template.spec;
-  return allows({ ...template, spec }, architecture) ? 'affinity' : 'selector';
+  return allows(withoutAffinity(template), architecture) ? 'affinity' : 'selector';
 }
 
-function allows(template: Parameters<typeof chosenBy>[0], architecture: string): boolean {
+function allows(template: MadePod['pod'], architecture: string): boolean {
   return chosenBy(template)?.includes(architecture) ?? true;
 }

@@ -8,6 +8,7 @@ import {
 } from '../../src/images/references/reference.ts';
 import { describeDrift, parseDrifted, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { byName } from '../../src/names/architecture.ts';
 import { cell, table } from '../program/table.ts';
 import type { ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';
@@ -64,7 +65,7 @@ export function driftRows(
       });
     }
   }
-  return [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+  return [...rows].sort(([a], [b]) => byName(a, b)).map(([, row]) => row);
 }
 
 export function writeDrift(rows: readonly DriftRow[], output: 'table' | 'csv' | 'json'): string {

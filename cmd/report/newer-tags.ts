@@ -7,8 +7,9 @@ import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';
 import type { ImageFactsSource, ImageRequest } from '../../src/images/facts/facts.ts';
 import { InvalidReference, parseReference } from '../../src/images/references/reference.ts';
+import { byName } from '../../src/names/architecture.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
-import { byText, imageRows, type JudgedPod } from './rows.ts';
+import { imageRows, type JudgedPod } from './rows.ts';
 import type { TagLists } from './tag-lists.ts';
 import { newerTags } from './tag-order.ts';
 
@@ -62,7 +63,7 @@ export async function findNewerTags(
     done += 1;
     options.onProgress(done, images.length);
   });
-  return { byImage, problems: [...search.problems].toSorted(byText) };
+  return { byImage, problems: [...search.problems].toSorted(byName) };
 }
 
 class Search {

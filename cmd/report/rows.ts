@@ -1,4 +1,5 @@
 /** Adds up the verdicts of pods: by workload, by image and in total. */
+import { byName } from '../../src/names/architecture.ts';
 import { uncheckedRecord } from '../../src/placement/record/read.ts';
 import type { Blocker } from './blockers.ts';
 import { noRequests, sum, type Requests } from './requests.ts';
@@ -82,7 +83,7 @@ export function workloadRows(
       };
       return [saved === undefined ? row : { ...row, saved }];
     })
-    .sort((a, b) => byWeight(a, b) || byText(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`));
+    .sort((a, b) => byWeight(a, b) || byName(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`));
 }
 
 /** Rows by image as written in the pods. If credentials lead to different verdicts, the worse one counts. */
@@ -101,7 +102,7 @@ export function imageRows(pods: readonly JudgedPod[]): readonly ImageRow[] {
           .reduce(sum, noRequests),
       };
     })
-    .sort((a, b) => byWeight(a, b) || byText(a.image, b.image));
+    .sort((a, b) => byWeight(a, b) || byName(a.image, b.image));
 }
 
 export function totals(
@@ -130,7 +131,7 @@ export function workloadKey(
 }
 
 export function countsOf(names: readonly string[]): Readonly<Record<string, number>> {
-  const groups = Map.groupBy(names.toSorted(byText), (name) => name);
+  const groups = Map.groupBy(names.toSorted(byName), (name) => name);
   return Object.fromEntries([...groups].map(([name, all]) => [name, all.length]));
 }
 
@@ -147,8 +148,4 @@ function rank({ verdict }: { readonly verdict: Verdict }): number {
 
 function byWeight(a: WorkloadRow | ImageRow, b: WorkloadRow | ImageRow): number {
   return rank(a) - rank(b) || b.requests.cpu - a.requests.cpu || b.requests.memory - a.requests.memory;
-}
-
-export function byText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -115,7 +115,10 @@ export function judge(
   };
 }
 
-/** What chooses the nodes of a pod: the pod, or for a DaemonSet its template. */
+/**
+ * What chooses the nodes of a pod: the pod, or for a DaemonSet its template. The affinity of a DaemonSet's
+ * pod names its node and nothing else.
+ */
 export function decidingTemplate(
   { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
   { template }: Pick<ReportedWorkload, 'template'>,
@@ -141,8 +144,7 @@ export function chosenBy({ metadata, spec }: MadePod['pod']): readonly string[] 
     ?.architectures;
 }
 
-/** The affinity of a DaemonSet's pod names its node and nothing else. */
-function withoutAffinity({ metadata, spec }: MadePod['pod']): MadePod['pod'] {
+export function withoutAffinity({ metadata, spec }: MadePod['pod']): MadePod['pod'] {
   const { affinity: _, ...rest } = spec;
   return { ...(metadata && { metadata }), spec: rest };
 }

@@ -35,7 +35,7 @@ export function reportPage(input: PageInput): string {
   const data: PageData = {
     causeLabels: stateLabels,
     ...(money && { currency: money.list.currency }),
-    tables: pageTables(pods, { savings: money?.savings, newerTags: newerTags?.byImage }),
+    tables: pageTables(pods, input),
   };
   const scope = namespaces.length === 0 ? 'all namespaces' : `namespaces ${namespaces.join(', ')}`;
   const madeAt = made.toISOString().slice(0, 16).replace('T', ' ');

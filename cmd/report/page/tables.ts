@@ -1,9 +1,19 @@
 /** The rows of the page's table by namespace, workload and image. The page's script shows them. */
+import { byName } from '../../../src/names/architecture.ts';
 import { printable } from '../../../src/names/printable.ts';
 import type { SavingsOf } from '../prices/savings.ts';
 import { causes, mainCause } from '../blockers.ts';
-import { byText, countsOf, countsText, imageRows, requestsOf, workloadKey, type JudgedPod } from '../rows.ts';
-import type { Cell, Column, ColumnKind, PageTable, Row } from './data.ts';
+import {
+  countsOf,
+  countsText,
+  imageRows,
+  requestsOf,
+  workloadKey,
+  type ImageRow,
+  type JudgedPod,
+} from '../rows.ts';
+import type { ReportExtras } from '../write.ts';
+import type { Cell, ColumnKind, PageTable, Row } from './data.ts';
 import { ratio, shareOf, type State } from './shares.ts';
 
 /** More of a message says nothing more about its cause. */
@@ -11,161 +21,113 @@ const maxWhyBytes = 512;
 /** Names in the cluster have 253 bytes at most; an image has 128 of tag and 71 of digest beside its name. */
 const maxNameBytes = 512;
 
-export interface TableExtras {
-  /** If there are prices. */
-  readonly savings: SavingsOf | undefined;
-  /** By image, if they were looked up. */
-  readonly newerTags: ReadonlyMap<string, string> | undefined;
-}
-
 export function pageTables(
   pods: readonly JudgedPod[],
-  { savings, newerTags }: TableExtras,
+  { money, newerTags }: ReportExtras,
 ): readonly PageTable[] {
-  return [workloadTable(pods, savings), namespaceTable(pods), imageTable(pods, newerTags)];
-}
-
-function columns(...named: readonly (readonly [label: string, kind: ColumnKind])[]): readonly Column[] {
-  return named.map(([label, kind]) => ({ label, kind }));
+  return [workloadTable(pods, money?.savings), namespaceTable(pods), imageTable(pods, newerTags?.byImage)];
 }
 
 function workloadTable(pods: readonly JudgedPod[], savings: SavingsOf | undefined): PageTable {
   const groups = Map.groupBy(pods, ({ workload, pod, judged, blockers }) =>
     JSON.stringify([workloadKey(workload, pod), judged.why, blockers]),
   );
-  const rows = [...groups.values()].flatMap((group): readonly Weighted[] => {
-    const [first] = group;
-    if (first === undefined) return [];
-    const { pod, workload, judged } = first;
-    const requests = requestsOf(group);
-    const on = countsText(countsOf(group.flatMap((each) => each.on ?? [])));
-    const found = causesOf([first]);
-    const cells: readonly Cell[] = [
-      name(pod.namespace),
-      name(`${workload.kind}/${workload.name}`),
-      group.length,
-      name(on ?? ''),
-      requests.cpu,
-      requests.memory,
-      ...(savings === undefined ? [] : [savings.of(group)?.saved ?? null]),
-      found,
-      printable(judged.why, maxWhyBytes),
-    ];
-    return [{ cells, causes: found, weight: requests.cpu }];
-  });
-  return {
-    id: 'workloads',
-    label: 'Workloads',
-    columns: columns(
-      ['Namespace', 'text'],
-      ['Workload', 'text'],
-      ['Pods', 'count'],
-      ['Runs on', 'text'],
-      ['CPU', 'cores'],
-      ['Memory', 'bytes'],
-      ...(savings === undefined ? [] : ([['Saving a month', 'range']] as const)),
-      ['State', 'causes'],
-      ['Why', 'text'],
-    ),
-    rows: blockedFirst(rows),
-  };
+  const items = [...groups.values()].flatMap((group) =>
+    group.slice(0, 1).map((first) => {
+      const requests = requestsOf(group);
+      return { ...first, group, requests, causes: causesOf([first]), weight: requests.cpu };
+    }),
+  );
+  return tableOf('workloads', 'Workloads', items, [
+    ['Namespace', 'text', ({ pod }) => name(pod.namespace)],
+    ['Workload', 'text', ({ workload }) => name(`${workload.kind}/${workload.name}`)],
+    ['Pods', 'count', ({ group }) => group.length],
+    ['Runs on', 'text', ({ group }) => name(countsText(countsOf(group.flatMap(({ on }) => on ?? []))) ?? '')],
+    ['CPU', 'cores', ({ requests }) => requests.cpu],
+    ['Memory', 'bytes', ({ requests }) => requests.memory],
+    savings && ['Saving a month', 'range', ({ group }) => savings.of(group)?.saved ?? null],
+    ['State', 'causes', ({ causes }) => causes],
+    ['Why', 'text', ({ judged }) => printable(judged.why, maxWhyBytes)],
+  ]);
 }
 
 function namespaceTable(pods: readonly JudgedPod[]): PageTable {
-  const groups = Map.groupBy(pods, ({ pod }) => pod.namespace);
-  const rows = [...groups].map(([namespace, group]): Weighted => {
+  const items = [...Map.groupBy(pods, ({ pod }) => pod.namespace)].map(([namespace, group]) => {
     const all = shareOf(group);
     const ready = shareOf(group.filter((pod) => mainCause(pod) === undefined));
-    const workloads = new Set(group.map(({ workload, pod }) => workloadKey(workload, pod))).size;
-    const found = causesOf(group);
-    const cells: readonly Cell[] = [
-      name(namespace),
-      workloads,
-      all.pods,
-      ratio(ready.pods, all.pods),
-      all.cpu,
-      ratio(ready.cpu, all.cpu),
-      all.memory,
-      ratio(ready.memory, all.memory),
-      found,
-    ];
-    return { cells, causes: found, weight: all.cpu - ready.cpu };
+    return { namespace, group, all, ready, causes: causesOf(group), weight: all.cpu - ready.cpu };
   });
-  return {
-    id: 'namespaces',
-    label: 'Namespaces',
-    columns: columns(
-      ['Namespace', 'text'],
-      ['Workloads', 'count'],
-      ['Pods', 'count'],
-      ['Pods that can run', 'share'],
-      ['CPU', 'cores'],
-      ['CPU that can run', 'share'],
-      ['Memory', 'bytes'],
-      ['Memory that can run', 'share'],
-      ['State', 'causes'],
-    ),
-    rows: blockedFirst(rows),
-  };
+  return tableOf('namespaces', 'Namespaces', items, [
+    ['Namespace', 'text', ({ namespace }) => name(namespace)],
+    [
+      'Workloads',
+      'count',
+      ({ group }) => new Set(group.map(({ workload, pod }) => workloadKey(workload, pod))).size,
+    ],
+    ['Pods', 'count', ({ all }) => all.pods],
+    ['Pods that can run', 'share', ({ all, ready }) => ratio(ready.pods, all.pods)],
+    ['CPU', 'cores', ({ all }) => all.cpu],
+    ['CPU that can run', 'share', ({ all, ready }) => ratio(ready.cpu, all.cpu)],
+    ['Memory', 'bytes', ({ all }) => all.memory],
+    ['Memory that can run', 'share', ({ all, ready }) => ratio(ready.memory, all.memory)],
+    ['State', 'causes', ({ causes }) => causes],
+  ]);
 }
 
 function imageTable(
   pods: readonly JudgedPod[],
   newerTags: ReadonlyMap<string, string> | undefined,
 ): PageTable {
-  const causeByImage = new Map(
-    pods.flatMap(({ blockers }) =>
-      blockers.flatMap(({ image, cause }) => (image === undefined ? [] : [[image, cause] as const])),
-    ),
+  const causeByImage = new Map<string | undefined, State>(
+    pods.flatMap(({ blockers }) => blockers.map(({ image, cause }) => [image, cause])),
   );
-  const rows = imageRows(pods).map((row): Weighted => {
-    const found = [causeByImage.get(row.image) ?? 'ready'];
-    const cells: readonly Cell[] = [
-      name(row.image),
-      row.namespaces,
-      row.workloads,
-      row.pods,
-      row.requests.cpu,
-      row.requests.memory,
-      found,
-      row.verdict === 'unknown' ? '' : printable(row.architectures?.join(' ') ?? 'any', maxNameBytes),
-      ...(newerTags === undefined ? [] : [name(newerTags.get(row.image) ?? '')]),
-      printable(row.why, maxWhyBytes),
-    ];
-    return { cells, causes: found, weight: row.requests.cpu };
+  const items = imageRows(pods).map((row) => {
+    return { ...row, causes: [causeByImage.get(row.image) ?? 'ready'], weight: row.requests.cpu };
   });
-  return {
-    id: 'images',
-    label: 'Images',
-    columns: columns(
-      ['Image', 'text'],
-      ['Namespaces', 'count'],
-      ['Workloads', 'count'],
-      ['Pods', 'count'],
-      ['CPU', 'cores'],
-      ['Memory', 'bytes'],
-      ['State', 'causes'],
-      ['Architectures', 'text'],
-      ...(newerTags === undefined ? [] : ([['Newer tag', 'text']] as const)),
-      ['Why', 'text'],
-    ),
-    rows: blockedFirst(rows),
-  };
+  const names = ({ verdict, architectures }: ImageRow): string =>
+    verdict === 'unknown' ? '' : (architectures?.join(' ') ?? 'any');
+  return tableOf('images', 'Images', items, [
+    ['Image', 'text', ({ image }) => name(image)],
+    ['Namespaces', 'count', ({ namespaces }) => namespaces],
+    ['Workloads', 'count', ({ workloads }) => workloads],
+    ['Pods', 'count', (row) => row.pods],
+    ['CPU', 'cores', ({ requests }) => requests.cpu],
+    ['Memory', 'bytes', ({ requests }) => requests.memory],
+    ['State', 'causes', ({ causes }) => causes],
+    ['Architectures', 'text', (row) => name(names(row))],
+    newerTags && ['Newer tag', 'text', ({ image }) => name(newerTags.get(image) ?? '')],
+    ['Why', 'text', ({ why }) => printable(why, maxWhyBytes)],
+  ]);
 }
 
-interface Weighted extends Row {
+interface Item {
+  readonly causes: readonly State[];
   /** CPU requests that are blocked, or could move. */
   readonly weight: number;
 }
 
-function blockedFirst(rows: readonly Weighted[]): readonly Row[] {
-  const isReady = ({ causes }: Row): number => (causes.length === 1 && causes[0] === 'ready' ? 1 : 0);
-  return rows
-    .toSorted((a, b) => isReady(a) - isReady(b) || b.weight - a.weight || byText(namesOf(a), namesOf(b)))
-    .map(({ cells, causes }) => ({ cells, causes }));
+type ColumnOf<T> = readonly [label: string, kind: ColumnKind, cell: (item: T) => Cell];
+
+/** Rows that are blocked come first. */
+function tableOf<T extends Item>(
+  id: string,
+  label: string,
+  items: readonly T[],
+  optional: readonly (ColumnOf<T> | undefined)[],
+): PageTable {
+  const columns = optional.filter((column) => column !== undefined);
+  const isReady = ({ causes }: Item): number => (causes.length === 1 && causes[0] === 'ready' ? 1 : 0);
+  const rows = items
+    .map((item) => ({ item, cells: columns.map(([, , cell]) => cell(item)) }))
+    .toSorted(
+      (a, b) =>
+        isReady(a.item) - isReady(b.item) || b.item.weight - a.item.weight || byName(namesOf(a), namesOf(b)),
+    )
+    .map(({ item: { causes }, cells }) => ({ cells, causes }));
+  return { id, label, columns: columns.map(([label, kind]) => ({ label, kind })), rows };
 }
 
-function namesOf({ cells }: Row): string {
+function namesOf({ cells }: Pick<Row, 'cells'>): string {
   return cells.slice(0, 2).join('/');
 }
 

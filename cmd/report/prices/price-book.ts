@@ -1,6 +1,6 @@
 /** The prices of a cluster's nodes, and of the types that its pods could move to. */
 import type { Node } from '../../../src/kube/api/objects.ts';
-import { byText } from '../rows.ts';
+import { byName } from '../../../src/names/architecture.ts';
 import type { NodeOverlay } from './node-overlays.ts';
 import { kindOfNode, offerOfNode, offersOfFile, type NodeKind, type Offer } from './node-prices.ts';
 import type { PriceList } from './price-file.ts';
@@ -63,7 +63,7 @@ export class PriceBook {
       if (offer.architecture === architecture && !present.has(identity))
         kinds.set(identity, { offer, nodes: 0 });
     }
-    return [...kinds].toSorted(([a], [b]) => byText(a, b)).map(([, kind]) => kind);
+    return [...kinds].toSorted(([a], [b]) => byName(a, b)).map(([, kind]) => kind);
   }
 }
 

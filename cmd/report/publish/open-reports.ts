@@ -9,9 +9,10 @@ import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { ignoring, isCode, KubeError } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { objectsOf } from '../../../src/kube/api/pages.ts';
+import { byName } from '../../../src/names/architecture.ts';
 import { printable } from '../../../src/names/printable.ts';
 import { bytes, rounded } from '../amounts.ts';
-import { byText, countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from '../rows.ts';
+import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from '../rows.ts';
 import { verdicts } from '../verdict.ts';
 import { applied, publishedLabels } from './config-map.ts';
 
@@ -54,7 +55,7 @@ export class OpenReports {
     const present = await this.#present();
     if (present === undefined) return true;
     const byNamespace = [...Map.groupBy(pods, ({ pod }) => pod.namespace)].toSorted(([a], [b]) =>
-      byText(a, b),
+      byName(a, b),
     );
     const foreign = byNamespace.filter(([namespace]) => present.get(namespace) === 'foreign');
     for (const [namespace] of foreign)
