@@ -5,6 +5,7 @@ import { isCode } from '../../src/kube/api/errors.ts';
 import type { ConfigMap, KubeObject } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
+import { printable } from '../../src/names/printable.ts';
 import { configurationHash } from '../../src/policy/configuration/configuration.ts';
 import { listReplicas, listWorkloads, type Replica, type Workload } from './replicas.ts';
 import { Samples } from './samples.ts';
@@ -12,8 +13,6 @@ import type { Scrape } from './scrape.ts';
 
 export interface ReadReplica extends Replica {
   readonly samples: Samples | undefined;
-  /** Why there are none. */
-  readonly unread: string | undefined;
 }
 
 export interface WarningEvent {
@@ -50,6 +49,7 @@ export interface InstallationReader {
 const configurationKey = 'archwright.toml';
 /** Requests to replicas at a time. */
 const concurrentScrapes = 8;
+const maxMessageBytes = 300;
 
 /** @throws KubeError unless a right is missing */
 export async function readInstallation(reader: InstallationReader): Promise<Installation> {
@@ -62,9 +62,9 @@ export async function readInstallation(reader: InstallationReader): Promise<Inst
     may('DaemonSets', listWorkloads(client, namespace, 'DaemonSet', signal)),
     may('events', listWarnings(client, namespace, signal)),
   ]);
-  const names = new Set((pods ?? []).filter(isAsked).flatMap(({ configMap }) => configMap ?? []));
+  const names = new Set((pods ?? []).filter(isScraped).flatMap(({ configMap }) => configMap ?? []));
   const [replicas, found] = await Promise.all([
-    scrapeAll(pods ?? [], reader),
+    scrapeAll(pods ?? [], reader, unread),
     Promise.all([...names].map((name) => may(`ConfigMap ${name}`, readConfiguration(reader, name)))),
   ]);
   const configurations = new Map(
@@ -95,19 +95,24 @@ export function mayRead(unread: string[]) {
 }
 
 /** Metrics of agents are usually on the loopback address of their nodes, and there may be thousands. */
-function isAsked({ part }: Replica): boolean {
+function isScraped({ part }: Replica): boolean {
   return part !== 'agent';
 }
 
 async function scrapeAll(
   pods: readonly Replica[],
   { scrape, signal }: InstallationReader,
+  unread: string[],
 ): Promise<readonly ReadReplica[]> {
-  return await concurrently(pods, concurrentScrapes, async (pod) => {
-    const none = { ...pod, samples: undefined, unread: undefined };
-    if (!isAsked(pod)) return none;
-    const found = await scrape(pod, signal);
-    return found instanceof Samples ? { ...none, samples: found } : { ...none, unread: found.why };
+  const pages = await concurrently(pods, concurrentScrapes, async (pod) =>
+    isScraped(pod) ? await scrape(pod, signal) : undefined,
+  );
+  return pods.map((pod, index) => {
+    const page = pages[index];
+    if (page instanceof Samples) return { ...pod, samples: page };
+    if (page !== undefined && pod.isRunning)
+      unread.push(`metrics of ${pod.name}: ${printable(page.why, maxMessageBytes)}`);
+    return { ...pod, samples: undefined };
   });
 }
 

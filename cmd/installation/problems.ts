@@ -39,16 +39,6 @@ function rolloutProblem({ metadata, status }: Workload): readonly string[] {
   return replicas > updatedReplicas ? [`${name}: ${replicas - updatedReplicas} old pods still run`] : [];
 }
 
-/** Replicas whose configuration cannot be compared. */
-export function unreadReplicas({ replicas }: Installation): readonly string[] {
-  return replicas
-    .filter(({ part, isRunning, samples }) => part !== 'agent' && isRunning && samples === undefined)
-    .map(
-      ({ name, unread }) =>
-        `${name}: its metrics cannot be read: ${printable(unread ?? '', maxMessageBytes)}`,
-    );
-}
-
 /** Why images stay unknown: webhooks that no agent answers, with the state of the agents' DaemonSets. */
 export function agentProblems(installation: Installation): readonly string[] {
   const { replicas, daemonSets } = installation;

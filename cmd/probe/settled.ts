@@ -2,7 +2,7 @@
 import type { Clock } from '../../src/async/clock.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { readInstallation, type InstallationReader } from '../installation/installation.ts';
-import { agentProblems, configurationProblems, unreadReplicas } from '../installation/problems.ts';
+import { agentProblems, configurationProblems } from '../installation/problems.ts';
 
 export interface SettledOptions extends InstallationReader {
   /** Monotonic time at which it gives up. */
@@ -45,7 +45,7 @@ async function look(options: SettledOptions): Promise<Outcome> {
   try {
     const installation = await readInstallation(options);
     const problems = [...configurationProblems(installation), ...agentProblems(installation)];
-    return { problems, notes: [...installation.unread, ...unreadReplicas(installation)] };
+    return { problems, notes: installation.unread };
   } catch (error) {
     options.signal.throwIfAborted();
     if (!(error instanceof KubeError) || !error.temporary) throw error;

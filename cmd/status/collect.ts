@@ -26,7 +26,7 @@ const currentEventMs = 35 * 60_000;
 export async function collectStatus(reader: InstallationReader): Promise<Status> {
   const { client, namespace, signal } = reader;
   const installation = await readInstallation(reader);
-  const unread = [...installation.unread, ...unreadMetrics(installation)];
+  const unread = [...installation.unread];
   const may = mayRead(unread);
   const configuration = await configurationOf(installation);
   const { webhookConfiguration: webhooksName, brokenImagesName } = configuration ?? {};
@@ -92,12 +92,6 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
 
 interface Webhooks extends KubeObject {
   readonly webhooks?: readonly { readonly failurePolicy?: string }[];
-}
-
-function unreadMetrics({ replicas }: Installation): readonly string[] {
-  return replicas
-    .filter(({ part, unread, isRunning }) => part !== 'agent' && isRunning && unread !== undefined)
-    .map(({ name, unread }) => `metrics of ${name}: ${unread ?? ''}`);
 }
 
 /** The configuration that the controller or webhook has. */

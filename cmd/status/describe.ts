@@ -7,10 +7,9 @@ const unknown = 'not known';
 
 /** @param now wall clock, milliseconds */
 export function describeStatus(status: Status, now: number): string {
-  const lines = subjects(status, now).map(([name, text]) => [name, text] as const);
   return [
     replicaTable(status),
-    table(lines),
+    table(subjects(status, now)),
     section('Look at', status.findings),
     section('Could not be read', status.unread),
   ]

@@ -143,7 +143,7 @@ t.test('replicas whose metrics cannot be read are told, and fail nothing', async
   store.page(`${core}/pods/archwright-webhook-b:8080/proxy/metrics`, undefined);
   const { problems, notes, pauses } = await wait(240_000);
   t.strictSame(problems, []);
-  t.match(notes, [/^archwright-webhook-b: its metrics cannot be read: .*503/]);
+  t.match(notes, [/^metrics of archwright-webhook-b: .*503/]);
   t.equal(pauses, 20, 'after a minute');
 });
 
