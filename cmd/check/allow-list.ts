@@ -7,12 +7,10 @@
  *   reason = "moves in March"
  *   expires = "2027-03-31"                  # the last day, in UTC
  */
-import { isRecord, unknownArchitecture } from '../../src/names/architecture.ts';
+import { unknownArchitecture } from '../../src/names/architecture.ts';
 import type { Reference } from '../../src/images/references/reference.ts';
 import { imagePattern, OverridePatternError } from '../../src/images/sources/overrides.ts';
-import { locate } from '../../src/policy/configuration/toml-positions.ts';
-import { UsageError } from '../program/subcommand.ts';
-import { tomlOf } from '../program/toml-file.ts';
+import { readTomlTables, type TomlTable, type WrongTable } from '../program/toml-file.ts';
 
 export interface AllowEntry {
   readonly image: string;
@@ -25,30 +23,20 @@ export interface AllowEntry {
   readonly line: number;
 }
 
-const maxEntries = 2000;
 const maxReasonLength = 500;
-const fields = ['image', 'architectures', 'reason', 'expires'];
+const form = {
+  list: 'allow',
+  maxTables: 2000,
+  fields: ['image', 'architectures', 'reason', 'expires'],
+} as const;
 
 /** @throws UsageError with file and line */
 export function parseAllowList(text: string, file: string): readonly AllowEntry[] {
-  const document = tomlOf(text, file);
-  const unknown = Object.keys(document).find((key) => key !== 'allow');
-  if (unknown !== undefined)
-    throw new UsageError(`${file}: unknown key ${JSON.stringify(unknown)}; write [[allow]]`);
-  const { allow = [] } = document;
-  if (!Array.isArray(allow)) throw new UsageError(`${file}: allow must be a list of tables: write [[allow]]`);
-  if (allow.length > maxEntries) throw new UsageError(`${file}: has more than ${maxEntries} entries`);
-  const lineOf = locate(text);
-  return allow.map((entry: unknown, index) => entryOf(entry, file, lineOf(['allow', index])));
+  return readTomlTables(text, file, form, entryOf).tables;
 }
 
-function entryOf(entry: unknown, file: string, line: number): AllowEntry {
-  const wrong = (problem: string): UsageError => new UsageError(`${file}:${line}: ${problem}`);
-  if (!isRecord(entry)) throw wrong('an entry must be a table: write [[allow]]');
-  const unknown = Object.keys(entry).find((key) => !fields.includes(key));
-  if (unknown !== undefined)
-    throw wrong(`unknown key ${JSON.stringify(unknown)}; known: ${fields.join(', ')}`);
-  const { image, architectures, reason, expires } = entry;
+function entryOf(table: TomlTable, wrong: WrongTable, line: number): AllowEntry {
+  const { image, architectures, reason, expires } = table;
   if (typeof image !== 'string') throw wrong('image must be a text');
   const isList = Array.isArray(architectures) && architectures.every((each) => typeof each === 'string');
   if (architectures !== undefined && !isList) throw wrong('architectures must be a list of texts');
@@ -68,7 +56,7 @@ function entryOf(entry: unknown, file: string, line: number): AllowEntry {
   };
 }
 
-function patternOf(image: string, wrong: (problem: string) => UsageError): AllowEntry['matches'] {
+function patternOf(image: string, wrong: WrongTable): AllowEntry['matches'] {
   try {
     return imagePattern(image);
   } catch (error) {

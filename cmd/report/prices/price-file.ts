@@ -13,11 +13,10 @@
  *   vcpu = 2
  *   memory = "8Gi"
  */
-import { isRecord, unknownArchitecture } from '../../../src/names/architecture.ts';
+import { unknownArchitecture } from '../../../src/names/architecture.ts';
 import { parseQuantity } from '../../../src/names/quantity.ts';
-import { locate } from '../../../src/policy/configuration/toml-positions.ts';
-import { tomlOf } from '../../program/toml-file.ts';
 import { UsageError } from '../../program/subcommand.ts';
+import { readTomlTables, type TomlTable, type WrongTable } from '../../program/toml-file.ts';
 
 export type CapacityType = 'on-demand' | 'spot';
 
@@ -46,37 +45,27 @@ export interface PriceList {
 /** Without a file. 365 × 24 / 12 hours. */
 export const noPriceList: PriceList = { currency: 'USD', hoursPerMonth: 730, entries: [] };
 
-/** A large cloud has about 1,000 instance types and 40 regions; a file lists those in use. */
-const maxEntries = 5000;
+const form = {
+  settings: ['currency', 'hours-per-month'],
+  list: 'node',
+  // A large cloud has about 1,000 instance types and 40 regions; a file lists those in use.
+  maxTables: 5000,
+  fields: ['instance-type', 'region', 'on-demand', 'spot', 'architecture', 'vcpu', 'memory'],
+};
 const maxTextLength = 128;
 /** Above any price and size of a node, far below where sums lose cents. */
 const maxNumber = 1e6;
-const keys = ['currency', 'hours-per-month', 'node'];
-const fields = ['instance-type', 'region', 'on-demand', 'spot', 'architecture', 'vcpu', 'memory'];
 
 /** @throws UsageError with file and line */
 export function parsePrices(text: string, file: string): PriceList {
-  const document = tomlOf(text, file);
-  const unknown = Object.keys(document).find((key) => !keys.includes(key));
-  if (unknown !== undefined)
-    throw new UsageError(`${file}: unknown key ${JSON.stringify(unknown)}; known: ${keys.join(', ')}`);
-  const {
-    currency = noPriceList.currency,
-    'hours-per-month': hoursPerMonth = noPriceList.hoursPerMonth,
-    node = [],
-  } = document;
+  const { document, tables } = readTomlTables(text, file, form, entryOf);
+  const { currency = noPriceList.currency, 'hours-per-month': hoursPerMonth = noPriceList.hoursPerMonth } =
+    document;
   if (typeof currency !== 'string' || !/^[A-Z]{3}$/.test(currency))
     throw new UsageError(`${file}: currency must be a code such as "USD"`);
   if (!isPositive(hoursPerMonth) || hoursPerMonth > 744)
     throw new UsageError(`${file}: hours-per-month must be a number up to 744`);
-  if (!Array.isArray(node)) throw new UsageError(`${file}: node must be a list of tables: write [[node]]`);
-  if (node.length > maxEntries) throw new UsageError(`${file}: has more than ${maxEntries} nodes`);
-  const lineOf = locate(text);
-  const entries = node.map((entry: unknown, index) => {
-    const line = lineOf(['node', index]);
-    return entryOf(entry, (problem) => new UsageError(`${file}:${line}: ${problem}`));
-  });
-  return { currency, hoursPerMonth, entries: withoutRepetition(entries, file) };
+  return { currency, hoursPerMonth, entries: withoutRepetition(tables, file) };
 }
 
 function withoutRepetition(entries: readonly PriceEntry[], file: string): readonly PriceEntry[] {
@@ -90,11 +79,7 @@ function withoutRepetition(entries: readonly PriceEntry[], file: string): readon
   return entries;
 }
 
-function entryOf(entry: unknown, wrong: (problem: string) => UsageError): PriceEntry {
-  if (!isRecord(entry)) throw wrong('a node must be a table: write [[node]]');
-  const unknown = Object.keys(entry).find((key) => !fields.includes(key));
-  if (unknown !== undefined)
-    throw wrong(`unknown key ${JSON.stringify(unknown)}; known: ${fields.join(', ')}`);
+function entryOf(entry: TomlTable, wrong: WrongTable): PriceEntry {
   const { 'instance-type': instanceType, region, 'on-demand': onDemand, spot } = entry;
   if (!isName(instanceType)) throw wrong('instance-type must be a text');
   if (region !== undefined && !isName(region)) throw wrong('region must be a text');
@@ -113,10 +98,7 @@ function entryOf(entry: unknown, wrong: (problem: string) => UsageError): PriceE
   };
 }
 
-function sizeOf(
-  { architecture, vcpu, memory }: Readonly<Record<string, unknown>>,
-  wrong: (problem: string) => UsageError,
-): NodeSize | undefined {
+function sizeOf({ architecture, vcpu, memory }: TomlTable, wrong: WrongTable): NodeSize | undefined {
   if (architecture === undefined && vcpu === undefined && memory === undefined) return undefined;
   if (!isName(architecture))
     throw wrong('architecture, vcpu and memory belong together: architecture must be a text');
