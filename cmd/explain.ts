@@ -152,17 +152,10 @@ async function openExplainer(
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
   const surroundings = createPodContext({ input, cluster, warn });
   const facts = await openPodFacts({ invocation, around, surroundings, onProblem }, opened);
-  const { factsOfPod, lookups, pullSecrets, fleet, brokenNotes, budgetMs } = facts;
+  const { lookups, pullSecrets, fleet, agentsAnswer } = facts;
   const isClusterKnown = cluster !== undefined;
-  const { agentsAnswer } = facts;
-  const policies = await policiesAround({
-    configuration,
-    input,
-    surroundings,
-    isClusterKnown,
-    agentsAnswer,
-    stop,
-  });
+  const wanted = { configuration, input, surroundings, isClusterKnown, agentsAnswer, stop };
+  const policies = await policiesAround(wanted);
   if (around.asks === 'cluster' && input.secrets.size + input.serviceAccounts.size > 0)
     warn('Secrets and service accounts in files are not sent to the cluster; --local uses them');
   if (configuration.requirePullableNodes && !fleet)
@@ -171,17 +164,10 @@ async function openExplainer(
   const nodeHostnames = (node: string): readonly string[] => [node];
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
   const nodes = await nodeClassesAround(surroundings, fleet, stop);
-  const explainer = createExplainer({
-    factsOfPod,
-    pullableNodes,
-    nodes,
-    policies,
-    surroundings,
-    brokenNotes,
-    budgetMs,
-    stop,
-  });
-  return { explainer, lookups };
+  return {
+    explainer: createExplainer({ ...facts, pullableNodes, nodes, policies, surroundings, stop }),
+    lookups,
+  };
 }
 
 function write(

@@ -35,7 +35,7 @@ export const clusterFlags = {
 } as const;
 
 /**
- * @param need `named`: a cluster that does not respond is an error; `optional`: it is ignored with a warning
+ * @param need `optional`: a cluster that does not respond is ignored with a warning, unless a person names it
  * @param opened closes what this opens
  * @throws UsageError, ConfigurationError; KubeError if a needed cluster does not respond
  */
@@ -44,42 +44,39 @@ export async function openClusterContext(
   need: 'needed' | 'optional',
   opened: AsyncDisposableStack,
 ): Promise<ClusterContext> {
+  const { flags, stop, io } = invocation;
   const own = await openCliContext(invocation);
-  const warn = (message: string): void => invocation.io.err(`archwright: warning: ${message}\n`);
+  const { configuration } = own;
+  const warn = (message: string): void => io.err(`archwright: warning: ${message}\n`);
+  const asks = configuration.agents.length > 0 && !flags.has('local') ? 'agents' : 'machine';
   const kubernetes = await connect(invocation, own, need, warn);
-  if (!kubernetes)
-    return { context: own, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
-  opened.defer(() => kubernetes.client.close());
-  const local = withNamespace(own, kubernetes);
-  const named = serviceAccountIn(invocation.flags, 'release');
-  if (!named && isOwnPod(invocation, own, kubernetes))
-    return { context: local, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
+  const without = { context: own, kubernetes, release: undefined, asks } as const;
+  if (!kubernetes) return without;
+  const { client } = kubernetes;
+  opened.defer(() => client.close());
+  const local = { ...own, configuration: withOwnNamespace(() => configuration, kubernetes)() };
+  const named = serviceAccountIn(flags, 'release');
+  if (!named && isOwnPod(invocation, own, kubernetes)) return { ...without, context: local };
   try {
-    const { client } = kubernetes;
     const release = named
-      ? await namedRelease(client, named, invocation.stop)
-      : await findRelease(client, own.configuration.namespace, invocation.stop);
-    if (!release) return { context: local, kubernetes, release, asks: asksWithout(invocation, own) };
+      ? await namedRelease(client, named, stop)
+      : await findRelease(client, configuration.namespace, stop);
+    if (!release) return { ...without, context: local };
     const context = await openReleaseContext(invocation, own, release);
-    const asks = asksWithout(invocation, own);
-    return {
-      context,
-      kubernetes,
-      release,
-      asks: asks === 'machine' && !invocation.flags.has('local') ? 'cluster' : asks,
-    };
+    const isOfCluster = asks === 'machine' && !flags.has('local');
+    return { context, kubernetes, release, asks: isOfCluster ? 'cluster' : asks };
   } catch (error) {
-    if (!(error instanceof KubeError) || invocation.stop.aborted) throw error;
+    if (!(error instanceof KubeError) || stop.aborted) throw error;
     if (error.code === 'forbidden' && !named) {
       warn(
         'no permission to read the ConfigMap of archwright, so its settings are not known and it is not asked; set ' +
           `ARCHWRIGHT_NAMESPACE if it is not in the namespace archwright: ${error.message}`,
       );
-      return { context: local, kubernetes, release: undefined, asks: asksWithout(invocation, own) };
+      return { ...without, context: local };
     }
     if (need === 'needed') throw error;
     warn(`the cluster does not respond and is ignored: ${error.message}`);
-    return { context: own, kubernetes: undefined, release: undefined, asks: asksWithout(invocation, own) };
+    return { ...without, kubernetes: undefined };
   }
 }
 
@@ -91,14 +88,6 @@ function isOwnPod(
 ): boolean {
   const isMounted = sources.file !== undefined && sources.file === io.env['ARCHWRIGHT_CONFIG'];
   return podNamespace !== undefined && (configuration.agents.length > 0 || isMounted);
-}
-
-function asksWithout({ flags }: Invocation, { configuration }: CliContext): 'agents' | 'machine' {
-  return configuration.agents.length > 0 && !flags.has('local') ? 'agents' : 'machine';
-}
-
-function withNamespace(context: CliContext, kubernetes: Kubernetes): CliContext {
-  return { ...context, configuration: withOwnNamespace(() => context.configuration, kubernetes)() };
 }
 
 /** A cluster that was named explicitly must be reachable. The default one may be optional. */

@@ -13,15 +13,15 @@ import { runningPodWarnings } from '../../src/placement/running-pod.ts';
 import { namedNodeArchitecture, skipReasonOf } from '../../src/placement/rules/skip.ts';
 import type { Policies } from '../../src/policy/effective/policies.ts';
 import { createConfirm } from '../../src/cluster/confirm-refusal.ts';
-import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
-import { placingOf, type Placing } from '../../src/webhook/workloads.ts';
+import type { FactsByImage, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
+import { placingOf, templatePullSecrets, type Placing } from '../../src/webhook/workloads.ts';
 import type { NodeClasses } from '../../src/nodes/node-classes.ts';
 import type { PullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import { templatePullSecrets } from '../../src/webhook/workloads.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import type { Subject } from './input.ts';
 import type { PodContext } from './context.ts';
+import type { PodFacts } from './pod-facts.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
 /** Each is a GET. A pod names one node, or a few. */
@@ -65,28 +65,18 @@ export interface Explanation {
 /**
  * Creates a function that explains an object. It rejects only when `stop` aborts.
  * @param options.pullableNodes absent without agents
- * @param options.budgetMs for the images of one object
  */
-export function createExplainer(options: {
-  readonly factsOfPod: FactsOfPod;
-  readonly pullableNodes: PullableNodes | undefined;
-  readonly nodes?: NodeClasses | undefined;
-  readonly policies: Policies;
-  readonly surroundings: PodContext;
-  readonly brokenNotes: readonly BrokenImage[];
-  readonly budgetMs: number;
-  readonly stop: AbortSignal;
-}): (subject: Subject) => Promise<Explanation> {
-  const {
-    factsOfPod,
-    pullableNodes,
-    nodes: classes,
-    policies,
-    surroundings,
-    brokenNotes,
-    budgetMs,
-    stop,
-  } = options;
+export function createExplainer(
+  options: Pick<PodFacts, 'factsOfPod' | 'brokenNotes' | 'budgetMs'> & {
+    readonly pullableNodes: PullableNodes | undefined;
+    readonly nodes: NodeClasses | undefined;
+    readonly policies: Policies;
+    readonly surroundings: PodContext;
+    readonly stop: AbortSignal;
+  },
+): (subject: Subject) => Promise<Explanation> {
+  const { factsOfPod, brokenNotes, budgetMs, policies, surroundings, stop } = options;
+  const { pullableNodes, nodes: classes } = options;
   const confirm = createConfirm(factsOfPod, systemClock);
 
   async function decided(subject: Subject): Promise<Explanation['outcome']> {
@@ -100,17 +90,14 @@ export function createExplainer(options: {
     const policy = policyNow();
     const nodesOfPods = [subject.node, ...(subject.pods ?? []).map(({ spec }) => spec.nodeName)];
     const nodeArchitecture = await architecturesOfNamedNodes(pod.spec, nodesOfPods);
-    const input = {
-      pod,
-      namespace,
-      namespaceLabels,
-      policy,
-      nodeArchitecture,
-      ...(template !== undefined && { template }),
-    };
+    const common = { pod, namespace, namespaceLabels, policy, nodeArchitecture };
+    const input = template === undefined ? common : { ...common, template };
     const uses = imagesOf(pod.spec);
     const isSkipped = skipReasonOf(input, uses) !== undefined && namedNodeArchitecture(input) === undefined;
-    const wanted = wantedBy(placing, namespace, uses);
+    // A pod in a file has not passed admission, which would add the pull secrets of its service account.
+    const pullSecrets = templatePullSecrets(pod);
+    const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
+    const wanted: FactsWanted = { uses, namespace, pullSecrets, serviceAccount, budgetMs };
     const facts: FactsByImage = isSkipped ? new Map() : await factsOfPod(wanted);
     const asksNodes = placing.kind === 'Pod' && policy.requirePullableNodes;
     const nodes = asksNodes ? await pullableNodes?.({ ...wanted, facts }) : undefined;
@@ -128,16 +115,17 @@ export function createExplainer(options: {
     const confirmed = asked ? await asked : facts;
     const decision = asked ? decideBy(confirmed) : first;
     const isWorkload = template === 'workload' && decision.outcome !== 'denied';
-    const { template: _, ...asPod } = settled;
-    const nextPods = isWorkload ? decideBy(confirmed, asPod) : undefined;
+    const nextPods = isWorkload ? decideBy(confirmed, { ...common, policy: settled.policy }) : undefined;
     const patch = patchPod(pod, decision, basePath);
     const patched = patchedObject(subject.request.object, patch);
     const { node } = subject;
-    const known = { pod, oldPod: undefined, facts: (image: string) => facts.get(image) };
-    const onNode =
-      node === undefined
-        ? []
-        : runningPodWarnings({ ...known, nodeArchitecture: nodeArchitecture(node), nodes: classes });
+    const onNode = runningPodWarnings({
+      pod,
+      oldPod: undefined,
+      facts: (image) => facts.get(image),
+      nodeArchitecture: node === undefined ? undefined : nodeArchitecture(node),
+      nodes: classes,
+    });
     return {
       decision: { ...decision, warnings: [...decision.warnings, ...onNode] },
       patch,
@@ -148,12 +136,6 @@ export function createExplainer(options: {
       ...(nextPods && { nextPods }),
       pods: (subject.pods ?? []).map((each) => runningNow(each, each.spec.nodeName, nodeArchitecture)),
     };
-  }
-
-  /** A pod in a file has not passed admission, which would add the pull secrets of its service account. */
-  function wantedBy({ pod }: Placing, namespace: string, uses: readonly ImageUse[]): FactsWanted {
-    const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
-    return { uses, namespace, pullSecrets: templatePullSecrets(pod), serviceAccount, budgetMs };
   }
 
   /** By digest; by its name if the digest is not known. */
