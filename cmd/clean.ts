@@ -42,11 +42,11 @@ async function run(invocation: Invocation): Promise<number> {
   const output = choiceOf(invocation, 'output', ['table', 'json']);
   const other = otherProgramOf(invocation);
   const own = await openCliContext(invocation);
-  const kubernetes = await requireCluster(own.configuration, invocation);
+  await using opened = new AsyncDisposableStack();
+  const kubernetes = await requireCluster(own.configuration, invocation, opened);
   const { client, access } = kubernetes;
   const progress = (line: string): void => io.err(scrub(`archwright clean: ${line}\n`));
   const found = await installationIn(invocation, own, kubernetes).catch((error: unknown) => {
-    client.close();
     if (!(error instanceof KubeError) || stop.aborted) throw error;
     progress(error.message);
   });
@@ -74,8 +74,6 @@ async function run(invocation: Invocation): Promise<number> {
     if (!stop.aborted) throw error;
     progress('stopped; run it again to continue');
     return stoppedCode(stop);
-  } finally {
-    client.close();
   }
 }
 

@@ -41,38 +41,35 @@ async function run(invocation: Invocation): Promise<number> {
   if (timeoutMs === undefined)
     throw new UsageError(`--timeout must be a duration such as 30s, not ${timeout}`);
   const { configuration } = await openCliContext(invocation);
-  const kubernetes = await requireCluster(configuration, invocation);
+  await using opened = new AsyncDisposableStack();
+  const kubernetes = await requireCluster(configuration, invocation, opened);
   const { client } = kubernetes;
   const progress = (line: string): void => io.err(`archwright probe: ${line}\n`);
   const clock = systemClock;
   const deadline = clock.monotonic() + timeoutMs;
   const image = flags.get('image')?.at(-1) ?? 'registry.k8s.io/pause:3.10';
-  try {
-    const answer = await probe({ client, namespace, image, timeoutMs, clock, signal, progress });
-    if (answer.isCalled) io.out(`the webhook answers: ${answer.what}\n`);
-    else if (answer.isFinal) progress(answer.what);
-    else progress(`not within ${formatDuration(timeoutMs)}: ${answer.what}`);
-    if (!answer.isCalled) return answer.isAnswered ? exitCodes.failure : exitCodes.unanswered;
-    if (!flags.has('installation')) return exitCodes.success;
-    const problems = await installationProblems(invocation, kubernetes, configuration, deadline);
-    if (problems.length === 0) io.out('the configuration is in force, and agents answer\n');
-    else progress(`not within ${formatDuration(timeoutMs)}:\n  ${problems.join('\n  ')}`);
-    return problems.length === 0 ? exitCodes.success : exitCodes.failure;
-  } finally {
-    client.close();
-  }
+  const answer = await probe({ client, namespace, image, timeoutMs, clock, signal, progress });
+  if (answer.isCalled) io.out(`the webhook answers: ${answer.what}\n`);
+  else if (answer.isFinal) progress(answer.what);
+  else progress(`not within ${formatDuration(timeoutMs)}: ${answer.what}`);
+  if (!answer.isCalled) return answer.isAnswered ? exitCodes.failure : exitCodes.unanswered;
+  if (!flags.has('installation')) return exitCodes.success;
+  const problems = await installationProblems(invocation, kubernetes, configuration, deadline, progress);
+  if (problems.length === 0) io.out('the configuration is in force, and agents answer\n');
+  else progress(`not within ${formatDuration(timeoutMs)}:\n  ${problems.join('\n  ')}`);
+  return problems.length === 0 ? exitCodes.success : exitCodes.failure;
 }
 
 async function installationProblems(
-  { io, stop: signal }: Invocation,
+  { stop: signal }: Invocation,
   { client, podNamespace }: Kubernetes,
   configuration: Pick<Configuration, 'namespace'>,
   deadline: number,
+  progress: (line: string) => void,
 ): Promise<readonly string[]> {
   const namespace = configuration.namespace ?? podNamespace;
   if (namespace === undefined) throw new UsageError('name the namespace of archwright by --namespace');
   const scrape = createScrape(client, podNamespace === undefined ? 'proxy' : 'direct');
-  const progress = (line: string): void => io.err(`archwright probe: ${line}\n`);
   const reading = { client, namespace, scrape, deadline, clock: systemClock, signal, progress };
   const { problems, notes } = await settled(reading);
   for (const note of notes) progress(`not checked: ${note}`);

@@ -1,5 +1,4 @@
 /** `archwright rollout`: shows, pauses, resumes and aborts `ArchitectureRollout`s. */
-import { systemClock } from '../src/async/clock.ts';
 import { isCode, KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
@@ -8,6 +7,7 @@ import { scrub } from '../src/telemetry/scrub.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 import { describeRollout, describeRollouts, isSeen, type StoredRollout } from './rollout/describe.ts';
+import { showAgain } from './program/watch.ts';
 import { requireCluster } from './wiring/kubernetes.ts';
 
 export const subcommand: Subcommand = {
@@ -32,8 +32,6 @@ export const subcommand: Subcommand = {
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
 
-const watchMs = 2000;
-const clearScreen = '\u001B[H\u001B[2J';
 const ended: ReadonlySet<string | undefined> = new Set(['Complete', 'RolledBack', 'Aborted']);
 
 /** What each word changes in the spec. */
@@ -52,7 +50,8 @@ async function run(invocation: Invocation): Promise<number> {
   if (more.length > 0) throw new UsageError(`takes one rollout, not ${more.join(', ')} too`);
   if (action !== 'status' && name === undefined) throw new UsageError(`name the rollout to ${action}`);
   const { configuration } = await openCliContext(invocation);
-  const { client, access } = await requireCluster(configuration, invocation);
+  await using opened = new AsyncDisposableStack();
+  const { client, access } = await requireCluster(configuration, invocation, opened);
   const namespace = invocation.flags.get('namespace')?.at(-1) ?? access.namespace ?? 'default';
   try {
     const change = changes[action];
@@ -71,8 +70,6 @@ async function run(invocation: Invocation): Promise<number> {
     if (!(error instanceof KubeError)) throw error;
     io.err(`archwright rollout: ${scrub(error.message)}\n`);
     return isCode(error, 'not-found', 'forbidden') ? exitCodes.failure : exitCodes.unanswered;
-  } finally {
-    client.close();
   }
 }
 
@@ -91,23 +88,18 @@ async function show(
   namespace: string,
   name: string | undefined,
 ): Promise<number> {
-  const { io, flags, stop: signal } = invocation;
   const isJson = choiceOf(invocation, 'output', ['table', 'json']) === 'json';
-  for (;;) {
-    const all = await read(client, namespace, name, signal);
+  return await showAgain(invocation, async () => {
+    const all = await read(client, namespace, name, invocation.stop);
     const [one] = all;
     const text =
       name !== undefined && one ? describeRollout(one, client.serverNow()) : describeRollouts(all, namespace);
     const shown = isJson ? `${JSON.stringify(name === undefined ? all : one, undefined, 2)}\n` : text;
-    const isLive = flags.has('watch') && io.isTerminal === true;
-    io.out(scrub(isLive ? `${clearScreen}${shown}` : shown));
     const phases = all.map((each) => (isSeen(each) ? each.status?.phase : undefined));
-    if (!flags.has('watch') || phases.every((phase) => ended.has(phase))) {
-      const isBack = phases.some((phase) => phase === 'RolledBack' || phase === 'Aborted');
-      return isBack ? exitCodes.failure : exitCodes.success;
-    }
-    await systemClock.sleep(watchMs, signal);
-  }
+    const isBack = phases.some((phase) => phase === 'RolledBack' || phase === 'Aborted');
+    const isOver = phases.every((phase) => ended.has(phase));
+    return { text: shown, code: isBack ? exitCodes.failure : exitCodes.success, isOver };
+  });
 }
 
 async function read(

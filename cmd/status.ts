@@ -1,7 +1,6 @@
 /** `archwright status`: whether archwright works as configured, and what does not. */
 import { KubeError } from '../src/kube/api/errors.ts';
 import { messageOf } from '../src/names/printable.ts';
-import { systemClock } from '../src/async/clock.ts';
 import { createScrape } from './installation/scrape.ts';
 import { collectStatus } from './status/collect.ts';
 import { describeStatus } from './status/describe.ts';
@@ -9,7 +8,7 @@ import { requireCluster } from './wiring/kubernetes.ts';
 import { findNamespace } from './wiring/own-namespace.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
-import { scrub } from '../src/telemetry/scrub.ts';
+import { showAgain, type Look } from './program/watch.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
@@ -26,19 +25,17 @@ export const subcommand: Subcommand = {
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
 
-const watchMs = 2000;
-const clearScreen = '\u001B[H\u001B[2J';
-
 async function run(invocation: Invocation): Promise<number> {
-  const { io, flags, positionals, stop: signal } = invocation;
+  const { io, positionals, stop: signal } = invocation;
   if (positionals.length > 0) throw new UsageError(`takes no arguments, not ${positionals.join(', ')}`);
   const output = choiceOf(invocation, 'output', ['table', 'json']);
   const { configuration } = await openCliContext(invocation);
-  const kubernetes = await requireCluster(configuration, invocation);
+  await using opened = new AsyncDisposableStack();
+  const kubernetes = await requireCluster(configuration, invocation, opened);
   const { client, podNamespace } = kubernetes;
   const scrape = createScrape(client, podNamespace === undefined ? 'proxy' : 'direct');
 
-  async function look(): Promise<{ readonly text: string; readonly code: number }> {
+  async function look(): Promise<Look> {
     try {
       const namespace = configuration.namespace ?? (await findNamespace(kubernetes, configuration, signal));
       const status = await collectStatus({ client, namespace, scrape, signal });
@@ -46,10 +43,7 @@ async function run(invocation: Invocation): Promise<number> {
         output === 'json'
           ? `${JSON.stringify(status, undefined, 2)}\n`
           : describeStatus(status, client.serverNow());
-      return {
-        text: scrub(text),
-        code: status.findings.length === 0 ? exitCodes.success : exitCodes.failure,
-      };
+      return { text, code: status.findings.length === 0 ? exitCodes.success : exitCodes.failure };
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof KubeError)) throw error;
@@ -57,15 +51,5 @@ async function run(invocation: Invocation): Promise<number> {
       return { text: '', code: exitCodes.unanswered };
     }
   }
-
-  try {
-    for (;;) {
-      const { text, code } = await look();
-      io.out(flags.has('watch') && io.isTerminal === true ? `${clearScreen}${text}` : text);
-      if (!flags.has('watch')) return code;
-      await systemClock.sleep(watchMs, signal);
-    }
-  } finally {
-    client.close();
-  }
+  return await showAgain(invocation, look);
 }

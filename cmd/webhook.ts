@@ -35,19 +35,12 @@ async function run(invocation: Invocation): Promise<number> {
     throw new UsageError('name the directory with tls.crt and tls.key by --tls-dir');
   }
   const kubernetes = await openKubernetes(configuration, io.env, 'none', metrics);
-  const cluster = kubernetes && connectCluster({ client: kubernetes.client, log, metrics });
+  const client = kubernetes?.client;
+  const cluster = client && connectCluster({ client, log, metrics });
   if (cluster) opened.defer(() => cluster.close());
   const { namespace } = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
-  const broken =
-    kubernetes && namespace !== undefined
-      ? watchBrokenImages({
-          client: kubernetes.client,
-          namespace,
-          name: configuration.brokenImagesName,
-          clock: systemClock,
-          log,
-        })
-      : undefined;
+  const own = client && namespace !== undefined ? { client, namespace, clock: systemClock, log } : undefined;
+  const broken = own && watchBrokenImages({ ...own, name: configuration.brokenImagesName });
   if (broken) opened.defer(() => broken.close());
   const secrets = keepOwnSecrets(configuration, kubernetes, namespace, log);
   if (secrets) opened.defer(() => secrets.close());
@@ -56,7 +49,7 @@ async function run(invocation: Invocation): Promise<number> {
       configuration: () => live.current(),
       dockerConfigs: 'none',
       env: io.env,
-      client: kubernetes?.client,
+      client,
       mayWait: secrets !== undefined,
       log,
       metrics,
@@ -65,12 +58,8 @@ async function run(invocation: Invocation): Promise<number> {
   );
   const followed = followPolicies({ configuration: live, kubernetes, fleet, log, metrics });
   opened.defer(() => followed.close());
-  if (kubernetes && namespace !== undefined) {
-    const { client } = kubernetes;
-    const name = configuration.driftName;
-    const drifted = followDriftedTags({ client, namespace, name, memory, clock: systemClock, log });
-    opened.defer(() => drifted.close());
-  }
+  const drifted = own && followDriftedTags({ ...own, name: configuration.driftName, memory });
+  if (drifted) opened.defer(() => drifted.close());
   const { webhookPathDir, webhookClientCa } = configuration;
   const paths =
     webhookPathDir === undefined ? undefined : await openAdmissionPaths({ dir: webhookPathDir, log });

@@ -17,19 +17,16 @@ import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { UsageError } from '../program/subcommand.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 
-export interface OpenFleetOptions {
-  readonly agents: readonly string[];
-  readonly agentTlsDir: string | undefined;
+export interface OpenFleetOptions
+  extends
+    Pick<Configuration, 'agents' | 'agentTlsDir'>,
+    Partial<Pick<Configuration, 'certificates' | 'pullSecretNodes'>> {
   readonly client: KubeClient | undefined;
   readonly freshness: FreshnessSettings;
-  /** Value of the setting `pullSecretNodes`. */
-  readonly pullSecretNodes?: string | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Whether the certificate may appear later. Otherwise a missing certificate is an error. */
   readonly mayWait?: boolean;
-  /** With `builtin` certificates, each agent behind EndpointSlices has one for its node. */
-  readonly certificates?: Configuration['certificates'];
 }
 
 /** Connects to the agents. @returns undefined if no agents are configured */
@@ -70,7 +67,7 @@ export async function openFleet(options: OpenFleetOptions) {
 /** No agent has it. */
 const noName = 'unknown.invalid';
 
-/** Names in the certificates of agents. Only EndpointSlices say which node an agent runs on. */
+/** With `builtin` certificates, each agent has one for its node, which only EndpointSlices name. */
 function serverNames(
   discovery: Discovery,
   { agents, certificates }: Pick<OpenFleetOptions, 'agents' | 'certificates'>,

@@ -88,18 +88,8 @@ export interface ImageFactsOptions extends InspectionOptions {
  */
 export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDisposableStack) {
   const { configuration, client, log, metrics, mayWait = false } = options;
-  const { agents, agentTlsDir, certificates, pullSecretNodes } = configuration();
-  const open = await openFleet({
-    agents,
-    agentTlsDir,
-    certificates,
-    client,
-    pullSecretNodes,
-    freshness: liveFreshness(configuration),
-    log,
-    metrics,
-    mayWait,
-  });
+  const freshness = liveFreshness(configuration);
+  const open = await openFleet({ ...configuration(), client, freshness, log, metrics, mayWait });
   const source = open ?? (await openInspection(options));
   opened.defer(() => source.close());
   const inspector = 'fleet' in source ? source.fleet : source.inspector;

@@ -49,15 +49,21 @@ export async function openKubernetes(
   return { access, client: another(), another, podNamespace: inCluster?.namespace };
 }
 
-/** Connects to the cluster of a person's kubeconfig. @throws UsageError if none can be used */
+/**
+ * Connects to the cluster of a person's kubeconfig.
+ * @param opened closes the client
+ * @throws UsageError if none can be used
+ */
 export async function requireCluster(
   configuration: Configuration,
   { io }: Pick<Invocation, 'io'>,
+  opened: AsyncDisposableStack,
 ): Promise<Kubernetes> {
   const kubernetes = await openKubernetes(configuration, io.env, 'own kubeconfig').catch((error: unknown) => {
     throw new UsageError(messageOf(error));
   });
   if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
+  opened.defer(() => kubernetes.client.close());
   return kubernetes;
 }
 
