@@ -93,27 +93,16 @@ export function pullersOf({ os, runtime, pullMode }: NodeClass): readonly Puller
 
 /** The transfer service pulls since 2.1 (containerd `internal/cri/server/images/image_pull.go`). */
 function containerds(version: string, pullMode: PullMode | undefined): readonly Puller[] {
-  const known = isVersion(version);
+  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
+  // Not a number if it is not known: then every comparison is false.
+  const release = Number(major) * 1000 + Number(minor);
   const all = [
-    ...(known && !isBefore(version, [2, 0]) ? [] : [containerdBefore2]),
-    ...(isBefore(version, [2, 0]) ? [] : [containerdLocal]),
-    ...(isBefore(version, [2, 1]) ? [] : [containerdTransfer]),
+    ...(release >= 2000 ? [] : [containerdBefore2]),
+    ...(release < 2000 ? [] : [containerdLocal]),
+    ...(release < 2001 ? [] : [containerdTransfer]),
   ];
   const possible = all.filter((puller) => pullMode === undefined || puller.pullMode === pullMode);
   return possible.length === 0 ? all : possible;
-}
-
-const versionPattern = /^v?(\d+)\.(\d+)/;
-
-function isVersion(text: string): boolean {
-  return versionPattern.test(text);
-}
-
-function isBefore(version: string, [major, minor]: readonly [number, number]): boolean {
-  const match = versionPattern.exec(version);
-  if (match === null) return false;
-  const [, first = '', second = ''] = match;
-  return Number(first) < major || (Number(first) === major && Number(second) < minor);
 }
 
 /** `Default()` of containerd/platforms: exact on Windows. */

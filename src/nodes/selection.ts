@@ -3,6 +3,7 @@
  * are tried with every possible value: an image is refused only if every try fails.
  */
 import { formatPlatform, type FullPlatform } from '../names/platform.ts';
+import { amd64Levels } from './amd64-level.ts';
 import { canRun, type Machine } from './machine.ts';
 import type { Amd64Level, NodeClass } from './node-class.ts';
 import { pullersOf, type Puller } from './pullers.ts';
@@ -61,7 +62,6 @@ interface Field {
   readonly values: readonly Partial<Found>[];
 }
 
-const levels: readonly Amd64Level[] = [1, 2, 3, 4];
 /** containerd supports these on 32-bit CPUs, and one in AArch32. */
 const armVariants = ['v5', 'v6', 'v7', 'v8'];
 
@@ -71,14 +71,16 @@ function fieldsOf(
   platforms: readonly FullPlatform[],
   requiredLevel: Amd64Level,
 ): readonly Field[] {
-  const { os, architecture, amd64Level, aarch32 } = node;
+  const { os, architecture } = node;
   const pullers = pullersOf(node);
   const oneRuntime = pullers.every(({ runtime }) => runtime === pullers[0]?.runtime);
   const hasVariants = platforms.some((each) => each.architecture === architecture && each.variant);
   const needsLevel = architecture === 'amd64' && (hasVariants || requiredLevel > 1);
   const mayBeNewer = architecture === 'arm64' && hasVariants;
   const hasArm = architecture === 'arm64' && platforms.some((each) => each.architecture === 'arm');
-  const isUnknownWindows = os === 'windows' && node.osVersion === undefined;
+  const levels = valuesOf(node.amd64Level, amd64Levels, needsLevel);
+  const aarch32s = valuesOf(node.aarch32, [false, true], hasArm);
+  const versions = valuesOf(node.osVersion, [anyVersion, noVersion], os === 'windows');
   return [
     {
       name: oneRuntime && pullers[0]?.runtime === 'containerd' ? 'pull mode' : 'runtime',
@@ -87,33 +89,18 @@ function fieldsOf(
     { name: 'CPU variant', values: variantsOf(node).map((armVariant) => ({ armVariant })) },
     {
       name: 'CPU variant',
-      values: mayBeNewer ? [{ newerCpu: false }, { newerCpu: true }] : [{ newerCpu: false }],
+      values: valuesOf(undefined, [false, true], mayBeNewer).map((newerCpu) => ({ newerCpu })),
     },
-    {
-      name: 'CPU level',
-      values:
-        needsLevel && amd64Level === undefined
-          ? levels.map((level) => ({ amd64Level: level }))
-          : [{ amd64Level: amd64Level ?? 1 }],
-    },
-    {
-      name: 'AArch32',
-      values:
-        hasArm && aarch32 === undefined
-          ? [{ aarch32: false }, { aarch32: true }]
-          : [{ aarch32: aarch32 ?? false }],
-    },
-    {
-      name: 'Windows version',
-      values: (isUnknownWindows ? [noVersion, anyVersion] : [node.osVersion ?? anyVersion]).map(
-        (osVersion) => ({
-          os,
-          architecture,
-          osVersion,
-        }),
-      ),
-    },
+    { name: 'CPU level', values: levels.map((amd64Level) => ({ amd64Level })) },
+    { name: 'AArch32', values: aarch32s.map((aarch32) => ({ aarch32 })) },
+    { name: 'Windows version', values: versions.map((osVersion) => ({ os, architecture, osVersion })) },
   ];
+}
+
+/** @param all possible values, the usual one first @param matters whether the image depends on them */
+function valuesOf<T>(known: T | undefined, all: readonly T[], matters: boolean): readonly T[] {
+  if (known !== undefined) return [known];
+  return matters ? all : all.slice(0, 1);
 }
 
 /** No image has this version of Windows. */

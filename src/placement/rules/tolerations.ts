@@ -45,20 +45,20 @@ function candidatesFor(
 }
 
 function candidates(policy: Policy, architecture: string): readonly Toleration[] {
-  const templates = policy.tolerations.map(({ key, operator, effect }) =>
-    written({ key, operator, value: architecture, ...(effect === undefined ? {} : { effect }) }),
-  );
+  const templates = policy.tolerations.map(({ key, operator, effect }): Toleration => ({
+    key,
+    operator,
+    value: architecture,
+    ...(effect && { effect }),
+  }));
   const taints = own(policy.architectures, architecture)?.taintsToTolerate;
-  return taints ? [...templates, ...taints.map(written)] : templates;
+  return taints ? [...templates, ...taints.map(inOrder)] : templates;
 }
 
+const fields = ['key', 'operator', 'value', 'effect', 'tolerationSeconds'] as const;
+
 /** The fields in a fixed order, so that equal tolerations give equal bytes. */
-function written({ key, operator, value, effect, tolerationSeconds }: Toleration): Toleration {
-  return {
-    ...(key === undefined ? {} : { key }),
-    ...(operator === undefined ? {} : { operator }),
-    ...(value === undefined ? {} : { value }),
-    ...(effect === undefined ? {} : { effect }),
-    ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }),
-  };
+function inOrder(toleration: Toleration): Toleration {
+  const present = fields.filter((field) => toleration[field] !== undefined);
+  return Object.fromEntries(present.map((field) => [field, toleration[field]]));
 }
