@@ -18,9 +18,6 @@ import { createProgress } from './program/progress.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 import { cacheFlags, openCachedLookups } from './wiring/cached-lookups.ts';
 
-/** No image lacks an architecture for certain, but not every registry gave an answer. */
-const couldNotAsk = 3;
-
 export const subcommand: Subcommand = {
   usage: '[FLAGS] FILE|DIRECTORY|-…',
   description:
@@ -63,7 +60,7 @@ async function run(invocation: Invocation): Promise<number> {
   else io.out(output === 'junit' ? asJunit(checked) : asSarif(checked, process.cwd()));
   const found = new Set(results.map(({ verdict }) => classes[verdict]));
   if (found.has('finding')) return exitCodes.failure;
-  return found.has('unknown') ? couldNotAsk : exitCodes.success;
+  return found.has('unknown') ? exitCodes.unanswered : exitCodes.success;
 }
 
 function architecturesIn(values: readonly string[]): readonly string[] {

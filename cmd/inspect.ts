@@ -56,14 +56,21 @@ async function run(invocation: Invocation): Promise<number> {
   const output = choiceOf(invocation, 'output', ['table', 'json']);
   const context = await openCliContext(invocation);
   const secretFiles = flags.get('pull-secret') ?? [];
-  const pullSecrets = await pullSecretsIn(secretFiles, io.stdin);
+  const pullSecrets =
+    secretFiles.length === 0
+      ? undefined
+      : await (await import('./inspect/pull-secret-files.ts')).readPullSecrets(secretFiles, io.stdin);
   const serviceAccount = serviceAccountIn(flags, 'service-account');
   const wanted: Wanted = {
     images: positionals.map((image) => ({ image, pullPolicy: 'Always' })),
     ...(serviceAccount && { serviceAccount }),
   };
   const byAgent = await askRunningAgent(invocation, context, wanted, pullSecrets);
-  const { results, attempts, sources } = byAgent ?? (await here(context, io.env, wanted, pullSecrets, stop));
+  const here = async (): Promise<Inspected> => {
+    const { inspectHere } = await import('./inspect/inspect-images.ts');
+    return await inspectHere(context, io.env, { ...wanted, ...(pullSecrets && { pullSecrets }) }, stop);
+  };
+  const { results, attempts, sources } = byAgent ?? (await here());
   io.out(output === 'json' ? `${JSON.stringify({ results }, undefined, 2)}\n` : describeResults(results));
   if (flags.has('verbose')) {
     const ofPod = pullSecrets && {
@@ -78,17 +85,6 @@ async function run(invocation: Invocation): Promise<number> {
     else io.out(`\n${text}`);
   }
   return codeOf(results);
-}
-
-async function here(
-  context: CliContext,
-  env: Invocation['io']['env'],
-  wanted: Wanted,
-  pullSecrets: CredentialSource | undefined,
-  stop: AbortSignal,
-): Promise<Inspected> {
-  const { inspectHere } = await import('./inspect/inspect-images.ts');
-  return inspectHere(context, env, { ...wanted, ...(pullSecrets && { pullSecrets }) }, stop);
 }
 
 /** @returns undefined if no agent runs here, or settings differ from its own */
@@ -110,16 +106,6 @@ async function askRunningAgent(
 async function credentialsFor({ images }: Wanted, source: CredentialSource) {
   const repositories = images.flatMap(({ image }) => validReference(image)?.repository ?? []);
   return (await Promise.all(repositories.map((repository) => source.lookup(repository)))).flat();
-}
-
-/** @throws UsageError */
-async function pullSecretsIn(
-  files: readonly string[],
-  stdin: NodeJS.ReadableStream,
-): Promise<CredentialSource | undefined> {
-  if (files.length === 0) return undefined;
-  const { readPullSecrets } = await import('./inspect/pull-secret-files.ts');
-  return readPullSecrets(files, stdin);
 }
 
 /** A registry that does not answer leaves its image open, whatever the others said. */

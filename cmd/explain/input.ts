@@ -29,12 +29,6 @@ export interface Subject {
   readonly pods?: readonly Pod[];
 }
 
-interface Skipped {
-  readonly kind: string;
-  readonly name: string;
-  readonly place: string;
-}
-
 export interface Input {
   readonly subjects: readonly Subject[];
   /** By `namespace/name`. */
@@ -45,7 +39,7 @@ export interface Input {
   readonly clusterConfigs: readonly KubeObject[];
   /** Each with its namespace. */
   readonly podConfigs: readonly KubeObject[];
-  readonly skipped: readonly Skipped[];
+  readonly skipped: readonly { readonly kind: string; readonly name: string; readonly place: string }[];
   /** Places of documents that are not Kubernetes objects. */
   readonly unclear: readonly string[];
 }
@@ -58,7 +52,7 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
   const namespaces = new Map<string, Readonly<Record<string, string>>>();
   const clusterConfigs: KubeObject[] = [];
   const podConfigs: KubeObject[] = [];
-  const skipped: Skipped[] = [];
+  const skipped: Input['skipped'][number][] = [];
   const unclear: string[] = [];
 
   for (const { value, file, line, node, pods } of found) {

@@ -4,6 +4,7 @@
  */
 import { isCleanHolder } from '../../src/controller/clean/lease.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
+import type { Page } from '../../src/kube/api/pages.ts';
 import { recordOf } from '../../src/kube/election/lease-lock.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
@@ -23,9 +24,7 @@ export interface PoliciesAroundOptions {
   readonly stop: AbortSignal;
 }
 
-interface List {
-  readonly items?: readonly KubeObject[];
-}
+type List = Page<KubeObject>;
 
 /** Allowed difference between the local clock and the controller's. */
 const clockDifferenceMs = 60_000;

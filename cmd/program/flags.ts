@@ -5,15 +5,6 @@ import { flagName, type Setting, type Settings } from '../../src/policy/settings
 import { settings } from '../../src/policy/settings/all.ts';
 import { UsageError, type Subcommand } from './subcommand.ts';
 
-export interface ParsedFlags {
-  readonly help: boolean;
-  readonly positionals: readonly string[];
-  readonly own: ReadonlyMap<string, readonly string[]>;
-  readonly config?: string;
-  /** Texts by TOML key, as the configuration takes them. */
-  readonly settings: Readonly<Record<string, string>>;
-}
-
 /**
  * The settings that a subcommand takes as flags, by TOML key. If the subcommand has its own flag of that
  * name, the setting comes from the file and the environment only.
@@ -39,9 +30,10 @@ interface Flag {
 
 /**
  * Parses the arguments after a subcommand's name.
+ * @returns `settings`: texts by TOML key, as the configuration takes them
  * @throws UsageError for an unknown flag, a missing value or an unexpected value
  */
-export function parseFlags(subcommand: Subcommand, args: readonly string[]): ParsedFlags {
+export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
   const flags = flagsOf(subcommand);
   const options = [...flags].map(([name, { isSwitch, short }]) => {
     const type: 'boolean' | 'string' = isSwitch ? 'boolean' : 'string';
@@ -78,7 +70,7 @@ export function parseFlags(subcommand: Subcommand, args: readonly string[]): Par
   const help = own.has('help');
   for (const name of ['config', 'help']) own.delete(name);
   const positionals = tokens.flatMap((token) => (token.kind === 'positional' ? [token.value] : []));
-  return { help, positionals, own, settings: given, ...(config !== undefined && { config }) };
+  return { help, positionals, own, settings: given, config };
 }
 
 function flagsOf(subcommand: Subcommand): ReadonlyMap<string, Flag> {

@@ -3,8 +3,6 @@ import { mkdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { fileError } from '../../src/files/read.ts';
-import type { FactsMemory } from '../../src/images/memory/memory.ts';
-import type { TagSource } from '../../src/images/sources/tag-source.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
@@ -20,20 +18,15 @@ const tagCacheMs = 3_600_000;
 /** Facts of 20,000 images. */
 const maxCacheBytes = 16 * 1_048_576;
 
-export interface CachedLookups {
-  readonly memory: FactsMemory;
-  /** Not cached. */
-  readonly tags: TagSource;
-  /** `undefined`: nothing is cached. */
-  readonly directory: string | undefined;
-}
-
-/** @param opened closes what this opens, and writes the cache */
+/**
+ * @param opened closes what this opens, and writes the cache
+ * @returns `tags` are not cached; `directory`: of the cache, if there is one
+ */
 export async function openCachedLookups(
   { flags, io, stop }: Pick<Invocation, 'flags' | 'io' | 'stop'>,
   { configuration, dockerConfigs, log, metrics }: CliContext,
   opened: AsyncDisposableStack,
-): Promise<CachedLookups> {
+) {
   const settings: Configuration = {
     ...configuration,
     ifNotPresentCacheTime: Math.min(configuration.ifNotPresentCacheTime, tagCacheMs),

@@ -47,13 +47,8 @@ export function runningPodWarnings(input: RunningPodInput): readonly string[] {
 /** For a new pod, or a template, that names its node: the scheduler does not see it, so it starts there. */
 export function namedNodeWarnings(input: PlacementInput): readonly string[] {
   const { pod, facts, nodes } = input;
-  return runningPodWarnings({
-    pod,
-    oldPod: undefined,
-    nodeArchitecture: namedNodeArchitecture(input),
-    nodes,
-    facts,
-  });
+  const nodeArchitecture = namedNodeArchitecture(input);
+  return runningPodWarnings({ pod, oldPod: undefined, nodeArchitecture, nodes, facts });
 }
 
 function containersOf(pod: Pod | PodTemplate | undefined): readonly Container[] {

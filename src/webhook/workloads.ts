@@ -71,7 +71,8 @@ export function templateUnchanged(request: AdmissionRequest): boolean {
 
 /** Whether an image was unknown at the last decision of a DaemonSet. Each update decides it again. */
 export function isProvisionalTemplate(request: AdmissionRequest, kind: AdmissionKind): boolean {
-  return kind === 'DaemonSet' && uncheckedRecord(placingOf(request, kind).pod).isProvisional;
+  const metadata = metadataOf(at(request.object, templatePath(request))) ?? {};
+  return kind === 'DaemonSet' && uncheckedRecord({ metadata }).isProvisional;
 }
 
 export function isBeingDeleted(object: unknown): boolean {

@@ -17,9 +17,8 @@ import {
 import { levelOfVariant } from '../../nodes/machine.ts';
 import { groupsOf, type NodeClasses, type NodesOfClass } from '../../nodes/node-classes.ts';
 import type { ImageVerdict, OwnFields, PlacementInput, Reason } from '../decision.ts';
-import { maxExcludedNodes } from '../pod/expressions.ts';
 import { intersection } from './required.ts';
-import { namesNode } from './pullable-nodes.ts';
+import { areTooMany, maxNamesBytes, namesNode, withoutExclusion, type Exclusion } from './pullable-nodes.ts';
 import { reason, type Draft } from './rules.ts';
 import { constrainsItself } from '../pod/terms.ts';
 
@@ -49,11 +48,8 @@ export function withinClasses(
   return { architectures: intersection(common, possible), refusing };
 }
 
-export interface ClassRestriction {
-  readonly hostnames: readonly string[];
+interface ClassRestriction extends Exclusion {
   readonly amd64Level?: LabelExpression;
-  readonly warnings: readonly string[];
-  readonly reasons: readonly Reason[];
 }
 
 const noRestriction: ClassRestriction = Object.freeze({ hostnames: [], warnings: [], reasons: [] });
@@ -67,7 +63,7 @@ export function restrictToClasses(
   { outcome, tolerated, keptArchitectures }: Pick<Draft, 'outcome' | 'tolerated' | 'keptArchitectures'>,
   required: readonly string[] | undefined,
 ): ClassRestriction {
-  if (outcome === 'denied' || outcome === 'pending' || outcome === 'gated') return noRestriction;
+  if (withoutExclusion.has(outcome)) return noRestriction;
   const { nodes: classes } = input;
   const architectures = tolerated ?? required ?? [];
   const wrong = [...refusing].filter(([group]) => architectures.includes(group.class.architecture));
@@ -81,10 +77,8 @@ export function restrictToClasses(
     amd64Level === undefined || group.class.architecture !== 'amd64' || matches(group.levels, amd64Level);
   const hostnames = wrong.filter(isLeft).flatMap(([group]) => group.hostnames);
   hostnames.sort(byName);
-  const copies = Math.max(1, fields.terms?.length ?? 0);
-  const isTooLong = hostnames.length > maxExcludedNodes || hostnames.length * copies > 2 * maxExcludedNodes;
   const byLabel = amd64Level ? { amd64Level: amd64Level.expression } : {};
-  if (isTooLong) {
+  if (areTooMany(hostnames, fields)) {
     const text = `${hostnames.length} nodes are too many to name: ${why}`;
     return {
       ...notExcluded(text),
@@ -113,7 +107,6 @@ function takesLabel(
 }
 
 const maxWhyBytes = 1024;
-const maxNamesBytes = 400;
 
 function notExcluded(why: string): ClassRestriction {
   return { ...noRestriction, reasons: [reason('node-classes-left-out', why)] };

@@ -10,7 +10,15 @@
 import { byName, own } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { keys } from '../../names/keys.ts';
-import type { ImageVerdict, NodeGroup, OwnFields, PlacementInput, Pullability, Reason } from '../decision.ts';
+import type {
+  ImageVerdict,
+  NodeGroup,
+  Outcome,
+  OwnFields,
+  PlacementInput,
+  Pullability,
+  Reason,
+} from '../decision.ts';
 import { maxExcludedNodes } from '../pod/expressions.ts';
 import { reason, type Draft } from './rules.ts';
 import { pinsNode } from '../pod/terms.ts';
@@ -20,9 +28,12 @@ import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 const maxWritten = 2 * maxExcludedNodes;
 
 const maxGroupsBytes = 160;
-const maxNamesBytes = 400;
+export const maxNamesBytes = 400;
 
-export interface ExcludedNodes {
+/** Outcomes with which no nodes are excluded. */
+export const withoutExclusion: ReadonlySet<Outcome> = new Set(['denied', 'pending', 'gated']);
+
+export interface Exclusion {
   readonly hostnames: readonly string[];
   readonly warnings: readonly string[];
   readonly reasons: readonly Reason[];
@@ -40,15 +51,15 @@ export function excludedNodesOf(
   { outcome, tolerated }: Pick<Draft, 'outcome' | 'tolerated'>,
   required: readonly string[] | undefined,
   others: readonly string[] = [],
-): ExcludedNodes {
-  const noNodes: ExcludedNodes = { hostnames: others, warnings: [], reasons: [] };
-  const notExcluded = (why: string, restricted: readonly Restricted[]): ExcludedNodes => ({
+): Exclusion {
+  const noNodes: Exclusion = { hostnames: others, warnings: [], reasons: [] };
+  const notExcluded = (why: string, restricted: readonly Restricted[]): Exclusion => ({
     ...noNodes,
     reasons: [reason('pullable-nodes-left-out', `${why}: ${describeAll(restricted)}`)],
   });
   const { policy, pullability, template } = input;
   if (!policy.requirePullableNodes || pullability === undefined || template !== undefined) return noNodes;
-  if (outcome === 'denied' || outcome === 'pending' || outcome === 'gated') return noNodes;
+  if (withoutExclusion.has(outcome)) return noNodes;
   const restricted = images.flatMap(({ image }): Restricted[] => {
     const found = pullability(image);
     return found === undefined || found.unable.length === 0 ? [] : [{ image, ...found }];
@@ -69,13 +80,15 @@ export function excludedNodesOf(
   const unableNames = hostnamesOf(unable);
   const hostnames = [...new Set([...others, ...unableNames])].sort(byName);
   if (unableNames.length === 0) return notExcluded('the nodes are not known by name', restricted);
-  const copies = Math.max(1, fields.terms?.length ?? 0);
-  if (hostnames.length > maxExcludedNodes || hostnames.length * copies > maxWritten) {
+  if (areTooMany(hostnames, fields))
     return notExcluded(`${hostnames.length} nodes are too many to name`, restricted);
-  }
   const nodes = `excluded: ${listed(unableNames, (name) => name, maxNamesBytes)}`;
   const text = `${describeAll(pullable)}; ${nodes}`;
   return { hostnames, warnings: [], reasons: [reason('pullable-nodes', text)] };
+}
+
+export function areTooMany({ length }: readonly string[], { terms }: OwnFields): boolean {
+  return length > maxExcludedNodes || length * Math.max(1, terms?.length ?? 0) > maxWritten;
 }
 
 /** Whether a person chose single nodes: by nodeSelector, or in a required term. */

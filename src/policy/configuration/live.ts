@@ -53,7 +53,14 @@ export async function liveConfiguration(options: LiveConfigurationOptions) {
     if (waiting.length > 0) {
       log.warn({ file, changed: waiting }, 'changed settings take effect when the program starts again');
     }
-    for (const listener of listeners) tell(listener, configuration, log);
+    for (const listener of listeners) {
+      try {
+        listener(configuration);
+      } catch (error) {
+        // The others are called all the same.
+        log.error({ err: error }, 'a part of the program could not take the changed configuration');
+      }
+    }
   }
 
   function broken(error: Error): void {
@@ -93,19 +100,6 @@ export async function liveConfiguration(options: LiveConfigurationOptions) {
     refresh: () => content.refresh(),
     close: () => content.close(),
   };
-}
-
-/** A listener that fails must not prevent the others from being called. */
-function tell(
-  listener: (configuration: Configuration) => void,
-  configuration: Configuration,
-  log: Log,
-): void {
-  try {
-    listener(configuration);
-  } catch (error) {
-    log.error({ err: error }, 'a part of the program could not take the changed configuration');
-  }
 }
 
 function changedKeys(before: Configuration, after: Configuration): (keyof Configuration)[] {

@@ -27,14 +27,6 @@ export interface Preference {
   readonly origin: string;
 }
 
-/** Architectures that custom resources allow, with their origin for explanations. */
-export interface AllowedArchitectures {
-  /** Sorted, unique, not empty. */
-  readonly architectures: readonly string[];
-  /** `PodPlacementConfig ns/name` */
-  readonly origin: string;
-}
-
 /**
  * What a rollout does with new pods. `Choose`: the leader chooses for each. `Target`: all to its
  * architecture. `Other`: none. Absent: it affects no pod.
@@ -59,8 +51,8 @@ export interface TolerationTemplate {
 export interface Policy {
   /** Architectures that nodes of this cluster can have. Empty: no limit. */
   readonly schedulableArchitectures: readonly string[];
-  /** Limit by custom resources, if any. A pod's own constraint has precedence. */
-  readonly allowed?: AllowedArchitectures;
+  /** Limit by a custom resource, the origin. Sorted, unique, not empty. A pod's own constraint has precedence. */
+  readonly allowed?: { readonly architectures: readonly string[]; readonly origin: string };
   /** The `ArchitectureRollout` that the pod is in, if it affects new pods. */
   readonly rollout?: RolloutPolicy;
   /** The first preference, if any. A pod's own label has precedence. */
