@@ -22,30 +22,35 @@ interface CheckResult {
   readonly why: string;
 }
 
-/** Runs it with a cache of its own. */
-function checker(t: Test, more: Readonly<Record<string, string>> = {}) {
+/**
+ * Runs it with a cache of its own. The registry has `team/app:v1` for both architectures, and `team/old:v1`
+ * for amd64.
+ */
+async function checker(t: Test, more: Readonly<Record<string, string>> = {}) {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  server.push('team/old', 'v1', single);
   const cache = directory(t);
   const env = { XDG_CACHE_HOME: cache, ...more };
-  return {
-    cache,
-    check: (stdin: string, ...args: string[]): Promise<Result> =>
-      run(['check', ...args, '-'], { stdin, env }),
-    json: async (stdin: string, ...args: string[]) => {
-      const { code, out, err } = await run(['check', '-o', 'json', ...args, '-'], { stdin, env });
-      const parsed = (out === '' ? { results: [], allowList: [] } : JSON.parse(out)) as {
-        results: CheckResult[];
-        allowList: { state: string }[];
-      };
-      return { code, err, ...parsed };
-    },
+  const check = (stdin: string, ...args: string[]): Promise<Result> =>
+    run(['check', ...args, '-'], { stdin, env });
+  const json = async (stdin: string, ...args: string[]) => {
+    const { code, out, err } = await check(stdin, '-o', 'json', ...args);
+    const parsed = (out === '' ? { results: [], allowList: [] } : JSON.parse(out)) as {
+      results: CheckResult[];
+      allowList: { state: string }[];
+    };
+    return { code, err, ...parsed };
   };
+  const [app, old] = [`${server.host}/team/app:v1`, `${server.host}/team/old:v1`];
+  return { server, app, old, cache, env, check, json };
 }
 
 const pod = (image: string, more = ''): string =>
   `apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n${more}  containers:\n  - name: app\n    image: ${image}\n`;
 
 t.test('every kind of pod is found, with the line of each image', async (t) => {
-  const server = await registry(t);
+  const { server, json } = await checker(t);
   for (const name of ['a', 'b', 'c']) server.push('team/app', name, multi);
   const at = (tag: string): string => `${server.host}/team/app:${tag}`;
   const template = `template: {spec: {containers: [{name: c, image: "${at('a')}"}]}}`;
@@ -64,7 +69,6 @@ t.test('every kind of pod is found, with the line of each image', async (t) => {
   const documents = kinds.map(
     ([apiVersion, kind, rest]) => `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n${rest}\n`,
   );
-  const { json } = checker(t);
   const { code, results } = await json(documents.join('---\n'));
   t.equal(code, 0);
   t.strictSame(
@@ -102,9 +106,7 @@ spec:
 });
 
 t.test('lists, arrays and JSON', async (t) => {
-  const server = await registry(t);
-  server.push('team/app', 'v1', multi);
-  const name = `${server.host}/team/app:v1`;
+  const { app: name, json } = await checker(t);
   const object = {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -135,7 +137,6 @@ t.test('lists, arrays and JSON', async (t) => {
       1,
     ],
   ];
-  const { json } = checker(t);
   for (const [what, input, images] of cases) {
     const { results, code, err } = await json(input);
     t.equal(code, 0, `${what}: ${err}`);
@@ -146,15 +147,12 @@ t.test('lists, arrays and JSON', async (t) => {
 });
 
 t.test('each image is asked for once, and cached for the next run', async (t) => {
-  const server = await registry(t);
-  server.push('team/app', 'v1', multi);
+  const { server, check, cache } = await checker(t);
   server.push('team/app', 'latest', multi);
-  server.push('team/old', 'v1', single);
   const app = `${server.host}/team/app`;
   const input = [`${app}:v1`, app, `${app}:latest`, `${app}:v1`, `${app}@${multi.digest}`]
     .map((name) => pod(name))
     .join('---\n');
-  const { check, cache } = checker(t);
   t.equal((await check(input)).code, 0);
   const asked = server.requests.map(({ method, path }) => `${method} ${path}`);
   t.strictSame(new Set(asked).size, asked.length, 'no request is sent twice');
@@ -184,10 +182,8 @@ t.test('each image is asked for once, and cached for the next run', async (t) =>
 });
 
 t.test('a broken cache is ignored, and replaced', async (t) => {
-  const server = await registry(t);
-  server.push('team/app', 'v1', multi);
-  const { check, cache } = checker(t);
-  const input = pod(`${server.host}/team/app:v1`);
+  const { server, app, check, cache } = await checker(t);
+  const input = pod(app);
   await check(input);
   const file = `${cache}/archwright/image-facts.ndjson`;
   const good = readFileSync(file, 'utf8');
@@ -209,9 +205,8 @@ t.test('a broken cache is ignored, and replaced', async (t) => {
 });
 
 t.test('runs at the same time leave a whole cache', async (t) => {
-  const server = await registry(t);
+  const { server, cache, check } = await checker(t);
   for (let tag = 0; tag < 8; tag += 1) server.push('team/app', `v${tag}`, multi);
-  const cache = directory(t);
   const runs = Array.from({ length: 4 }, async (_, run) => {
     const input = [0, 1].map((tag) => pod(`${server.host}/team/app:v${2 * run + tag}`)).join('---\n');
     const { ended } = child(t, ['check', '-'], input, { XDG_CACHE_HOME: cache });
@@ -221,17 +216,15 @@ t.test('runs at the same time leave a whole cache', async (t) => {
   t.strictSame(readdirSync(`${cache}/archwright`), ['image-facts.ndjson']);
   server.clearRequests();
   const all = Array.from({ length: 8 }, (_, tag) => pod(`${server.host}/team/app:v${tag}`)).join('---\n');
-  const { code, err } = await run(['check', '-'], { stdin: all, env: { XDG_CACHE_HOME: cache } });
+  const { code, err } = await check(all);
   t.strictSame([code, err], [0, '']);
   t.ok(server.requests.length <= 6, 'the last one that ended has the cache');
 });
 
 t.test('without a place for the cache it goes on', async (t) => {
-  const server = await registry(t);
-  server.push('team/app', 'v1', multi);
   const { 'a-file': file } = files(t, { 'a-file': '' });
-  const { check } = checker(t, { XDG_CACHE_HOME: file });
-  const { code, err } = await check(pod(`${server.host}/team/app:v1`));
+  const { app, check } = await checker(t, { XDG_CACHE_HOME: file });
+  const { code, err } = await check(pod(app));
   t.equal(code, 0);
   t.match(err, /note: answers are not cached/);
 });
@@ -246,9 +239,7 @@ async function closedPort(): Promise<number> {
 }
 
 t.test('each kind of answer has its word and its exit code', async (t) => {
-  const open = await registry(t);
-  open.push('team/app', 'v1', multi);
-  open.push('team/old', 'v1', single);
+  const { server: open, app, old, check } = await checker(t);
   open.push('team/chart', 'v1', helmChart());
   const secret = await registry(t, { auth: { kind: 'basic', users: { ann: 'pass' } } });
   const limited = await registry(t);
@@ -257,17 +248,12 @@ t.test('each kind of answer has its word and its exit code', async (t) => {
   broken.faults.add(/manifests/, { kind: 'status', status: 500 });
   const at = `${open.host}/team`;
   const cases: [input: string, verdict: string, code: number, why: RegExp][] = [
-    [pod(`${at}/app:v1`), 'ok', 0, /^$/],
-    [pod(`${at}/old:v1`), 'missing', 1, /^has amd64$/],
+    [pod(app), 'ok', 0, /^$/],
+    [pod(old), 'missing', 1, /^has amd64$/],
     [pod(`${at}/gone:v1`), 'not-found', 1, /404/],
     [pod(`${at}/chart:v1`), 'not-an-image', 1, /artifact/],
     [pod('Not:An:Image'), 'invalid', 1, /reference/],
-    [
-      pod(`${at}/app:v1`, '  nodeSelector: {kubernetes.io/arch: amd64}\n'),
-      'pinned',
-      1,
-      /^the pod asks for amd64$/,
-    ],
+    [pod(app, '  nodeSelector: {kubernetes.io/arch: amd64}\n'), 'pinned', 1, /^the pod asks for amd64$/],
     [pod(`${secret.host}/team/app:v1`), 'unauthorized', 3, /401/],
     [
       pod(`${limited.host}/team/app:v1`),
@@ -278,15 +264,14 @@ t.test('each kind of answer has its word and its exit code', async (t) => {
     [pod(`${broken.host}/team/app:v1`), 'unreachable', 3, /500/],
     [pod(`127.0.0.1:${await closedPort()}/team/app:v1`), 'unreachable', 3, /connect|refused/i],
     [
-      pod(`${at}/app:v1`).replace('- name: app', '- imagePullPolicy: Never\n    name: app'),
+      pod(app).replace('- name: app', '- imagePullPolicy: Never\n    name: app'),
       'never-pulled',
       3,
       /never pulled/,
     ],
   ];
   for (const [input, verdict, code, why] of cases) {
-    const { json } = checker(t);
-    const found = await json(input);
+    const found = await (await checker(t)).json(input);
     t.strictSame(
       found.results.map((each) => each.verdict),
       [verdict],
@@ -295,7 +280,6 @@ t.test('each kind of answer has its word and its exit code', async (t) => {
     t.match(found.results[0]?.why, why, verdict);
     t.equal(found.code, code, verdict);
   }
-  const { check } = checker(t);
   const all = await check(cases.map(([input]) => input).join('---\n'));
   t.equal(all.code, 1, 'a finding counts more than an image without an answer');
   const [head, ...rows] = all.out.split('\n').map((line) => line.split(/ {2,}/));
@@ -305,12 +289,11 @@ t.test('each kind of answer has its word and its exit code', async (t) => {
 });
 
 t.test('a registry that limits requests gets no more of them', async (t) => {
-  const server = await registry(t);
+  const { server, json } = await checker(t);
   server.faults.add(/manifests/, { kind: 'status', status: 429 });
   const input = Array.from({ length: 200 }, (_, index) => pod(`${server.host}/team/app${index}:v1`)).join(
     '---\n',
   );
-  const { json } = checker(t);
   const { code, results } = await json(input);
   t.equal(code, 3);
   t.ok(results.every(({ verdict, why }) => verdict === 'rate-limited' && why.includes('does not say when')));
@@ -320,10 +303,8 @@ t.test('a registry that limits requests gets no more of them', async (t) => {
 });
 
 t.test('an older answer is better than none', async (t) => {
-  const server = await registry(t);
-  server.push('team/old', 'v1', single);
-  const { json } = checker(t);
-  const input = pod(`${server.host}/team/old:v1`);
+  const { server, old, json } = await checker(t);
+  const input = pod(old);
   t.equal((await json(input)).code, 1);
   server.faults.add(/manifests/, { kind: 'status', status: 429 });
   const { code, results } = await json(input);
@@ -335,7 +316,7 @@ t.test('credentials of the machine, which are nowhere to be seen', async (t) => 
   const server = await registry(t, { auth: { kind: 'basic', users: { ann: 'pass-of-ann' } } });
   server.push('team/app', 'v1', multi);
   const { directory: home } = files(t, { 'config.json': dockerConfig(server.host, 'ann', 'pass-of-ann') });
-  const { check, cache } = checker(t, { DOCKER_CONFIG: home });
+  const { check, cache } = await checker(t, { DOCKER_CONFIG: home });
   const { code, out, err } = await check(pod(`${server.host}/team/app:v1`));
   t.equal(code, 0, out);
   const stored = readFileSync(`${cache}/archwright/image-facts.ndjson`, 'utf8');
@@ -343,14 +324,13 @@ t.test('credentials of the machine, which are nowhere to be seen', async (t) => 
 });
 
 t.test('several architectures, and levels of x86-64', async (t) => {
-  const server = await registry(t);
+  const { server, json, check } = await checker(t);
   server.push('team/app', 'v1', multiArch(['linux/amd64', 'linux/arm64', 'linux/s390x']));
   server.push(
     'team/level',
     'v3',
     index([{ content: image('linux/amd64/v3'), platform: 'linux/amd64/v3' }] as never),
   );
-  const { json, check } = checker(t);
   const input = pod(`${server.host}/team/app:v1`);
   t.equal((await json(input, '--require', 'arm64,amd64', '--require=s390x')).code, 0);
   const two = await check(input, '-r', 'arm64,riscv64');
@@ -367,15 +347,12 @@ t.test('several architectures, and levels of x86-64', async (t) => {
 });
 
 t.test('the allow-list', async (t) => {
-  const server = await registry(t);
-  server.push('team/app', 'v1', multi);
-  server.push('team/old', 'v1', single);
+  const { server, json, check } = await checker(t);
   server.push('legacy/x', 'v1', single);
   const input = ['team/app:v1', 'team/old:v1', 'legacy/x:v1']
     .map((name) => pod(`${server.host}/${name}`))
     .join('---\n');
   const list = (text: string): string => files(t, { 'allow.toml': text })['allow.toml'];
-  const { json, check } = checker(t);
   const entries = `[[allow]]
 image = "${server.host}/legacy/**"
 reason = "moves in March"
@@ -450,9 +427,7 @@ expires = "2020-02-29"
 });
 
 t.test('directories', async (t) => {
-  const server = await registry(t);
-  server.push('team/app', 'v1', multi);
-  const name = `${server.host}/team/app:v1`;
+  const { app: name, env } = await checker(t);
   const { directory: root } = files(t, {
     'b/web.yml': pod(name),
     'a.yaml': pod(name),
@@ -474,7 +449,6 @@ t.test('directories', async (t) => {
     'base/kustomization.yaml': 'resources: [x.yaml]\n',
     'base/x.yaml': pod(name),
   });
-  const env = { XDG_CACHE_HOME: directory(t) };
   const { code, out, err } = await run(['check', '-o', 'json', root], { env });
   t.equal(code, 0, err);
   const { results } = JSON.parse(out) as { results: CheckResult[] };
@@ -496,7 +470,7 @@ t.test('directories', async (t) => {
 });
 
 t.test('bad input ends with its place, never with success', async (t) => {
-  const { check } = checker(t);
+  const { check } = await checker(t);
   const cases: [what: string, input: string, err: RegExp][] = [
     ['nothing', '', /contains no Kubernetes object/],
     ['comments', '# nothing\n---\n', /contains no Kubernetes object/],
@@ -530,12 +504,8 @@ t.test('bad input ends with its place, never with success', async (t) => {
 });
 
 t.test('a thousand documents, and objects without images', async (t) => {
-  const server = await registry(t);
-  server.push('team/app', 'v1', multi);
-  const { json } = checker(t);
-  const { code, results } = await json(
-    Array.from({ length: 1000 }, () => pod(`${server.host}/team/app:v1`)).join('---\n'),
-  );
+  const { server, app, json } = await checker(t);
+  const { code, results } = await json(Array.from({ length: 1000 }, () => pod(app)).join('---\n'));
   t.strictSame([code, results.length, results.at(-1)?.line], [0, 1000, 999 * 9 + 8]);
   t.equal(server.requests.length, 1);
   for (const none of [
@@ -548,12 +518,9 @@ t.test('a thousand documents, and objects without images', async (t) => {
 });
 
 t.test('progress on a terminal only', async (t) => {
-  const server = await registry(t);
-  server.push('team/app', 'v1', multi);
   const shown = async (isErrTerminal: boolean): Promise<string> => {
-    const env = { XDG_CACHE_HOME: directory(t) };
-    const options = { env, stdin: pod(`${server.host}/team/app:v1`), isErrTerminal };
-    const { code, err } = await run(['check', '-'], options);
+    const { app, env } = await checker(t);
+    const { code, err } = await run(['check', '-'], { env, stdin: pod(app), isErrTerminal });
     t.equal(code, 0);
     return err;
   };
@@ -562,9 +529,8 @@ t.test('progress on a terminal only', async (t) => {
 });
 
 t.test('as a process in a pipe', async (t) => {
-  const server = await registry(t);
-  server.push('team/old', 'v1', single);
-  const { ended } = child(t, ['check', '--require', 'arm64', '-'], pod(`${server.host}/team/old:v1`));
+  const { old } = await checker(t);
+  const { ended } = child(t, ['check', '--require', 'arm64', '-'], pod(old));
   const { code, out, err } = await ended;
   t.strictSame([code, err], [1, '']);
   t.match(out, /standard input:8 +Pod\/web +127.* +missing +has amd64\n\n1 image: 1 missing\n$/);
