@@ -21,10 +21,10 @@ import { programVersion } from './program/version.ts';
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Inspects images for the webhook and the controller, with the credentials and the network of its node. ' +
-    'Requires `--tls-dir`: a directory with `tls.crt` and `tls.key` for the name archwright-agent, and `ca.crt`, or an ' +
-    'empty one with `--agent-authority-dir`. ' +
-    'Exit code of `--check`: 0 if everything could be used, 1 if something was left out, 2 for wrong usage.',
+    'Inspects images for the webhook and the controller, with the credentials and the network of its ' +
+    'node. Requires `--tls-dir`, a directory with `tls.crt` and `tls.key` for the name archwright-agent, ' +
+    'and `ca.crt`. With `--agent-authority-dir` the directory may be empty. Exit code of `--check`: 0 if ' +
+    'everything can be used, 1 if something is left out, 2 for wrong usage.',
   settings: 'agent',
   flags: {
     check: {

@@ -21,10 +21,10 @@ import { cacheFlags, openCachedLookups } from './wiring/cached-lookups.ts';
 export const subcommand: Subcommand = {
   usage: '[FLAGS] FILE|DIRECTORY|-…',
   description:
-    'Checks whether the images in manifests have an architecture: `helm template … | archwright check --require arm64 -`. Reads YAML ' +
-    'and JSON, also lists, files and directories; needs no cluster. Credentials are those of `inspect`. Answers are cached between runs. Exit ' +
-    'code: 0 if all images have it, 1 if one lacks it or does not exist, 2 for wrong usage or input, 3 if a registry gave no ' +
-    'answer.',
+    'Checks whether the images in manifests have an architecture: `helm template … | archwright check ' +
+    '--require arm64 -`. Reads YAML, JSON, files and directories; needs no cluster. Uses the same ' +
+    'credentials as `inspect`, and caches answers between runs. Exit code: 0 if all images have it, 1 if ' +
+    'an image lacks it or does not exist, 2 for wrong usage or input, 3 if a registry did not answer.',
   settings: 'inspect',
   flags: {
     require: {

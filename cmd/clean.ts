@@ -17,15 +17,16 @@ import { nothing, table } from './program/table.ts';
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Removes everything that archwright added to a cluster, and nothing else: the webhook configuration, the scheduling gate of ' +
-    'every pod, taints, finalizers, then the objects that the controller created. Runs in a pod or with a kubeconfig, with or ' +
-    'without a running controller, any number of times. Exit code: 0 if nothing is left, 1 if something could not be removed, ' +
-    '2 for wrong usage, 3 if the cluster does not answer.',
+    'Removes everything that archwright added to a cluster, and nothing else: the webhook configuration, ' +
+    'the scheduling gate of every pod, taints, finalizers, then the objects that the controller created. ' +
+    'Runs in a pod or with a kubeconfig, with or without a running controller, any number of times. Exit ' +
+    'code: 0 if nothing is left, 1 if something could not be removed, 2 for wrong usage, 3 if the ' +
+    'cluster does not answer.',
   settings: 'clean',
   flags: {
     'dry-run': { help: 'Shows what would be changed, deleted or evicted.' },
     'restart-pods': {
-      help: 'Then evicts pods with archwright’s tolerations, within PodDisruptionBudgets, except those of DaemonSets, of Jobs and without an owner.',
+      help: 'Then evicts pods with archwright’s tolerations, within PodDisruptionBudgets, except pods of DaemonSets and Jobs and pods without an owner.',
     },
     program: {
       value: 'NAME',

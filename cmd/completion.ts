@@ -11,9 +11,9 @@ import { exitCodes, UsageError, type Invocation, type Subcommand } from './progr
 export const subcommand: Subcommand = {
   usage: 'bash|zsh|fish|kubectl',
   description:
-    'Prints a script that completes subcommands and flags: `source <(archwright completion bash)`, the same for zsh, and ' +
-    '`archwright completion fish | source`. For `kubectl archwright`, `archwright completion kubectl` prints an executable ' +
-    '`kubectl_complete-archwright` for the PATH.',
+    'Prints a script that completes subcommands and flags. Use `source <(archwright completion bash)`, ' +
+    'the same for zsh, and `archwright completion fish | source`. For `kubectl archwright`, `archwright ' +
+    'completion kubectl` prints an executable `kubectl_complete-archwright` for the PATH.',
   settings: 'none',
   flags: {},
   run,
@@ -106,7 +106,7 @@ export function zshScript(vocabulary: Vocabulary): string {
     return `    ${word}) items=(${zshItems([...plain, ...flags])}) ;;`;
   });
   const help = { word: '--help', help: 'Prints help.' };
-  const version = { word: '--version', help: 'Names the version.' };
+  const version = { word: '--version', help: 'Prints the version.' };
   return `#compdef archwright kubectl-archwright
 # zsh completion for archwright
 _archwright() {

@@ -19,13 +19,17 @@ const actions = ['check', 'print', 'convert'] as const;
 export const subcommand: Subcommand = {
   usage: 'check [FLAGS] [FILE] | print [FLAGS] [FILE] | convert [FLAGS] FILE…',
   description:
-    '`check` names all errors of a configuration file, with the environment and flags; exit code 1 if there are any. `print` shows every setting and its source, as a configuration file. Both read standard input for `-`. `convert` converts the configuration of Noe, the Multiarch Tuning Operator, tolerable or archaware-controller to chart values, TOML or custom resources; standard error lists what has no counterpart.',
+    '`check` lists all errors of a configuration file, including the environment and flags; the exit ' +
+    'code is 1 if there are any. `print` shows every setting and its source, as a configuration file. ' +
+    'With `-`, both read standard input. `convert` converts the configuration of Noe, the Multiarch ' +
+    'Tuning Operator, tolerable or archaware-controller to chart values, TOML or custom resources; ' +
+    'standard error lists settings without a counterpart.',
   settings: 'all',
   flags: {
     output: {
       value: 'FORMAT',
       short: 'o',
-      help: 'How `print` writes: toml (default) or json. What `convert` writes: values (default), toml or resources.',
+      help: 'Format of `print`: toml (default) or json. Format of `convert`: values (default), toml or resources.',
     },
   },
   run,

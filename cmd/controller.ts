@@ -15,9 +15,9 @@ import { exitCodes, UsageError, type Invocation, type Subcommand } from './progr
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Finishes what admission cannot decide: it decides gated pods, evicts misplaced pods, sets taints, issues certificates ' +
-    'and reconciles the webhook configuration. It runs in a pod, or with `--kubeconfig` and `--namespace`. One of several ' +
-    'replicas leads. With `--agents`, the node agents inspect images; without, the controller does so itself.',
+    'Decides gated pods, evicts misplaced pods, sets taints, issues certificates and maintains the webhook ' +
+    'configuration. Runs in a pod, or with `--kubeconfig` and `--namespace`. One of several replicas leads. With `--agents`, ' +
+    'the node agents inspect images; otherwise the controller does.',
   settings: 'controller',
   flags: {},
   run: (invocation) => runWith(invocation),

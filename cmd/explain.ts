@@ -25,12 +25,14 @@ import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } fro
 export const subcommand: Subcommand = {
   usage: '[FLAGS] [-f FILE…] [KIND/NAME… | KIND NAME…]',
   description:
-    'Shows the decision for pods and workloads in files (`-f`) or in the cluster (`pod/web-0`, `deploy/web`), as if they were ' +
-    'created now: each rule by name, and for each image its architectures, their source and the credential. Of objects in the cluster ' +
-    'it first shows what was decided before. Secrets, service accounts, namespaces and custom resources in the same files count; the ' +
-    'rest comes from the cluster of your kubeconfig, if there is one, also the settings of its archwright, whose controller looks up the ' +
-    'images. Exit code: 0 if everything would be admitted, 1 if something would be denied or is invalid, 2 for wrong usage, 3 if an ' +
-    'object could not be read or images could not be looked up.',
+    'Shows the decision for pods and workloads in files (`-f`) or in the cluster (`pod/web-0`, ' +
+    '`deploy/web`), as if they were created now: each rule by name, and for each image its ' +
+    'architectures, their source and the credential. For objects in the cluster it first shows the ' +
+    'decision at their creation. Secrets, service accounts, namespaces and custom resources in the same ' +
+    'files count. Everything else comes from the cluster of your kubeconfig, if there is one, including ' +
+    'archwright’s settings; archwright’s controller there looks up the images. Exit code: 0 if ' +
+    'everything would be admitted, 1 if something would be denied or is invalid, 2 for wrong usage, 3 if ' +
+    'an object could not be read or images could not be looked up.',
   settings: 'explain',
   flags: {
     ...clusterFlags,
@@ -42,7 +44,7 @@ export const subcommand: Subcommand = {
     namespace: {
       value: 'NAME',
       short: 'n',
-      help: 'Namespace of named objects, and of those in files without one. Default: that of the kubeconfig context.',
+      help: 'Namespace of named objects, and of objects in files without a namespace. Default: that of the kubeconfig context.',
     },
     output: { value: 'table|json|yaml', short: 'o', help: 'Output format. Default: table.' },
     patch: {

@@ -16,11 +16,12 @@ import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } fro
 export const subcommand: Subcommand = {
   usage: '[FLAGS] IMAGE…',
   description:
-    'Shows the platforms of each image, the endpoint that had it and the credential that was used. In the container of a running ' +
-    'agent, that agent inspects, with its own credentials, unless `--local` or a setting is given. Otherwise credentials come from ' +
-    "the same sources as an agent's: `--pull-secret`, `--creds-dir`, docker configurations (with `--host-root` those of the " +
-    'node, otherwise your own docker login too). Exit code: 0 if every image was found, 1 if some were not, 2 for wrong usage, 3 if ' +
-    'a registry did not answer.',
+    'Shows the platforms of each image, the endpoint that answered and the credential that was used. In ' +
+    'an agent’s container, the running agent inspects with its own credentials, unless `--local` or a ' +
+    'setting is given. Otherwise credentials come from the same sources as those of an agent: ' +
+    '`--pull-secret`, `--creds-dir`, docker configurations (with `--host-root` those of the node, ' +
+    'otherwise also your own docker login). Exit code: 0 if every image was found, 1 if some were not, 2 ' +
+    'for wrong usage, 3 if a registry did not answer.',
   settings: 'inspect',
   flags: {
     output: {
@@ -34,9 +35,9 @@ export const subcommand: Subcommand = {
     },
     'service-account': {
       value: 'NAMESPACE/NAME',
-      help: 'Inspects as for its pods; with `--service-account-tokens`, plugins get its token.',
+      help: 'Inspects as for pods of this account; with `--service-account-tokens`, plugins get its token.',
     },
-    local: { help: 'Inspects in this process, also where an agent runs.' },
+    local: { help: 'Inspects in this process, even in an agent’s pod.' },
     verbose: {
       short: 'v',
       help: 'Shows each credential source, each request and its response; with `json` on standard error.',

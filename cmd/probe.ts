@@ -16,7 +16,7 @@ import { settled } from './probe/settled.ts';
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Checks by a server-side dry run of a pod whether the API server calls the webhook. Exit code: 0 if it was called, 1 if not in time, 2 for wrong usage, 3 if the API server refuses the pod or does not answer.',
+    'Checks whether the API server calls the webhook, by a server-side dry run of a pod. Exit code: 0 if it was called, 1 if not in time, 2 for wrong usage, 3 if the API server refuses the pod or does not answer.',
   settings: 'probe',
   flags: {
     'pod-namespace': { value: 'NAMESPACE', help: 'Namespace of the pod. Default: default.' },

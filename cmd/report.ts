@@ -20,10 +20,11 @@ import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } fro
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Shows which pods of a cluster could run on an architecture, and what blocks the rest: by workload or by image, with the ' +
-    'CPU and memory that they request. Reads pods, their owners and nodes from the cluster of your kubeconfig; the controller of its ' +
-    'archwright looks up the images. Changes nothing without `--publish`. Exit code: 0 if every image is known or the report is published, 1 ' +
-    'if not, 2 for wrong usage, 3 if the cluster does not respond or images could not be looked up.',
+    'Shows which pods of a cluster could run on an architecture, and what blocks the rest: by workload ' +
+    'or by image, with the CPU and memory that they request. Reads pods, their owners and nodes from the ' +
+    'cluster of your kubeconfig; archwright’s controller there looks up the images. Changes nothing ' +
+    'without `--publish`. Exit code: 0 if every image is known or the report is published, 1 if not, 2 ' +
+    'for wrong usage, 3 if the cluster does not respond or images could not be looked up.',
   settings: 'explain',
   flags: {
     ...clusterFlags,

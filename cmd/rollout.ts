@@ -13,9 +13,10 @@ import { requireCluster } from './wiring/kubernetes.ts';
 export const subcommand: Subcommand = {
   usage: 'status|pause|resume|abort [FLAGS] [NAME]',
   description:
-    '`status` shows the rollouts of a namespace, or one of them with its workloads and what blocks them. `pause` stays at the present ' +
-    'step. `resume` goes on, also after a rollback or an abort. `abort` moves all pods back. Exit code: 0, or 1 if the rollout was ' +
-    'rolled back or aborted, 2 for wrong usage, 3 if the cluster does not answer.',
+    '`status` shows the rollouts of a namespace, or one rollout with its workloads and what blocks them. ' +
+    '`pause` stays at the current step. `resume` continues, also after a rollback or an abort. `abort` ' +
+    'moves all pods back. Exit code: 0, or 1 if the rollout was rolled back or aborted, 2 for wrong ' +
+    'usage, 3 if the cluster does not answer.',
   settings: 'status',
   flags: {
     namespace: {
@@ -25,7 +26,7 @@ export const subcommand: Subcommand = {
     },
     watch: {
       short: 'w',
-      help: 'Shows it again every two seconds, until it is complete, rolled back or aborted.',
+      help: 'Updates the output every two seconds, until the rollout is complete, rolled back or aborted.',
     },
     output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
   },

@@ -13,13 +13,14 @@ import { showAgain, type Look } from './program/watch.ts';
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Shows whether archwright works as configured: replicas, leader, versions and configuration; webhooks and certificates; ' +
-    'agents; gated and misplaced pods; taints that are held back; broken images; credentials of nodes that are not used. It ' +
-    'reads objects of the cluster, and the metrics of replicas through the API server, as far as you may, and names what it ' +
-    'could not read. Exit code: 0 if there is nothing to look at, 1 if there is, 2 for wrong usage, 3 if the cluster does not answer.',
+    'Shows whether archwright works as configured: replicas, leader, versions and configuration; ' +
+    'webhooks and certificates; agents; gated and misplaced pods; taints that are held back; broken ' +
+    'images; credentials that nodes do not use. It reads objects of the cluster with your rights, and ' +
+    'the metrics of replicas through the API server, and lists what it could not read. Exit code: 0 if ' +
+    'there is nothing to look at, 1 if there is, 2 for wrong usage, 3 if the cluster does not answer.',
   settings: 'status',
   flags: {
-    watch: { short: 'w', help: 'Shows it again every two seconds, until it is stopped.' },
+    watch: { short: 'w', help: 'Updates the output every two seconds, until you stop it.' },
     output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),

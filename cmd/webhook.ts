@@ -17,9 +17,10 @@ import { exitCodes, UsageError, type Invocation, type Subcommand } from './progr
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Answers admission reviews: decides each pod from the facts of its images, and patches it. Requires `--tls-dir`, a ' +
-    'directory with `tls.crt` and `tls.key`. With `--agents`, the node agents inspect images; without, the webhook does so ' +
-    'itself. In a pod, or with `--kubeconfig`, it reads pull secrets, namespaces, nodes and custom resources of the cluster.',
+    'Answers admission reviews: decides each pod from the facts of its images, and patches it. Requires ' +
+    '`--tls-dir`, a directory with `tls.crt` and `tls.key`. With `--agents`, the node agents inspect ' +
+    'images; otherwise the webhook does. In a pod, or with `--kubeconfig`, it reads pull secrets, ' +
+    'namespaces, nodes and custom resources of the cluster.',
   settings: 'webhook',
   flags: {},
   run,

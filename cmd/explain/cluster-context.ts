@@ -22,7 +22,7 @@ export interface ClusterContext {
 /** Flags of the subcommands that use this. */
 export const clusterFlags = {
   local: {
-    help: 'Looks up images from this machine, with your credentials, not by the cluster’s controller.',
+    help: 'Looks up images from this machine with your credentials, not through the cluster’s controller.',
   },
   'as-service-account': {
     value: 'NAMESPACE/NAME',
@@ -30,7 +30,7 @@ export const clusterFlags = {
   },
   release: {
     value: 'NAMESPACE/NAME',
-    help: 'archwright’s ConfigMap in the cluster. Default: it is searched for.',
+    help: 'archwright’s ConfigMap in the cluster. Default: the one that is found.',
   },
 } as const;
 

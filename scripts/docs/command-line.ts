@@ -5,7 +5,7 @@ import { code } from './markdown.ts';
 
 const introduction = `# Command line
 
-Each [setting](settings.md) that a subcommand uses is also a flag: \`archwright help SUBCOMMAND\` lists them. \`--config FILE\` names the configuration.
+Each [setting](settings.md) that a subcommand uses is also a flag. \`archwright help SUBCOMMAND\` lists them. \`--config FILE\` sets the configuration file.
 \`archwright --version\` prints version and commit. Exit code 2: wrong usage or a broken configuration.
 `;
 

@@ -24,7 +24,7 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
   { title: 'Cluster', metrics: clusterMetrics },
   { title: 'API server', metrics: kubeMetrics },
   { title: 'Agent', metrics: agentMetrics },
-  { title: 'Questions to agents', metrics: fleetMetrics },
+  { title: 'Requests to agents', metrics: fleetMetrics },
   { title: 'Image facts', metrics: Object.values(factsMetricSpecs) },
   { title: 'Sources of credentials and endpoints', metrics: [...sourceMetrics, ...pluginMetrics] },
   { title: 'Servers and certificates', metrics: Object.values(servingMetrics) },
@@ -34,12 +34,12 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
 
 const introduction = `# Metrics
 
-Served at \`/metrics\` on \`metricsListen\` (TLS: \`metricsTlsDir\`); by the chart on port 8080 of webhook and controller, 9444 of agents. Agents on the
-network of the node serve it on 127.0.0.1, and on the node's address if \`monitoring.mode\` or \`monitoring.scrapeAnnotations\` is set;
-\`agent.metricsAddress\` overrides this. [Monitors, alerts, a Grafana dashboard](../../charts/archwright/README.md#monitoring) are off by default.
+Metrics are served at \`/metrics\` on \`metricsListen\` (TLS: \`metricsTlsDir\`). In the chart, this is port 8080 of webhook and controller, and 9444 of
+agents. Agents with \`hostNetwork\` listen on 127.0.0.1, or on the node's address if \`monitoring.mode\` or \`monitoring.scrapeAnnotations\` is set;
+\`agent.metricsAddress\` overrides this. [Monitors, alerts and a Grafana dashboard](../../charts/archwright/README.md#monitoring) are off by default.
 
-Names in \`_total\` are counters, in \`_duration_seconds\` histograms, the others gauges. Every label value is listed and present from the start with 0;
-other values count as \`other\`. Metrics [name no image, registry, pod, node or file](../internals/security.md#metrics-and-health).
+Names that end in \`_total\` are counters, in \`_duration_seconds\` histograms; the others are gauges. Every label value is listed here, and present from
+the start with 0. Other values count as \`other\`. Metrics [name no image, registry, pod, node or file](../internals/security.md#metrics-and-health).
 
 `;
 
@@ -74,7 +74,7 @@ export function metricsPage(): string {
   });
   return [
     introduction,
-    `Labels without values here, and \`…\`, the codes of failed lookups:\n\n- ${code(`…="${codes}"`)}\n${lists.join('\n')}\n\n`,
+    `Values of \`…\` (the codes of failed lookups), and of labels without values below:\n\n- ${code(`…="${codes}"`)}\n${lists.join('\n')}\n\n`,
     groups.join('\n'),
   ].join('');
 }

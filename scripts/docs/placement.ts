@@ -5,111 +5,119 @@ import { code } from './markdown.ts';
 
 const introduction = `# Placement
 
-How a pod is placed, in order, with the rules that \`archwright explain\` shows. The annotation ${code(keys.summary)} and the webhook's log at \`debug\`
-have the result.
+The steps of a decision, in order, with the rules that \`archwright explain\` shows. The annotation ${code(keys.summary)} and the webhook's log at
+\`debug\` have the result.
 
-1. **Skipped?** ${named('skip-')}. \`skip-no-image\`: only \`imagePullPolicy: Never\`. The template of a DaemonSet is placed instead of its pods.
-2. **Own constraint?** ${named('own-')}, ${named('constraint-')}, ${named('empty-term')}. A pod that names one architecture in its nodeSelector, or one
-   architecture or a node in every required term, keeps that and is never gated, unless it is [widened](#charts-that-pin-an-architecture). It still gets
-   tolerations and \`matchNodeLabels\`, and, if the image is known, the exclusions of step 8. A term with several architectures is narrowed to those of
-   the images.
-3. **Required architectures**: ${named('required-')}, ${named('schedulable-')}, ${named('allowed-')}, ${named('exec-')}, ${named('cpu-')},
-   ${named('image-')}, ${named('unconstrained')}. Those whose nodes can [pull and run](#variants-and-cpu-levels) all images (init containers, sidecars,
-   containers, image volumes), within \`schedulableArchitectures\`, \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md), and
-   the pod's label ${code(keys.architectureLabel)} if \`matchNodeLabels\` has it, without
-   [broken ones](../operate/exec-format-errors.md). Artifacts, WebAssembly and images that are invalid or never pulled constrain nothing. The result is
-   ANDed into every other required term. The operating system is \`spec.os\`, else \`kubernetes.io/os\` in the nodeSelector or in every required term, else
-   \`linux\`.
-4. **Unknown images**: ${named('unknown-')}. \`onUnknownImage\` decides (default: the [gate](gates.md)); the known images still count.
-   \`not-an-image\`, and an image that \`allowedRegistries\`, \`deniedRegistries\` or \`allowLoopbackRegistries\` refuses, never gate a pod. A DaemonSet is
-   never gated and never gets \`fallbackArchitecture\`: it keeps recorded architectures, else gets those of the known images.
-5. **No common architecture**: ${named('no-common-')}. \`onNoCommonArchitecture\` decides (default: refused). Tags in memory are looked up once more before.
-6. **Preference**: ${named('prefer')}. The first of the pod's own preferred affinity, its label ${code(keys.preferred)}, its annotation
-   ${code(keys.preferredWeights)}, the [custom resources](../reference/custom-resources.md) by priority, and the configuration. A preference that the images
-   cannot meet is ignored. With \`preferenceMode = "soft"\`, the default, it is a weight; with \`hard\` the nodeSelector pins the pod to the heaviest one.
+1. **Skipped pods.** Pods that need no decision, such as pods that only have images with \`imagePullPolicy: Never\`. Of a DaemonSet, the template is
+   placed instead of its pods. Rules: ${named('skip-')}.
+2. **Own constraint.** A pod that names one architecture in its nodeSelector, or one architecture or a node in every required term, keeps it and is
+   never gated, unless it is [widened](#charts-that-pin-an-architecture). It still gets tolerations and \`matchNodeLabels\`, and, if the image is
+   known, the exclusions of step 8. A term with several architectures is narrowed to the architectures of the images. Rules: ${named('own-')},
+   ${named('constraint-')}, ${named('empty-term')}.
+3. **Required architectures.** The nodes of a required architecture can [pull and run](#variants-and-cpu-levels) all images: init containers, sidecars,
+   containers and image volumes. Artifacts, WebAssembly and images that are invalid or never pulled constrain nothing. The architectures are limited by
+   \`schedulableArchitectures\`, by \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md), and by the pod's label
+   ${code(keys.architectureLabel)} if \`matchNodeLabels\` has this key. [Broken architectures](../operate/exec-format-errors.md) are removed. The result
+   is ANDed into every other required term. The operating system is \`spec.os\`, otherwise \`kubernetes.io/os\` in the nodeSelector or in every required
+   term, otherwise \`linux\`. Rules: ${named('required-')}, ${named('schedulable-')}, ${named('allowed-')}, ${named('exec-')},
+   ${named('cpu-')}, ${named('image-')}, ${named('unconstrained')}.
+4. **Unknown images.** \`onUnknownImage\` decides (default: the [gate](gates.md)). The known images still count. \`not-an-image\`, and images that
+   \`allowedRegistries\`, \`deniedRegistries\` or \`allowLoopbackRegistries\` refuse, never gate a pod. A DaemonSet is never gated and never gets
+   \`fallbackArchitecture\`: it keeps recorded architectures, otherwise it gets those of the known images. Rules: ${named('unknown-')}.
+5. **No common architecture.** \`onNoCommonArchitecture\` decides (default: the pod is refused). Before that, tags in memory are looked up once more.
+   Rules: ${named('no-common-')}.
+6. **Preference.** The first of these applies: the pod's own preferred affinity, its label ${code(keys.preferred)}, its annotation
+   ${code(keys.preferredWeights)}, the [custom resources](../reference/custom-resources.md) by priority, the configuration. A preference that the images
+   cannot meet is ignored. With \`preferenceMode = "soft"\`, the default, it is a weight; with \`hard\` the nodeSelector pins the pod to the heaviest
+   architecture. Rules: ${named('prefer')}.
 7. **Tolerations and node labels** of these architectures: ${named('tolerations')} (\`tolerateArchitectureTaint\`, \`tolerations\`, \`taintArchitectures\`,
    \`architectures.<arch>.taintsToTolerate\`), ${named('require-')} (\`architectures.<arch>.requireNodeLabels\`), ${named('match-')}
    (\`matchNodeLabels\`).
-8. **Nodes that cannot run an image** are excluded: ${named('node-classes')}, ${named('depends-')}; under \`requirePullableNodes\` also those that cannot
-   pull it: ${named('pullable-')}.
+8. **Nodes that cannot run an image** are excluded: ${named('node-classes')}, ${named('depends-')}. Under \`requirePullableNodes\`, nodes that cannot pull
+   it are also excluded: ${named('pullable-')}.
 
 @others
 
 ## Labels and annotations that you set
 
-- label or annotation of a pod, label of a namespace: ${code(`${keys.placement}: disabled`)} skips it.
-- pod label: ${code(`${keys.preferred}: arm64`)} prefers an architecture.
-- pod annotation: ${code(`${keys.preferredWeights}: arm64=80,amd64=20`)} prefers by weight.
+- ${code(`${keys.placement}: disabled`)}, label or annotation of a pod, or label of a namespace: skips it.
+- ${code(`${keys.preferred}: arm64`)}, label of a pod: prefers an architecture.
+- ${code(`${keys.preferredWeights}: arm64=80,amd64=20`)}, annotation of a pod: prefers by weight.
 
 ## What archwright writes
 
-- pods and templates of DaemonSets: node affinity on ${code(keys.architectureLabel)} and ${code(keys.hostnameLabel)}, tolerations, node labels; the
-  annotation ${code(keys.decision)}, which records what was added, unless the annotations would exceed 256 KiB.
-- pods: the scheduling gate ${code(keys.gate)}; with the record, the label ${code(keys.placementState)} and the annotation ${code(keys.summary)}, such as
-  \`placed, requires amd64, arm64: all images can run there\`.
+- In pods and templates of DaemonSets: node affinity on ${code(keys.architectureLabel)} and ${code(keys.hostnameLabel)}, tolerations and node labels. The
+  annotation ${code(keys.decision)} records these additions, unless the annotations would exceed 256 KiB.
+- In pods: the scheduling gate ${code(keys.gate)}. With the record also the label ${code(keys.placementState)} and the annotation ${code(keys.summary)},
+  such as \`placed, requires amd64, arm64: all images can run there\`.
 
-Nothing that a person wrote is changed or removed, except architectures under \`constraints = "widen"\`.
+archwright never changes or removes what users wrote, except architectures under \`constraints = "widen"\`.
 
 ## Warnings
 
-People who apply a pod or a workload get a warning if the images share no architecture, if they cannot run where the pod's own constraint, affinity or node
-puts it, if that is widened, or if it prefers an architecture that is unknown (\`aarch64\`) or that the images lack. The chart's \`workloadWarnings\`
-disables this for templates and for pods that name their node.
+When you apply a pod or a workload, you get a warning if
+
+- the images share no architecture;
+- the images cannot run where the pod's own constraint, affinity or node puts it, or the constraint is widened;
+- the pod prefers an architecture that is unknown (\`aarch64\`) or that the images lack.
+
+The chart's value \`workloadWarnings\` disables this for templates and for pods that name their node.
 
 ## Charts that pin an architecture
 
-Many charts name \`kubernetes.io/arch: amd64\` although their images also have arm64. Under \`constraints = "widen"\`, also by a
-[custom resource](../reference/custom-resources.md), a new pod may run on all architectures that its images have. What it names in its nodeSelector, or by
-\`In\` in required terms, is replaced. It keeps every node that it could have before, and preferences are weights even in mode
-\`hard\`. A warning, \`explain\` and the annotation (\`widened\`) report it. A pod keeps what it names (rule \`constraint-not-widened\`, with the
-reason), if
+Many charts name \`kubernetes.io/arch: amd64\` although their images also have arm64. With \`constraints = "widen"\`, also in a
+[custom resource](../reference/custom-resources.md), a new pod may run on all architectures that its images have. Architectures in its nodeSelector, or
+with \`In\` in required terms, are replaced. The pod can still use every node that it could use before, and preferences are weights even in mode
+\`hard\`. A warning, \`explain\` and the annotation (\`widened\`) report it. A pod keeps its architectures (rule \`constraint-not-widened\`, with the
+reason) if
 
 - an image is unknown when the pod is created, or is never pulled;
-- its images have no other architecture within \`schedulableArchitectures\` and \`architectures\`, or it is not certain that all of its nodes
+- its images have no other architecture within \`schedulableArchitectures\` and \`architectures\`, or it is uncertain that all of its nodes
   [can run them](#variants-and-cpu-levels);
 - it is pinned by its label or annotation in mode \`hard\`, by its label \`kubernetes.io/arch\` under \`matchNodeLabels\`, or to a node;
 - its required terms name different architectures, it has a \`runtimeClassName\`, or it names the architecture of its [\`ArchitectureRollout\`](rollout.md);
 - another webhook names an architecture again, or the annotation has no room.
 
-\`NotIn\` stays in force. DaemonSets and templates are never widened. To except pods, set \`constraints: keep\` in a \`PodPlacementConfig\`.
+\`NotIn\` is kept. DaemonSets and templates are never widened. To exempt pods, set \`constraints: keep\` in a \`PodPlacementConfig\`.
 
 ## Variants and CPU levels
 
-An image may be for \`amd64/v3\`, \`386\` or \`arm/v7\`. What a node pulls from an index depends on its runtime (\`npm run e2e:node\` compares):
+An image may be for \`amd64/v3\`, \`386\` or \`arm/v7\`. The runtime of a node determines what the node pulls from an index (\`npm run e2e:node\` compares):
 
 | index | containerd, local pull (up to 2.0, and later if configured) | containerd from 2.1, CRI-O |
 | --- | --- | --- |
 | \`386\` alone, on amd64 | pulled | refused |
 | \`arm/v7\` alone, on arm64 | pulled; the CPU must run 32-bit programs | refused |
 | \`amd64/v2\` to \`v4\` alone | refused | refused |
-| \`amd64/v1\` or \`x86_64\` alone, on amd64 | pulled | CRI-O refuses it |
+| \`amd64/v1\` or \`x86_64\` alone, on amd64 | pulled | pulled; refused by CRI-O |
 | no platforms | the first manifest, if its config fits | the first manifest; containerd only if its config fits |
 
 Every runtime pulls a single manifest without an index, even for another architecture.
 
-Nodes are known by their [agents](../reference/agent-api.md), otherwise by \`status.nodeInfo\` and the labels of
-[Node Feature Discovery](https://kubernetes-sigs.github.io/node-feature-discovery/) (\`cpu-cpuid.X86_64_V3\` from v0.19). If too little is known, a node
-counts as able (rule \`depends-on-node\`). Nodes that cannot run the images are excluded, in templates of DaemonSets too: by the label for the CPU level
-(from NFD, or ${code(`${keys.amd64Level}=v3`)} under \`amd64LevelLabels = true\`), otherwise by \`kubernetes.io/hostname NotIn […]\`, up to 250 names.
+[Agents](../reference/agent-api.md) report runtime and CPU of their nodes. Nodes without an agent are judged by \`status.nodeInfo\` and the labels of
+[Node Feature Discovery](https://kubernetes-sigs.github.io/node-feature-discovery/) (\`cpu-cpuid.X86_64_V3\` from v0.19). If too little is known about a
+node, it counts as able to run the image (rule \`depends-on-node\`). Nodes that cannot run the images are excluded, also in templates of DaemonSets: by
+the label for the CPU level (from NFD, or ${code(`${keys.amd64Level}=v3`)} under \`amd64LevelLabels = true\`), otherwise by
+\`kubernetes.io/hostname NotIn […]\`, up to 250 names.
 
 ## Nodes that cannot pull
 
-With \`requirePullableNodes = true\` the webhook asks one agent of each *credential group* (agents with equal credential sources) about each repository.
-Nodes of groups that were refused or did not reach the registry are excluded by \`kubernetes.io/hostname NotIn […]\` in every required term. A node that can
-pull with the pod's own pull secrets stays.
+With \`requirePullableNodes = true\`, one agent of each *credential group* (agents with equal credential sources) checks each repository. If a registry
+refused a group or was unreachable, \`kubernetes.io/hostname NotIn […]\` in every required term excludes the nodes of the group. Nodes that can pull with
+the pod's own pull secrets are not excluded.
 
 - Only known failures exclude a node; \`not-found\` does not. New nodes, nodes without an agent and groups that have not answered within \`inlineBudget\`
-  stay.
+  are not excluded.
 - No node is excluded if no remaining group can pull all images and has an architecture of the pod, if the pod names its node, while the pod is gated, or
   if more than 250 nodes would be listed (rule \`pullable-nodes-left-out\`). Templates are not changed.
-- A success counts for an hour, a refusal for ten minutes, an unreachable registry for two.
+- A success is cached for an hour, a refusal for ten minutes, an unreachable registry for two.
 
-\`archwright explain --agents …\` shows which group can pull each image, and the excluded nodes.
+\`archwright explain --agents …\` shows which groups can pull each image, and the excluded nodes.
 
 ## Images without a program
 
 Bundles of the Operator Lifecycle Manager (label \`operators.operatorframework.io.bundle.…\`, no \`Entrypoint\`, no \`Cmd\`) constrain nothing, unless they
-are an entry of an index. For other images of this kind, set \`imageOverrides\` with \`architectures = []\`.
+are an entry of an index. For other images without a program, set \`imageOverrides\` with \`architectures = []\`.
 `;
 
 /** The rules that begin so. */

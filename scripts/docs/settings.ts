@@ -32,15 +32,20 @@ ARCHWRIGHT_PREFERRED_ARCHITECTURE=arm64 archwright webhook
 archwright webhook --preferred-architecture arm64
 \`\`\`
 
-In variables and flags, lists are separated by commas (a flag may be repeated); booleans are \`true\` or \`false\` (flags: \`--name\`, \`--no-name\`);
-tables are \`name=value,name=value\`, or inline TOML such as \`{ key = "arch", effect = "NoSchedule" }\` if their keys are fixed. Durations: \`7d\`,
-\`1h30m\`, \`500ms\`. Sizes: whole numbers with \`Ki\`, \`Mi\`, \`Gi\`, or bytes. Port 0 is any free port.
+Values in variables and flags:
 
-A running program reads a changed file again, and keeps the last good one if it is broken; a starting one ends with exit code 2. \`archwright config check
-FILE\` names all errors with line and key (exit code 1), \`archwright config print\` shows every value and its source.
+- lists: separated by commas; a flag may be repeated
+- booleans: \`true\` or \`false\`; flags: \`--name\`, \`--no-name\`
+- tables: \`name=value,name=value\`, or, for fixed keys, inline TOML such as \`{ key = "arch", effect = "NoSchedule" }\`
+- durations: \`7d\`, \`1h30m\`, \`500ms\`
+- sizes: bytes, or whole numbers with \`Ki\`, \`Mi\`, \`Gi\`
+- ports: 0 is any free port
 
-Below are the type and the default of each; \\* takes effect at the next start only. \`[…]\` is a list, \`{…}\` a table, both empty by default. Secrets, ConfigMaps and the
-Lease are in archwright's own namespace.
+A running program reads a changed file again. If the file is broken, it keeps the last good one; a starting program ends with exit code 2.
+\`archwright config check FILE\` lists all errors with line and key (exit code 1). \`archwright config print\` shows every value and its source.
+
+Each setting has its type and default. \\* takes effect only at the next start. \`[…]\` is a list, \`{…}\` a table; both are empty by default. Secrets,
+ConfigMaps and the Lease are in archwright's own namespace.
 `;
 
 /** Makes the page. */
@@ -51,7 +56,7 @@ export function settingsPage(): string {
     '## Other variables\n',
     ...Object.entries(otherVariables).map(([name, help]) => `- ${code(name)}: ${help}`),
     '',
-    'Variables that Kubernetes sets for Services whose names begin with `archwright` are ignored.\n',
+    'Variables that Kubernetes sets for Services named `archwright…` are ignored.\n',
   ].join('\n');
 }
 

@@ -183,7 +183,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
         return withHint(failed(request.image, { code: 'unauthorized', message }), source);
       }
       if (!signal.aborted) {
-        counters.inquiryFailures.inc();
+        counters.lookupFailures.inc();
         log.error({ err: error }, 'an image inspection ended by an unexpected error');
       }
       return memory.lastKnown(request) ?? failure;

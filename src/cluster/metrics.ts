@@ -11,5 +11,5 @@ export const clusterMetrics: readonly MetricSpec[] = [pullSecretReads];
 export interface FactsCounters {
   readonly waitsAnswered: Counter;
   readonly waitsExpired: Counter;
-  readonly inquiryFailures: Counter;
+  readonly lookupFailures: Counter;
 }

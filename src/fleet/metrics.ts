@@ -27,13 +27,13 @@ const specs = {
   }),
   attempts: counter(
     'archwright_fleet_attempts_total',
-    'Requests to single agents. `abandoned`: another one was faster, or the caller gave up.',
+    'Requests to single agents. `abandoned`: another agent was faster, or the caller gave up.',
     { outcome: attemptOutcomes },
   ),
   hedges: counter('archwright_fleet_hedges_total', 'Requests to a second agent because the first was slow.'),
   passedOn: counter(
     'archwright_fleet_passed_on_total',
-    'Lookups passed on to another credential group, for lack of access.',
+    'Lookups passed on to another credential group because access was refused.',
   ),
   answerSeconds: histogram(
     'archwright_fleet_answer_duration_seconds',
@@ -45,23 +45,24 @@ const specs = {
     'Rejected facts: invalid; another agent owns the image (not-owner; usual while agents come and go); a digest without proof (no-proof).',
     { reason: rejectReasons },
   ),
-  agents: gauge('archwright_fleet_agents', 'Agents. `silent`: its credential group is not known.', {
-    state: ['ready', 'backed-off', 'silent'],
-  }),
+  agents: gauge(
+    'archwright_fleet_agents',
+    'Agents. `silent`: the credential group of the agent is unknown.',
+    {
+      state: ['ready', 'backed-off', 'silent'],
+    },
+  ),
   available: gauge(
     'archwright_fleet_available',
-    'Set to 0 if no agent has answered for 30 s: unknown images gate no pods.',
+    'Set to 0 if no agent has answered for 30 s. Pods with unknown images are then not gated.',
   ),
   groups: gauge('archwright_fleet_credential_groups', 'Groups of agents with equal credential sources.'),
   surveyed: counter(
     'archwright_fleet_surveyed_groups_total',
-    'Credential groups asked if their nodes can pull. `unreachable`: the registry.',
+    'Checks if the nodes of a credential group can pull. `unreachable`: the registry does not answer.',
     { outcome: pullResults },
   ),
-  repositories: gauge(
-    'archwright_fleet_pullability_repositories',
-    'Repositories of which the pullability is known.',
-  ),
+  repositories: gauge('archwright_fleet_pullability_repositories', 'Repositories with known pullability.'),
 } satisfies Record<string, MetricSpec>;
 
 /** Every metric of this folder, for the documentation. */

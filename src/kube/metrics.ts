@@ -24,7 +24,7 @@ const specs = {
   }),
   watchRestarts: counter(
     'archwright_kube_watch_restarts_total',
-    'Watches opened again, by why the last one ended; `ended`: as every few minutes.',
+    'Watches opened again, by the reason why the last one ended. `ended`: regularly, every few minutes.',
     { resource: resources, reason: ['ended', 'gone', 'refused', 'timeout', 'unavailable', 'other'] },
   ),
   watches: gauge(

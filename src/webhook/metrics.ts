@@ -37,7 +37,7 @@ const unknownCodes = ['unknown', ...factsErrorCodes] as const;
 const specs = {
   admissions: counter(
     'archwright_admissions_total',
-    'Admission reviews. A template counts what its pods would get.',
+    'Admission reviews. A template counts with the outcome that its pods would get.',
     { kind: admissionKinds, outcome: admissionOutcomes },
   ),
   admissionSeconds: histogram(
@@ -55,7 +55,7 @@ const specs = {
   ),
   badRequests: counter(
     'archwright_admission_bad_requests_total',
-    'Refused requests: no review of the API server, or no memory.',
+    'Refused requests: not a review of the API server, or too little memory.',
     { reason: badRequestReasons },
   ),
   admissionWarnings: counter('archwright_admission_warnings_total', 'Warnings for people who apply objects.'),
@@ -69,10 +69,7 @@ const specs = {
     'Admissions that waited for a lookup; `expired`: inlineBudget.',
     { outcome: ['answered', 'expired'] },
   ),
-  inquiryFailures: counter(
-    'archwright_admission_inquiry_failures_total',
-    'Lookups that failed unexpectedly.',
-  ),
+  lookupFailures: counter('archwright_admission_lookup_failures_total', 'Lookups that failed unexpectedly.'),
   unpullableNodes: counter(
     'archwright_admission_unpullable_nodes_total',
     'Pods with an image that some nodes cannot pull; `kept`: rule pullable-nodes-left-out.',
@@ -107,7 +104,7 @@ export function bindCounters(metrics: Metrics) {
     warnings: metrics.counter(specs.admissionWarnings),
     waitsAnswered: metrics.counter(specs.inlineWaits, { outcome: 'answered' }),
     waitsExpired: metrics.counter(specs.inlineWaits, { outcome: 'expired' }),
-    inquiryFailures: metrics.counter(specs.inquiryFailures),
+    lookupFailures: metrics.counter(specs.lookupFailures),
     nodesExcluded: metrics.counter(specs.unpullableNodes, { outcome: 'excluded' }),
     nodesKept: metrics.counter(specs.unpullableNodes, { outcome: 'kept' }),
     widened: metrics.counter(specs.widenedPods),

@@ -94,7 +94,7 @@ t.test('what has to be looked at', async (t) => {
   leader.more = (metrics) => {
     set(metrics, 'archwright_webhook_configuration', 1, { state: 'waiting' });
     set(metrics, 'archwright_gated_pods', 3, { age: 'older', reason: 'unauthorized' });
-    set(metrics, 'archwright_gated_pods', 2, { age: '10s', reason: 'asking' });
+    set(metrics, 'archwright_gated_pods', 2, { age: '10s', reason: 'lookup' });
     set(metrics, 'archwright_taint_blockers', 1, { reason: 'daemonsets' });
     set(metrics, 'archwright_misplaced_pods', 4);
     metrics.gauge(servingMetrics.certificateExpiry, { use: 'client' }).set((Date.now() + 3.5 * day) / 1000);
@@ -139,7 +139,7 @@ t.test('what has to be looked at', async (t) => {
     /webhooks +waiting/,
     /certificates +the first expires in 3d \(archwright-controller-a, client\)/,
     /agents +2 of 3 ready/,
-    /gated pods +2 asking, for less than 10s\n +3 unauthorized, for more than 5m\n +shop\/web-0 since 3m/,
+    /gated pods +2 lookup, for less than 10s\n +3 unauthorized, for more than 5m\n +shop\/web-0 since 3m/,
     /taints +held back: daemonsets \(1\)/,
     /misplaced pods +4/,
     /broken images +app:1 on arm64, until/,

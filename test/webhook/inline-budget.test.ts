@@ -67,7 +67,7 @@ test('an inspection that ends by a fault leaves its image unknown', async (t) =>
   const { admitPod, metric, lines } = await serve(t, { memory });
   const admitted = await admitPod(['a:1']);
   t.ok(admitted.gated);
-  t.equal(await metric('archwright_admission_inquiry_failures_total'), 1);
+  t.equal(await metric('archwright_admission_lookup_failures_total'), 1);
   t.match(lines.at(-1), { level: 'error', err: { message: 'a fault of ours' } });
 });
 

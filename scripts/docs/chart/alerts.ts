@@ -223,7 +223,7 @@ export const alerts: readonly Alert[] = [
     summary: 'Nodes wait for their taint: {{ $labels.reason }}.',
     meaning: 'With the taint, pods that must run there could not be scheduled.',
     steps: [
-      '`kubectl get events -A --field-selector=reason=TaintHeldBack` names pods and DaemonSets. Each `reason` has [a remedy](../taints.md#when-a-taint-does-not-come).',
+      '`kubectl get events -A --field-selector=reason=TaintHeldBack` names pods and DaemonSets. Each `reason` has [a remedy](../taints.md#when-a-taint-is-held-back).',
     ],
   },
   {

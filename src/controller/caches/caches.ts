@@ -59,7 +59,7 @@ export const cachedObjects = gauge(
 
 export const largeObjects = gauge(
   'archwright_controller_large_objects',
-  'Objects of namespaces with too many large ones: waiting pods are read for each decision, others ignored.',
+  'Objects of namespaces with too many large objects: waiting pods are read for each decision, others are ignored.',
   { watch: limitedWatches },
 );
 

@@ -7,7 +7,7 @@ const changes = ['lost', 'gained'] as const;
 
 const driftedTags = gauge(
   'archwright_drifted_tags',
-  'Tags of running pods that lost or gained a platform. Lost ones count if nodes need them.',
+  'Tags of running pods that lost or gained a platform. A lost platform counts only if a node needs it.',
   { change: changes, architecture: architectures },
 );
 
@@ -17,7 +17,7 @@ const checkedTags = gauge('archwright_drift_tags', 'Tags of running pods; `no`: 
 
 const checks = counter(
   'archwright_drift_checks_total',
-  'Checks of tags. `same`: the tag names what pods run; `changed`: it does not; else no answer.',
+  'Checks of tags. `same`: the tag names the digest that pods run; `changed`: another digest; otherwise no answer.',
   { result: ['same', 'changed', 'skipped', ...registryErrorCodes] },
 );
 

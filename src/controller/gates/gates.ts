@@ -136,7 +136,7 @@ class Gates {
     const expired = this.#isExpired(waiting);
     const facts = skipped ? new Map<never, never>() : this.#factsFor(input, waiting, expired);
     if (facts === undefined) {
-      if (waiting.reason === 'new') waiting.update({ reason: 'asking' });
+      if (waiting.reason === 'new') waiting.update({ reason: 'lookup' });
       if (!expired && waiting.ageMs >= quietMs && waiting.reported === undefined)
         this.#report(pod, waiting, decideWaiting(input, this.#remembered(input), expired));
       // Facts arrive by themselves, unless the pod that started the lookup is gone.

@@ -2,19 +2,18 @@ import { factsErrorCodes } from '../../images/facts/facts.ts';
 import { outcomes } from '../../placement/decision.ts';
 import { counter, gauge, histogram, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
-/** `new`: no lookup yet. `asking`: a lookup is open. Otherwise why the first unknown image is unknown. */
-const waitingReasons = ['new', 'asking', 'unknown', ...factsErrorCodes] as const;
+/** `new`: no lookup yet. `lookup`: a lookup is open. Otherwise why the first unknown image is unknown. */
+const waitingReasons = ['new', 'lookup', 'unknown', ...factsErrorCodes] as const;
 export type WaitingReason = (typeof waitingReasons)[number];
 
 /** Upper bounds of ages, milliseconds. */
 export const ageBuckets = { '10s': 10_000, '1m': 60_000, '5m': 300_000, older: Infinity } as const;
 export type AgeBucket = keyof typeof ageBuckets;
 
-const gatedPods = gauge(
-  'archwright_gated_pods',
-  'Gated pods, by age (below the bound) and what they wait for.',
-  { age: Object.keys(ageBuckets), reason: waitingReasons },
-);
+const gatedPods = gauge('archwright_gated_pods', 'Gated pods, by age (below the bound) and reason.', {
+  age: Object.keys(ageBuckets),
+  reason: waitingReasons,
+});
 
 /** `gate-only`: the gate was removed without a placement, because that was refused. */
 const gateOutcomes = [...outcomes, 'gate-only'] as const;

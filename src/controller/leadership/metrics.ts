@@ -31,8 +31,8 @@ export const factsWaits = counter(
   { outcome: ['answered', 'expired'] },
 );
 
-export const inquiryFailures = counter(
-  'archwright_controller_inquiry_failures_total',
+export const lookupFailures = counter(
+  'archwright_controller_lookup_failures_total',
   'Lookups that failed unexpectedly; the log has the error.',
 );
 
@@ -42,13 +42,13 @@ export const leadingMetrics = (features: readonly string[]): readonly MetricSpec
   featureFailures(features),
   featureReconciles(features),
   factsWaits,
-  inquiryFailures,
+  lookupFailures,
 ];
 
 export function bindFactsCounters(metrics: Metrics): FactsCounters {
   return {
     waitsAnswered: metrics.counter(factsWaits, { outcome: 'answered' }),
     waitsExpired: metrics.counter(factsWaits, { outcome: 'expired' }),
-    inquiryFailures: metrics.counter(inquiryFailures),
+    lookupFailures: metrics.counter(lookupFailures),
   };
 }

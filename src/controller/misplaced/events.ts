@@ -54,7 +54,7 @@ function messageOf(report: Report, { pod, architecture, images }: MisplacedPod, 
   const architectures = [...new Set(images.flatMap((each) => each.architectures))].join(', ');
   const ends: Readonly<Record<Report, string>> = {
     evicted: 'It is evicted, and its successor is placed on a node that can run it.',
-    told: 'It would be evicted under misplacedPods = "evict".',
+    reported: 'It would be evicted under misplacedPods = "evict".',
     held: `Its eviction is refused for now: ${printable(why, 200)}`,
     again:
       'It is not evicted: its predecessor was evicted for the same cause. Check whether the webhook is called for the pods of this ' +

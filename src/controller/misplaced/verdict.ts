@@ -86,7 +86,7 @@ export async function verdictOf(
   const workload = pod.owner && (await workloadOf(namespace, pod.owner, leading));
   if (workload === undefined) return later;
   const { misplacedPods: mode } = configuration();
-  if (mode !== 'evict') return mode === 'event' ? { kind: 'report', report: 'told', workload } : later;
+  if (mode !== 'evict') return mode === 'event' ? { kind: 'report', report: 'reported', workload } : later;
 
   const left = workload.job === undefined ? Number.POSITIVE_INFINITY : lossesLeft(workload.job, now);
   if (left === 0) return { kind: 'report', report: 'last-try', workload };

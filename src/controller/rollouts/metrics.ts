@@ -7,7 +7,7 @@ export const rollbackReasons = ['Unhealthy', 'BrokenImage'] as const;
 
 const rollbacks = counter(
   'archwright_rollout_rollbacks_total',
-  'Rollbacks: pods were unhealthier than on other architectures, or an image cannot run there.',
+  'Rollbacks: pods were less healthy than on other architectures, or an image cannot run there.',
   { reason: rollbackReasons },
 );
 

@@ -13,7 +13,7 @@ const blockerReasons = ['pods', 'daemonsets', 'no-other-node'] as const;
 
 const taintBlockers = gauge(
   'archwright_taint_blockers',
-  'What holds taints back: pods that refuse the toleration, DaemonSets without it, pods that fit no other node.',
+  'Objects that hold taints back: pods that refuse the toleration, DaemonSets without it, pods that fit no other node.',
   { reason: blockerReasons },
 );
 

@@ -12,8 +12,8 @@ export const factsMetricSpecs = {
   }),
   inspections: counter(
     'archwright_facts_inspections_total',
-    'Lookups. `asked`: a request waits; `joined`: one is in flight.',
-    { cause: ['asked', 'revalidation', 'joined'] },
+    'Lookups. `request`: a pod waits; `joined`: the same lookup is in flight.',
+    { cause: ['request', 'revalidation', 'joined'] },
   ),
   failures: counter('archwright_facts_failures_total', 'Failed lookups of images.', {
     code: factsErrorCodes,
@@ -35,7 +35,7 @@ export function createFactsMetrics(metrics: Metrics) {
   return {
     recall: counts(metrics, specs.recalls, 'result', recallResults),
     failure: counts(metrics, specs.failures, 'code', factsErrorCodes),
-    asked: metrics.counter(specs.inspections, { cause: 'asked' }),
+    asked: metrics.counter(specs.inspections, { cause: 'request' }),
     revalidated: metrics.counter(specs.inspections, { cause: 'revalidation' }),
     joined: metrics.counter(specs.inspections, { cause: 'joined' }),
     evicted: metrics.counter(specs.evictions),

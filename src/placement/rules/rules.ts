@@ -5,7 +5,7 @@ import { own } from '../../names/architecture.ts';
 import type { Outcome, Reason, SkipReason, Widened } from '../decision.ts';
 
 export const rules = {
-  'skip-node-name': 'The pod names its node already.',
+  'skip-node-name': 'The pod already names its node.',
   'skip-mirror-pod': 'A mirror pod of a static pod.',
   'skip-daemonset-pod': 'The template of the DaemonSet is placed instead.',
   'skip-excluded-namespace':
@@ -14,26 +14,26 @@ export const rules = {
   'skip-disabled-by-namespace': 'The namespace has `arch.example/placement: disabled`.',
   'skip-control-plane': 'The nodeSelector names a control-plane role.',
   'skip-no-image': 'No image may be pulled (`imagePullPolicy: Never`).',
-  'own-constraint': 'The pod names one architecture or its node in every required term, and keeps that.',
+  'own-constraint': 'The pod names one architecture or its node in every required term, and keeps it.',
   'constraint-widened':
     '`constraints: widen`: the pod may also run on the other architectures that all of its images have.',
   'constraint-not-widened':
     '`constraints: widen`, but the pod keeps the architectures that it names, for the reason given.',
   'own-term-constraint': 'A required term that names one architecture or a node is kept.',
-  'empty-term': 'A required term without content, or no term, matches no node and stays so.',
+  'empty-term': 'An empty required term, or an empty list of terms, matches no node. It is not changed.',
   'required-architectures': 'The architectures that all known images have, ANDed into every required term.',
   'schedulable-architectures': 'Architectures that no node of the cluster has are removed.',
   'allowed-architectures': 'A `PodPlacementConfig` limits the architectures of the pod.',
   'rollout-target': 'An `ArchitectureRollout` moves the pod to its architecture.',
   'rollout-other': 'An `ArchitectureRollout` keeps the pod off its architecture for now.',
   'rollout-choose':
-    'An `ArchitectureRollout` moves a part of the pods: the scheduling gate holds the pod until the controller has chosen.',
+    'An `ArchitectureRollout` moves some of the pods: the pod is gated until the controller has chosen.',
   'image-constrains-nothing':
     'An artifact, a bundle of manifests, WebAssembly, an invalid reference or an image that is never pulled.',
   'exec-format-error':
     'An architecture is removed, because pods of the namespace ended with an exec format error there.',
   'cpu-level':
-    'An image needs a level of x86-64, by `imageOverrides` or by pods of the namespace that ended below it.',
+    'An image needs an x86-64 level, according to `imageOverrides` or to pods of the namespace that ended below it.',
   unconstrained: 'No image constrains the architecture.',
   'no-common-architecture-deny': 'The images share no architecture: the pod is refused.',
   'no-common-architecture-pend': 'The images share no architecture: the pod stays pending.',
@@ -41,7 +41,7 @@ export const rules = {
   'unknown-image-gate':
     'An image is unknown: the pod is gated, within the architectures of the known images.',
   'unknown-image-fallback':
-    "An image is unknown: the fallback architecture, if known images and the pod's terms have it.",
+    "An image is unknown: the pod gets the fallback architecture, if known images and the pod's terms allow it.",
   'unknown-image-allow': 'An image is unknown: the architectures of the known images are required.',
   'unknown-image-deny': 'An image is unknown: the pod is refused.',
   'unknown-image-recorded': 'An image of a DaemonSet is unknown: the recorded architectures stay required.',
@@ -49,15 +49,16 @@ export const rules = {
   'match-node-labels': 'Labels of the pod that its node must have with the same value.',
   'pullable-nodes': 'Nodes that cannot pull one of the images are excluded (`requirePullableNodes`).',
   'pullable-nodes-left-out':
-    'Such nodes are not excluded: no others remain, they are too many or unknown, or the pod names a node.',
+    'Nodes that cannot pull are not excluded: no others remain, they are too many or unknown, or the pod names a node.',
   'node-classes': 'Nodes of a required architecture that cannot run an image are excluded.',
-  'node-classes-left-out': 'Such nodes are not excluded: they are too many, or the pod names a node.',
-  'depends-on-node': 'What decides if nodes run an image, and is not known of them.',
+  'node-classes-left-out':
+    'Nodes that cannot run an image are not excluded: they are too many, or the pod names a node.',
+  'depends-on-node': 'It is unknown if some nodes can run an image.',
   'preferred-label': 'The pod prefers an architecture by the label `arch.example/preferred`.',
   'preferred-weights': 'The pod prefers architectures by the annotation `arch.example/preferred-weights`.',
   'preferred-policy': 'A custom resource or the configuration prefers architectures.',
   'preference-hard': 'Mode `hard`: the preferred architecture is required.',
-  'preference-own': "The pod's own preferred node affinity on architectures has precedence.",
+  'preference-own': "The pod's own preferred node affinity on architectures takes precedence.",
   'preference-left-out': 'A preference that the images cannot meet, or that is invalid, is ignored.',
   tolerations: 'Taints of the required architectures are tolerated.',
   'replaces-recorded': 'The additions of an earlier call are replaced.',

@@ -271,5 +271,5 @@ void t.test('a leader that stops asks and writes nothing more', async (t) => {
   gates.answer();
   await gates.pass(10 * minute);
   t.equal(gates.store.writes().length, 0);
-  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="asking"}'), 0);
+  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="lookup"}'), 0);
 });

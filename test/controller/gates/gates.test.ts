@@ -31,14 +31,14 @@ void t.test('an unknown image: one lookup for all of its pods, which its answer 
   await gates.store.until(() => gates.open === 1);
   t.equal(gates.isGated('web-0'), true);
   await gates.pass(500);
-  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="asking"}'), 30);
+  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="lookup"}'), 30);
   gates.known = { later: 'arm64' };
   gates.answer();
   await gates.opened(30);
   t.equal(gates.asked.length, 1);
   t.same(termsOf(gates.pod('web-29')), [archIn('arm64')]);
   t.equal(gates.store.writes().length, 30);
-  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="asking"}'), 0);
+  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="lookup"}'), 0);
 });
 
 void t.test('an unknown image: the fallback and an event after maxGateDuration', async (t) => {

@@ -77,7 +77,7 @@ void t.test('an answer on images that the pod has not any more is no answer', as
   await gates.pass(1000);
   t.equal(gates.isGated('web'), true);
   t.equal(gates.asked.length, 2, 'the question on the new one is still open, and not asked twice');
-  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="asking"}'), 1);
+  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="lookup"}'), 1);
   gates.known = { new: 'arm64' };
   gates.answer();
   await gates.opened(1);

@@ -275,7 +275,7 @@ t.test('every look is counted by what it gave', async (t) => {
     'recalls_total{result="miss"} 1',
     'failures_total{code="not-found"} 1',
     'failures_total{code="timeout"} 1',
-    'inspections_total{cause="asked"} 2',
+    'inspections_total{cause="request"} 2',
     'inspections_total{cause="revalidation"} 1',
     'inspections_total{cause="joined"} 1',
   ]);

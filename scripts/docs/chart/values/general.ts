@@ -54,13 +54,13 @@ export const general: readonly Section[] = [
       nameOverride: text({ help: 'Replaces the chart’s name in labels and names.', default: '', example: 'arch' }),
       fullnameOverride: text({ help: 'Prefix of every object’s name.', default: '', example: 'placement' }),
       namespaceOverride: text({
-        help: 'Namespace of all objects, for charts that have this one as a dependency. Empty: the namespace of the release.',
+        help: 'Namespace of all objects, for charts with this chart as a dependency. Empty: the namespace of the release.',
         default: '',
         example: 'default',
       }),
       'image.registry': text({ help: 'Registry of the image.', default: 'ghcr.io', example: 'registry.example.com' }),
       'image.repository': text({ help: 'Repository of the image.', default: 'archwright/archwright', example: 'mirror/archwright' }),
-      'image.tag': text({ help: 'Tag of the image. Empty: the version of archwright that belongs to the chart.', default: '', example: '0.1.1' }),
+      'image.tag': text({ help: 'Tag of the image. Empty: the chart’s version of archwright.', default: '', example: '0.1.1' }),
       'image.digest': text({
         help: 'Digest of the image. It replaces the tag.',
         default: '',
@@ -73,7 +73,7 @@ export const general: readonly Section[] = [
       }),
       'image.architectures': texts({
         help:
-          'Architectures of the image. All pods of the chart, agents included, run only on Linux nodes of these. Empty: every Linux node.',
+          'Architectures of the image. All pods of the chart, including agents, run only on Linux nodes with these architectures. Empty: every Linux node.',
         default: ['amd64', 'arm64'],
         example: ['amd64'],
       }),
@@ -132,8 +132,8 @@ export const general: readonly Section[] = [
     values: valuesOf('', {
       certificates: oneOf('builtin', 'certManager', 'external')({
         help:
-          'Issuer of the certificates: the controller (`builtin`), cert-manager with objects of this chart (`certManager`), or you, by ' +
-          'writing the Secrets (`external`).',
+          'Issuer of the certificates: the controller (`builtin`), cert-manager with objects of this chart (`certManager`), or you: ' +
+          'you write the Secrets (`external`).',
         default: 'builtin',
         example: 'certManager',
       }),
@@ -151,7 +151,7 @@ export const general: readonly Section[] = [
     values: valuesOf('', {
       'crds.install': flag({ help: 'Installs the CustomResourceDefinitions.', default: true, example: false }),
       'crds.keep': flag({
-        help: 'Keeps the definitions, and with them the custom resources, when the release is uninstalled.',
+        help: 'Keeps the definitions and the custom resources when the release is uninstalled.',
         default: true,
         example: false,
       }),
@@ -163,8 +163,8 @@ export const general: readonly Section[] = [
       }),
       'rbac.pullSecrets': oneOf('cluster', 'namespaces', 'none')({
         help:
-          'Where pull secrets and service accounts may be read: in the whole cluster, only in `rbac.pullSecretNamespaces`, or nowhere. ' +
-          'Images that require other pull secrets are unknown.',
+          'Where archwright may read pull secrets and service accounts: in the whole cluster, only in `rbac.pullSecretNamespaces`, or nowhere. ' +
+          'Images that need other pull secrets are unknown.',
         default: 'cluster',
         example: 'none',
       }),
@@ -183,17 +183,17 @@ export const general: readonly Section[] = [
         { help: 'Value of that priority class.', default: 900_000_000, example: 1000 },
       ),
       'protection.enabled': flag({
-        help: 'Adds a ValidatingAdmissionPolicy, so that only archwright can change its annotation or remove its gate.',
+        help: 'Adds a ValidatingAdmissionPolicy that allows only archwright to change its annotation or remove its gate.',
         default: true,
         example: false,
       }),
       'protection.exemptGroups': texts({
-        help: 'Groups that may do so, in addition to archwright and users who may delete the policy’s binding.',
+        help: 'Groups that are also allowed, as are users who may delete the policy’s binding.',
         default: ['system:masters'],
         example: ['oncall'],
       }),
       'protection.exemptUsers': texts({
-        help: 'Users that may do so, in addition to archwright.',
+        help: 'Users that are also allowed.',
         default: [],
         example: ['system:serviceaccount:backup:restore'],
       }),
@@ -211,8 +211,8 @@ export const general: readonly Section[] = [
       }),
       'networkPolicy.webhookFrom': objects({
         help:
-          'NetworkPolicy peers that may reach the port of the webhook, besides the controller: the addresses of the API servers, ' +
-          'as they arrive at pods. Empty: all.',
+          'NetworkPolicy peers that may reach the port of the webhook, in addition to the controller: the addresses of the API servers, ' +
+          'as pods see them. Empty: all.',
         default: [],
         example: [{ ipBlock: { cidr: '10.0.0.0/28' } }],
       }),
@@ -222,7 +222,7 @@ export const general: readonly Section[] = [
         example: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }],
       }),
       'networkPolicy.egress': objects({
-        help: 'Egress rules of webhook, controller and report. Empty: not limited.',
+        help: 'Egress rules of webhook, controller and report. Empty: no limits.',
         default: [],
         example: [{ ports: [{ port: 443, protocol: 'TCP' }] }],
       }),
@@ -243,7 +243,7 @@ export const general: readonly Section[] = [
         { type: 'array', items: { type: ['object', 'string'] } },
         {
           help:
-            'Additional objects, as YAML or as strings; both are templates. archwright’s custom resources require that the definitions are ' +
+            'Additional objects, as YAML or as strings; both are templates. archwright’s custom resources need definitions that are ' +
             'already installed.',
           default: [],
           example: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'extra' } }],

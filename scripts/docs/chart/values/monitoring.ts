@@ -24,7 +24,7 @@ export const monitoring: Section = {
     }),
     'rules.enabled': flag({ help: 'Creates a PrometheusRule with alerts.', default: false, example: true }),
     'rules.runbookURL': text({
-      help: 'Prefix of the runbook links. The name of the alert’s page (docs/operate/runbooks) is appended. Set it if you keep a copy.',
+      help: 'Prefix of the runbook links; the name of the alert’s page (docs/operate/runbooks) is appended. Set it if you keep a copy.',
       default: 'https://github.com/archwright/archwright/blob/main/docs/operate/runbooks/',
       example: 'https://wiki.example.com/',
     }),

@@ -117,11 +117,11 @@ const deploymentValues: Described = {
   ),
   'podDisruptionBudget.enabled': flag({ help: 'Creates a PodDisruptionBudget.', default: true, example: false }),
   'podDisruptionBudget.maxUnavailable': countOrPercent({
-    help: 'Maximum of unavailable pods.',
+    help: 'Maximum number of unavailable pods.',
     default: 1,
     example: '50%',
   }),
-  'podDisruptionBudget.minAvailable': countOrPercent({ help: 'Minimum of available pods, instead of `maxUnavailable`.', example: '50%' }),
+  'podDisruptionBudget.minAvailable': countOrPercent({ help: 'Minimum number of available pods, instead of `maxUnavailable`.', example: '50%' }),
 };
 
 const hostPath = {
@@ -152,7 +152,7 @@ const poolValues: Described = {
   ...agentPod,
   ...runningValues,
   hostNetwork: flag({
-    help: 'Uses the network of the node, as the kubelet does. Metadata services of clouds often respond to the node only.',
+    help: 'Uses the network of the node, as the kubelet does. Metadata services of clouds often respond only to the node.',
     default: true,
     example: false,
   }),
@@ -200,7 +200,7 @@ const poolValues: Described = {
     example: true,
   }),
   stateHostPath: text({
-    help: 'Directory of the node for image facts, which survive a restart there. Empty: an `emptyDir`.',
+    help: 'Directory of the node where image facts survive a restart. Empty: an `emptyDir`.',
     default: '',
     example: '/var/lib/archwright',
   }),
@@ -270,7 +270,7 @@ export const partSections: readonly Section[] = [
         },
       ),
       workloadWarnings: flag({
-        help: 'Warns users who apply workloads, pods that name their node, or new images of running pods, that cannot run.',
+        help: 'Warns users if workloads, pods that name their node, or new images of running pods cannot run.',
         default: true,
         example: false,
       }),
@@ -306,8 +306,8 @@ export const partSections: readonly Section[] = [
       }),
       terminationGracePeriodSeconds: seconds({ help: 'Termination grace period. Must exceed `drainTime` by more than 5 s.', default: 45, example: 60 }),
       'autoscaling.enabled': flag({ help: 'Creates a HorizontalPodAutoscaler.', default: false, example: true }),
-      'autoscaling.minReplicas': count({ help: 'Minimum of replicas.', default: 2, example: 3 }),
-      'autoscaling.maxReplicas': count({ help: 'Maximum of replicas.', default: 6, example: 9 }),
+      'autoscaling.minReplicas': count({ help: 'Minimum number of replicas.', default: 2, example: 3 }),
+      'autoscaling.maxReplicas': count({ help: 'Maximum number of replicas.', default: 6, example: 9 }),
       'autoscaling.targetCPUUtilizationPercentage': count({ help: 'Target CPU utilization in percent.', default: 70, example: 50 }),
       'verticalAutoscaling.enabled': flag({ help: 'Creates a VerticalPodAutoscaler.', default: false, example: true }),
       'verticalAutoscaling.updateMode': text({ help: 'Update mode of the VerticalPodAutoscaler.', default: 'Auto', example: 'Off' }),
@@ -327,7 +327,7 @@ export const partSections: readonly Section[] = [
       ...accountValues,
       metricsPort: port({ help: 'Port of metrics and health.', default: 8080, example: 9080 }),
       factsPort: port({
-        help: 'Port for `explain` and `report` on other machines, which reach it through the API server.',
+        help: 'Port for `explain` and `report` on other machines. They reach it through the API server.',
         default: 8443,
         example: 9443,
       }),
@@ -347,7 +347,7 @@ export const partSections: readonly Section[] = [
         }),
         ...accountValues,
         'updateStrategy.maxUnavailable': countOrPercent({
-          help: 'Maximum of nodes without an agent during an update.',
+          help: 'Maximum number of nodes without an agent during an update.',
           default: '10%',
           example: 1,
         }),
@@ -382,12 +382,12 @@ export const partSections: readonly Section[] = [
         schedule: text({ help: 'Schedule of the CronJob.', default: '17 4 * * *', example: '0 6 * * 1' }),
         architecture: shaped(architecture.schema, { help: 'Target architecture.', default: 'arm64', example: 's390x' }),
         prices: text({
-          help: 'Prices of node types: the text of a `prices.toml`, such as from `--set-file`.',
+          help: 'Prices of node types: the text of a `prices.toml`, for example by `--set-file`.',
           default: '',
           example: '[[node]]\ninstance-type = "m7g.large"\non-demand = 0.0978\n',
         }),
         newerTags: flag({
-          help: 'Looks for newer tags. The Job reads no pull secrets, so it finds those of public repositories only; it needs egress to registries.',
+          help: 'Looks for newer tags, in public repositories only because the Job reads no pull secrets. Needs egress to registries.',
           default: false,
           example: true,
         }),
@@ -400,7 +400,7 @@ export const partSections: readonly Section[] = [
       }),
       ...valuesOf('clean', {
         enabled: flag({
-          help: 'Runs `archwright clean` before the release is uninstalled: it removes gates and taints.',
+          help: 'Runs `archwright clean`, which removes gates and taints, before the release is uninstalled.',
           default: true,
           example: false,
         }),
@@ -409,7 +409,7 @@ export const partSections: readonly Section[] = [
       }),
       ...valuesOf('startupCheck', {
         enabled: flag({
-          help: 'Runs a Job after each install and upgrade that waits until the API server calls the webhook, every replica has the new configuration, and agents answer.',
+          help: 'After each install and upgrade, runs a Job that waits until the API server calls the webhook, every replica has the new configuration, and agents answer.',
           default: true,
           example: false,
         }),
