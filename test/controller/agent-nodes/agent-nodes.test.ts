@@ -3,6 +3,7 @@ import t, { type Test } from 'tap';
 import { AgentNodes, agentNodes } from '../../../src/controller/agent-nodes/agent-nodes.ts';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
+import { nodeStatus } from '../objects.ts';
 import { startLeading } from '../leading.ts';
 
 const label = 'arch.example/agent';
@@ -26,6 +27,7 @@ async function startWorld(t: Test, wanted: Configuration['agentNodes'] = 2) {
   const time = (minutes: number): string => new Date(start + minutes * 60_000).toISOString();
   const put = (name: string, options: NodeOptions = {}): void => {
     const { pool = 'blue', labels = {}, created = 0, unready, spec = {}, os = 'linux' } = options;
+    const ready = { type: 'Ready', status: unready === undefined ? 'True' : 'Unknown' };
     const since = new Date(clock.now() - (unready ?? 600) * 60_000).toISOString();
     store.put(`/api/v1/nodes/${name}`, {
       metadata: {
@@ -34,12 +36,7 @@ async function startWorld(t: Test, wanted: Configuration['agentNodes'] = 2) {
         labels: { 'karpenter.sh/nodepool': pool, 'kubernetes.io/arch': 'amd64', ...labels },
       },
       spec,
-      status: {
-        nodeInfo: { architecture: 'amd64', operatingSystem: os },
-        conditions: [
-          { type: 'Ready', status: unready === undefined ? 'True' : 'Unknown', lastTransitionTime: since },
-        ],
-      },
+      status: { ...nodeStatus('amd64', os), conditions: [{ ...ready, lastTransitionTime: since }] },
     });
   };
   const labelsOf = (name: string) => store.get(`/api/v1/nodes/${name}`)?.metadata.labels ?? {};

@@ -15,16 +15,11 @@ import { agentArgs, startAgent } from '../../cmd/agent.ts';
 import { files } from '../../cmd/world.ts';
 import { connect, createPki, silentLog } from '../../fleet/support.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
+import { controllerRef } from '../objects.ts';
 import { startLeading, type TestLeading } from '../leading.ts';
 
 const agentServiceAccount = 'archwright-agent';
-const agentsOf = (name: string) => ({
-  apiVersion: 'apps/v1',
-  kind: 'DaemonSet',
-  name,
-  uid: `uid-of-${name}`,
-  controller: true,
-});
+const agentsOf = (name: string) => controllerRef('DaemonSet', name, { uid: `uid-of-${name}` });
 
 function putPod(
   { store }: TestLeading,
@@ -57,11 +52,9 @@ t.test('files that an agent misses or cannot use', async (t) => {
     '--kubelet-config-bin-dir=/bin',
   ]);
   const url = agent.lines().find(({ api }) => api !== undefined)?.api ?? '';
-  const connection = await connect(t, pki);
-  const discovery = staticDiscovery([url]);
   const fleet = createFleet({
-    discovery,
-    connection,
+    discovery: staticDiscovery([url]),
+    connection: await connect(t, pki),
     clock: systemClock,
     log: silentLog,
     metrics: createMetrics(),
@@ -76,19 +69,9 @@ t.test('files that an agent misses or cannot use', async (t) => {
   await test.store.until(() => test.events.length >= 3);
   test.depose();
   await ended;
-  t.match(
-    test.events.map(({ about, type, reason }) => ({ about, type, reason })),
-    test.events.map(() => ({
-      about: {
-        kind: 'DaemonSet',
-        namespace: 'archwright',
-        name: 'archwright-agent',
-        uid: 'uid-of-archwright-agent',
-      },
-      type: 'Warning',
-      reason: 'CredentialProblem',
-    })),
-  );
+  const { controller: _, ...daemonSet } = agentsOf('archwright-agent');
+  const about = { ...daemonSet, namespace: 'archwright' };
+  for (const event of test.events) t.match(event, { about, type: 'Warning', reason: 'CredentialProblem' });
   t.strictSame(test.events.map(({ message }) => message.replaceAll(directory, '')).sort(), [
     'worker-1: credentials are not used: /creds/127.0.0.1_5000.toml: 127.0.0.1_5000.toml is the registry 127.0.0.1_5000; with a port it must be named 127.0.0.1_5000_.toml',
     'worker-1: credentials are not used: /etc/kubernetes/plugin.yaml: unable to access path "/etc/kubernetes/plugin.yaml": there is no such file; did you mean /etc/kubernetes/plugins.yaml?',

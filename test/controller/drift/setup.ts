@@ -12,6 +12,7 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 import { image as single, multiArch, type Content } from '../../support/registry/content.ts';
 import { clientFor, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import type { TestRegistryOptions } from '../../support/registry/server.ts';
+import { controllerRef, putReplicaSet } from '../objects.ts';
 import { startLeading } from '../leading.ts';
 
 export const hour = 3_600_000;
@@ -149,21 +150,13 @@ function putPod(
 ): void {
   const imageID = pulled === undefined ? '' : `${host}/${repository}@${pulled.digest}`;
   const image = `${host}/${repository}:1`;
-  const ownerOf = (kind: string, apiVersion: string, uid: string) => [
-    { kind, apiVersion, name: owner, uid, controller: true },
-  ];
+  const uid = `rs-${namespace}-${owner}`;
   if (owner !== undefined) {
-    const ownerReferences = ownerOf('Deployment', 'apps/v1', `deployment-${namespace}-${owner}`);
-    store.put(`/apis/apps/v1/namespaces/${namespace}/replicasets/${owner}`, {
-      metadata: { uid: `rs-${namespace}-${owner}`, ownerReferences },
-    });
+    const deployment = controllerRef('Deployment', owner, { uid: `deployment-${namespace}-${owner}` });
+    putReplicaSet(store, owner, deployment, { namespace, uid });
   }
   store.put(`/api/v1/namespaces/${namespace}/pods/${name}`, {
-    metadata: {
-      ...(owner !== undefined && {
-        ownerReferences: ownerOf('ReplicaSet', 'apps/v1', `rs-${namespace}-${owner}`),
-      }),
-    },
+    metadata: { ...(owner && { ownerReferences: [controllerRef('ReplicaSet', owner, { uid })] }) },
     spec: {
       nodeName: node,
       imagePullSecrets: pullSecrets.map((each) => ({ name: each })),

@@ -14,6 +14,7 @@ import {
   type TestLeading,
   type TestLeadingOptions,
 } from '../leading.ts';
+import { controllerRef, putReplicaSet } from '../objects.ts';
 import type { FactsOfPod } from '../../../src/cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { until } from '../../serving/support.ts';
@@ -23,7 +24,7 @@ const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-broken-im
 const log = 'exec /app: exec format error\n';
 
 function crashing(name: string, message?: string, imageDigest = digest): object {
-  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs', controller: true };
+  const owner = controllerRef('ReplicaSet', 'web', { uid: 'rs' });
   const image = 'shop/web:1';
   const status = {
     name: 'web',
@@ -326,10 +327,7 @@ t.test('a node that comes after its pod, and one that does not come', async (t) 
 async function eventsOf(t: Test, options: TestLeadingOptions, more: object = {}) {
   const test = await start(t, options);
   const pod = crashing('web-1', log) as { readonly metadata: object; readonly spec: object };
-  const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'd', controller: true };
-  test.store.put('/apis/apps/v1/namespaces/shop/replicasets/web', {
-    metadata: { name: 'web', namespace: 'shop', uid: 'rs', ownerReferences: [owner] },
-  });
+  putReplicaSet(test.store, 'web', controllerRef('Deployment', 'web', { uid: 'd' }), { uid: 'rs' });
   test.store.put(podPath('web-1'), { ...pod, spec: { ...pod.spec, ...more } });
   await test.store.until(() => test.events.length === 2, 'the events');
   const about = { kind: 'Deployment', namespace: 'shop', name: 'web' };

@@ -1,29 +1,25 @@
 /** What people read about a gated pod: events on the pod, and on the workload that they applied. */
-import t from 'tap';
+import t, { type Test } from 'tap';
 import type { KubeStore } from '../../support/kube-store.ts';
-import { createFakeClock } from '../../support/fake-clock.ts';
+import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { failed } from '../../support/placement-input.ts';
+import { controllerRef, putReplicaSet } from '../objects.ts';
 import { gated, newStore, startGates } from './support.ts';
 
 const minute = 60_000;
-const ofReplicaSet = {
-  ownerReferences: [
-    { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'rs', controller: true },
-  ],
-};
+const ofReplicaSet = { ownerReferences: [controllerRef('ReplicaSet', 'web-1', { uid: 'rs' })] };
 const unauthorized = { private: failed('unauthorized', 'the registry said 401') };
 
-function addReplicaSet(store: KubeStore): void {
-  const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'd', controller: true };
-  store.put('/apis/apps/v1/namespaces/shop/replicasets/web-1', {
-    metadata: { name: 'web-1', namespace: 'shop', uid: 'rs', ownerReferences: [owner] },
-  });
+/** A store with the ReplicaSet of the Deployment `web`. */
+async function withReplicaSet(t: Test, time: FakeClock): Promise<KubeStore> {
+  const store = await newStore(t, time);
+  putReplicaSet(store, 'web-1', controllerRef('Deployment', 'web', { uid: 'd' }), { uid: 'rs' });
+  return store;
 }
 
 void t.test('which image, why and until when, on the pod and on its Deployment', async (t) => {
   const time = createFakeClock();
-  const store = await newStore(t, time);
-  addReplicaSet(store);
+  const store = await withReplicaSet(t, time);
   const pod = gated('web-1-a', ['private', 'both'], {}, ofReplicaSet);
   const known = { both: 'amd64 arm64', ...unauthorized };
   const gates = await startGates(t, [pod], { store, time, known });
@@ -81,8 +77,7 @@ void t.test(
   'the pods of a workload with the same trouble are one event there, and not all at once',
   async (t) => {
     const time = createFakeClock();
-    const store = await newStore(t, time);
-    addReplicaSet(store);
+    const store = await withReplicaSet(t, time);
     const pods = Array.from({ length: 200 }, (_, index) =>
       gated(`web-${index}`, ['private'], {}, ofReplicaSet),
     );
@@ -98,8 +93,7 @@ void t.test(
 
 void t.test('a pod that cannot be placed, or not be patched, tells its workload too', async (t) => {
   const time = createFakeClock();
-  const store = await newStore(t, time);
-  addReplicaSet(store);
+  const store = await withReplicaSet(t, time);
   const gates = await startGates(t, [gated('web', ['arm', 'intel'], {}, ofReplicaSet)], {
     store,
     time,
@@ -119,8 +113,7 @@ void t.test('a pod that cannot be placed, or not be patched, tells its workload 
 void t.test('an owner that cannot be read stands for the workload', async (t) => {
   for (const status of [403, 404, 500]) {
     const time = createFakeClock();
-    const store = await newStore(t, time);
-    addReplicaSet(store);
+    const store = await withReplicaSet(t, time);
     store.fault(/^GET .*replicasets/u, { status });
     const pod = gated('web', ['private'], {}, ofReplicaSet);
     const gates = await startGates(t, [pod], { store, time, known: unauthorized });

@@ -5,11 +5,10 @@ import { uncheckedRecord } from '../../../src/placement/record/read.ts';
 import type { ChosenSide } from '../../../src/placement/decision.ts';
 import { rollout } from '../../policy/resources/objects.ts';
 import { createSource } from '../../policy/resources/source.ts';
+import { controllerRef } from '../objects.ts';
 import { archIn, gated, startGates, termsOf } from './support.ts';
 
-const ownerReferences = [
-  { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r', controller: true },
-];
+const ownerReferences = [controllerRef('ReplicaSet', 'web-1')];
 const pod = (name: string, image: string) =>
   gated(name, [image], {}, { ownerReferences, labels: { 'pod-template-hash': '1' } });
 

@@ -2,15 +2,10 @@
 import t, { type Test } from 'tap';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { archIn, facts, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
+import { controllerRef } from '../objects.ts';
 import { digest, known, putPod, startWorld, type PodOptions, type World } from './setup.ts';
 
-const owner = {
-  apiVersion: 'apps/v1',
-  kind: 'DaemonSet',
-  name: 'probe',
-  uid: 'daemon-uid',
-  controller: true,
-};
+const owner = controllerRef('DaemonSet', 'probe', { uid: 'daemon-uid' });
 const path = '/apis/apps/v1/namespaces/shop/daemonsets/probe';
 const onItsNode = requiring({ matchFields: [isIn('metadata.name', 'arm-1')] });
 const choosing = (...values: string[]): object => requiring(termOf(archIn(...values)));

@@ -1,6 +1,7 @@
 /** What an eviction costs a Job, and that none ends by one. */
 import t from 'tap';
 import { lossesLeft, type Job } from '../../../src/controller/misplaced/job.ts';
+import { controllerRef } from '../objects.ts';
 import { evictions, podPath, putPod, startDeleting, startWorld, type World } from './setup.ts';
 
 const about = (action: string, type = 'DisruptionTarget', status?: string): object => ({
@@ -47,7 +48,7 @@ for (const [name, left, spec, status, indexFailures] of cases) {
   });
 }
 
-const owner = { apiVersion: 'batch/v1', kind: 'Job', name: 'work', uid: 'job-uid', controller: true };
+const owner = controllerRef('Job', 'work', { apiVersion: 'batch/v1', uid: 'job-uid' });
 
 function putJob({ store }: Pick<World, 'store'>, backoffLimit: number, failed: number): void {
   store.put('/apis/batch/v1/namespaces/shop/jobs/work', {

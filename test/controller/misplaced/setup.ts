@@ -6,6 +6,7 @@ import type { Taint } from '../../../src/kube/api/objects.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
 import { facts } from '../../support/placement-input.ts';
+import { controllerRef, nodeStatus, putReplicaSet, readyIs } from '../objects.ts';
 import { startLeading, type TestLeadingOptions } from '../leading.ts';
 
 export const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
@@ -93,27 +94,14 @@ export function putNode(
   labels: Readonly<Record<string, string>> = {},
   os = 'linux',
 ): void {
-  store.put(`/api/v1/nodes/${name}`, {
-    metadata: { labels },
-    spec: { taints },
-    status: {
-      nodeInfo: { architecture, operatingSystem: os },
-      conditions: [{ type: 'Ready', status: 'True' }],
-    },
-  });
+  const status = nodeStatus(architecture, os);
+  store.put(`/api/v1/nodes/${name}`, { metadata: { labels }, spec: { taints }, status });
 }
 
 /** The Deployment `web`, by its ReplicaSet. */
 export function putReplicas(store: KubeStore, replicas: number): void {
-  store.put('/apis/apps/v1/namespaces/shop/replicasets/web-1', {
-    metadata: {
-      uid: 'rs-uid',
-      ownerReferences: [
-        { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'deployment-uid', controller: true },
-      ],
-    },
-    spec: { replicas },
-  });
+  const deployment = controllerRef('Deployment', 'web', { uid: 'deployment-uid' });
+  putReplicaSet(store, 'web-1', deployment, { uid: 'rs-uid', spec: { replicas } });
 }
 
 export interface PodOptions {
@@ -132,13 +120,7 @@ export interface PodOptions {
   readonly imageID?: string;
 }
 
-export const webOwner = {
-  apiVersion: 'apps/v1',
-  kind: 'ReplicaSet',
-  name: 'web-1',
-  uid: 'rs-uid',
-  controller: true,
-};
+export const webOwner = controllerRef('ReplicaSet', 'web-1', { uid: 'rs-uid' });
 
 /** Deletes a pod that takes its time. */
 export function startDeleting(store: KubeStore, name: string): void {
@@ -148,14 +130,9 @@ export function startDeleting(store: KubeStore, name: string): void {
 }
 
 export function putPod(store: KubeStore, name: string, options: PodOptions = {}): StoredObject {
-  const {
-    image = 'app:1',
-    pullPolicy = 'IfNotPresent',
-    node = 'arm-1',
-    owner = webOwner,
-    ready = false,
-  } = options;
-  const { labels = {}, annotations = {}, createdAt = serverStart - 3_600_000, phase = 'Running' } = options;
+  const { image = 'app:1', pullPolicy = 'IfNotPresent', node = 'arm-1', owner = webOwner } = options;
+  const { labels = {}, annotations = {}, createdAt = serverStart - 3_600_000 } = options;
+  const { ready = false, phase = 'Running' } = options;
   const { imageID = `registry.example/app@${known[image]?.digest ?? digest('a')}` } = options;
   const crashing = { state: { waiting: { reason: 'CrashLoopBackOff' } }, restartCount: 3, ready: false };
   return store.put(podPath(name), {
@@ -173,7 +150,7 @@ export function putPod(store: KubeStore, name: string, options: PodOptions = {})
     },
     status: {
       phase,
-      conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }],
+      conditions: [readyIs(ready)],
       containerStatuses: [{ name: 'app', image, imageID, ...crashing, ...options.status }],
     },
   });

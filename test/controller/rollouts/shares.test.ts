@@ -1,14 +1,15 @@
 /** The share of new pods, as the leader chooses it. */
 import t from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
+import { controllerRef } from '../objects.ts';
 import { podPath, startWorld, type World } from './world.ts';
 
 const policy = { name: 'web', architecture: 'arm64', newPods: 'Choose' } as const;
 
 function newPod(name: string, replicaSet = 'web-1', spec: object = {}, kind = 'ReplicaSet'): Pod {
-  const owner = { apiVersion: 'apps/v1', kind, name: replicaSet, uid: replicaSet, controller: true };
+  const ownerReferences = [controllerRef(kind, replicaSet)];
   return {
-    metadata: { name, namespace: 'shop', uid: `uid-${name}`, ownerReferences: [owner] },
+    metadata: { name, namespace: 'shop', uid: `uid-${name}`, ownerReferences },
     spec: { containers: [], ...spec },
   };
 }

@@ -11,6 +11,7 @@ import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { facts } from '../../support/placement-input.ts';
 import { rollout } from '../../policy/resources/objects.ts';
+import { controllerRef, nodeStatus, readyIs } from '../objects.ts';
 import { startLeading, type TestLeadingOptions } from '../leading.ts';
 
 export const rolloutPath = '/apis/arch.example/v1alpha1/namespaces/shop/architecturerollouts/web';
@@ -142,10 +143,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
 function nodeOf(architecture: string) {
   return {
     metadata: { labels: { 'kubernetes.io/arch': architecture, 'kubernetes.io/os': 'linux' } },
-    status: {
-      nodeInfo: { architecture, operatingSystem: 'linux' },
-      conditions: [{ type: 'Ready', status: 'True' }],
-    },
+    status: nodeStatus(architecture),
   };
 }
 
@@ -164,7 +162,7 @@ function podOf(name: string, options: PodOptions, createdAt: string, readyAt: st
       creationTimestamp: createdAt,
       labels: { app: 'web', 'pod-template-hash': hash, ...options.labels },
       ...((side || widened) && { annotations: { 'arch.example/decision': JSON.stringify(record) } }),
-      ownerReferences: [{ apiVersion: 'apps/v1', kind, name: replicaSet, uid: replicaSet, controller: true }],
+      ownerReferences: [controllerRef(kind, replicaSet)],
     },
     spec: {
       containers: [{ name: 'c', image }],
@@ -174,9 +172,7 @@ function podOf(name: string, options: PodOptions, createdAt: string, readyAt: st
     },
     status: {
       phase: node === '' ? 'Pending' : 'Running',
-      conditions: [
-        { type: 'Ready', status: ready ? 'True' : 'False', lastTransitionTime: ready ? readyAt : createdAt },
-      ],
+      conditions: [{ ...readyIs(ready), lastTransitionTime: ready ? readyAt : createdAt }],
       containerStatuses: [
         {
           name: 'c',

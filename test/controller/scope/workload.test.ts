@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap';
 import { controllerOf, workloadOf } from '../../../src/controller/scope/workload.ts';
 import { connectedStore } from '../../kube/support.ts';
+import { controllerRef } from '../objects.ts';
 
 const paths: Readonly<Record<string, string>> = {
   ReplicaSet: '/apis/apps/v1/namespaces/shop/replicasets/x',
@@ -54,13 +55,7 @@ void t.test('workloads', async (t) => {
 });
 
 void t.test('an owner with a longer name than any object has is none', (t) => {
-  const owner = {
-    apiVersion: 'apps/v1',
-    kind: 'ReplicaSet',
-    name: 'x'.repeat(253),
-    uid: 'u',
-    controller: true,
-  };
+  const owner = controllerRef('ReplicaSet', 'x'.repeat(253), { uid: 'u' });
   t.same(controllerOf({ metadata: { ownerReferences: [owner] } }), owner);
   const forged = { ...owner, uid: 'u'.repeat(1_000_000) };
   t.equal(controllerOf({ metadata: { ownerReferences: [forged] } }), undefined);

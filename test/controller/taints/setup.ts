@@ -3,6 +3,7 @@ import type { Test } from 'tap';
 import { TaintReconciler } from '../../../src/controller/taints/taints.ts';
 import type { Node, Pod, Taint } from '../../../src/kube/api/objects.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
+import { controllerRef, nodeStatus, readyIs } from '../objects.ts';
 import { startLeading, type TestLeadingOptions } from '../leading.ts';
 
 export const key = 'arch.example/architecture';
@@ -40,10 +41,7 @@ export function putNode(
   store.put(`/api/v1/nodes/${name}`, {
     metadata: { name, annotations, labels: { 'kubernetes.io/arch': architecture, ...labels } },
     spec: { taints },
-    status: {
-      nodeInfo: { architecture, operatingSystem: 'linux' },
-      conditions: [{ type: 'Ready', status: 'True' }],
-    },
+    status: nodeStatus(architecture),
   });
 }
 
@@ -62,19 +60,14 @@ export interface PodOptions {
 
 export function putPod(store: KubeStore, name: string, node: string, options: PodOptions = {}): void {
   const { namespace = 'shop', owner: kind = 'ReplicaSet', apiVersion = 'apps/v1', spec } = options;
-  const {
-    phase = 'Running',
-    ready = true,
-    labels = {},
-    annotations = {},
-    tolerations = [notReady],
-  } = options;
-  const owner = { apiVersion, kind, name: `of-${name}`, uid: `uid-${kind}-${name}`, controller: true };
+  const { phase = 'Running', ready = true, labels = {}, annotations = {} } = options;
+  const { tolerations = [notReady] } = options;
+  const owner = controllerRef(kind, `of-${name}`, { apiVersion, uid: `uid-${kind}-${name}` });
   const containers = [{ name: 'app', image: 'app:1' }];
   store.put(`/api/v1/namespaces/${namespace}/pods/${name}`, {
     metadata: { name, namespace, labels, annotations, ownerReferences: [owner] },
     spec: { nodeName: node, containers, tolerations, ...spec },
-    status: { phase, conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] },
+    status: { phase, conditions: [readyIs(ready)] },
   });
 }
 

@@ -1,5 +1,6 @@
 /** Reading an `ArchitectureRollout`, which pods it is for, and how many of them a step wants. */
 import t from 'tap';
+import { controllerRef } from '../../controller/objects.ts';
 import {
   byAge,
   formatStep,
@@ -38,13 +39,7 @@ t.test('defaults', (t) => {
   t.end();
 });
 
-const replicaSet = {
-  apiVersion: 'apps/v1',
-  kind: 'ReplicaSet',
-  name: 'web-7d4b9c',
-  uid: 'r',
-  controller: true,
-};
+const replicaSet = controllerRef('ReplicaSet', 'web-7d4b9c', { uid: 'r' });
 const labels = { app: 'web', 'pod-template-hash': '7d4b9c' };
 
 t.test('the workload of a pod', (t) => {
