@@ -14,7 +14,6 @@ import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { sealerFor, watchRecordKey } from '../cluster/record-seal.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { KubeClient } from '../kube/api/client.ts';
-import { KubeError } from '../kube/api/errors.ts';
 import { createEventRecorder } from '../kube/events/events.ts';
 import { fencedClient } from '../kube/api/fenced.ts';
 import { createRateLimiter } from '../async/rate-limiter.ts';
@@ -155,8 +154,13 @@ async function lead(
   // Gauges of a leader end with its term, whatever its features do.
   const shown = passingMetrics(metrics);
   const caches = startCaches({ client, log, metrics, clock });
-  // At its end this replica still writes its last events. If it was deposed it writes none, even when it ends later.
-  const events = createEventRecorder({ client: writingWhile(isOurs, client), clock, log, metrics });
+  // Events have a limit of their own. At its end this replica still writes its last ones. If it was deposed it writes none, even when it ends later.
+  const events = createEventRecorder({
+    client: fencedClient({ client, holds: isOurs }),
+    clock,
+    log,
+    metrics,
+  });
   const leading = leadingOver(options, shared, { signal, caches, events, metrics: shown }, holds);
   try {
     const running = Object.entries(options.features).map(([name, feature]) => {
@@ -217,19 +221,6 @@ function leadingOver(
     serverNow: () => client.serverNow(),
     log,
     step,
-  };
-}
-
-/** A client for events, which have a limit of their own and do not wait for that of all writes. */
-function writingWhile(mayWrite: () => boolean, client: KubeClient): KubeClient {
-  const unless = <T>(where: string, send: () => Promise<T>): Promise<T> =>
-    mayWrite()
-      ? send()
-      : Promise.reject(new KubeError('not-leading', where, `${where}: this replica does not lead any more`));
-  return {
-    ...client,
-    create: (path, object, call) => unless(`POST ${path}`, () => client.create(path, object, call)),
-    patch: (path, patch, call) => unless(`PATCH ${path}`, () => client.patch(path, patch, call)),
   };
 }
 

@@ -9,13 +9,15 @@ import type { RateLimiter } from '../../async/rate-limiter.ts';
 
 export interface FencedOptions {
   readonly client: KubeClient;
-  readonly leading: AbortSignal;
+  /** Absent: only `holds` counts, as for the last events of a leader that ends. */
+  readonly leading?: AbortSignal;
   /**
    * Whether the lease still holds by the clock. Checked before each write, and again when it has a connection: a process that
    * was stopped for a while runs other work before the timer that aborts `leading`.
    */
   readonly holds?: () => boolean;
-  readonly limiter: RateLimiter;
+  /** Absent: writes have a limit of their own, as events do. */
+  readonly limiter?: RateLimiter;
 }
 
 const longestPauseMs = 30_000;
@@ -28,7 +30,7 @@ export function fencedClient(options: FencedOptions): KubeClient {
   const { client, leading, limiter } = options;
 
   function refuse(where: string, what: string): void {
-    if (!leading.aborted && (options.holds?.() ?? true)) return;
+    if (!leading?.aborted && (options.holds?.() ?? true)) return;
     throw new KubeError('not-leading', where, `${where}: ${what}: this replica does not lead any more`);
   }
 
@@ -38,9 +40,9 @@ export function fencedClient(options: FencedOptions): KubeClient {
     send: (call: Pick<CallOptions, 'signal' | 'beforeSend'>) => Promise<T>,
   ): Promise<T> {
     refuse(where, 'not sent');
-    const signal = AbortSignal.any([asker, leading]);
+    const signal = leading ? AbortSignal.any([asker, leading]) : asker;
     try {
-      await limiter.take(signal);
+      await limiter?.take(signal);
     } catch (cause) {
       refuse(where, 'not sent');
       throw new KubeError('timeout', where, `${where}: given up while waiting for its turn`, { cause });
@@ -57,7 +59,7 @@ export function fencedClient(options: FencedOptions): KubeClient {
 
   function slowDown(error: unknown, where: string): void {
     if (!isCode(error, 'too-many-requests') || error.retryAfterMs === undefined) return;
-    if (!where.endsWith('/eviction')) limiter.pause(Math.min(error.retryAfterMs, longestPauseMs));
+    if (!where.endsWith('/eviction')) limiter?.pause(Math.min(error.retryAfterMs, longestPauseMs));
   }
 
   return {

@@ -119,39 +119,41 @@ void t.test('Retry-After of a server that is busy holds all writes, that of an e
   t.equal(await next, 'done', 'a pause has its limit');
 });
 
-void t.test('a write that waited for a connection while the lease ended is not sent', async (t) => {
-  const reading: ServerResponse[] = [];
-  let isWritten = false;
-  const server = createServer((request, response) => {
-    if (request.method === 'GET') {
-      reading.push(response);
-    } else {
-      isWritten = true;
-      response.end('{}');
-    }
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.close());
-  const { port } = server.address() as AddressInfo;
-  const client = connect(t, {
-    access: {
-      server: `http://127.0.0.1:${port}`,
-      namespace: 'team',
-      description: 'test',
-      now: async () => ({ tls: {} }),
-    },
+const limiterOfOne = createRateLimiter({ perSecond: 1, burst: 1, clock: createFakeClock() });
+const kinds = { write: { leading: live, limiter: limiterOfOne }, event: {} };
+for (const [kind, options] of Object.entries(kinds))
+  void t.test(`a ${kind} that waited for a connection while the lease ended is not sent`, async (t) => {
+    const reading: ServerResponse[] = [];
+    let isWritten = false;
+    const server = createServer((request, response) => {
+      if (request.method === 'GET') {
+        reading.push(response);
+      } else {
+        isWritten = true;
+        response.end('{}');
+      }
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const client = connect(t, {
+      access: {
+        server: `http://127.0.0.1:${port}`,
+        namespace: 'team',
+        description: 'test',
+        now: async () => ({ tls: {} }),
+      },
+    });
+    let holds = true;
+    const fenced = fencedClient({ client, holds: () => holds, ...options });
+    // As many as there are connections.
+    const reads = Array.from({ length: 32 }, () => client.get(`${pods}/a`, { signal: live }));
+    await until(() => reading.length === 32);
+    const write = codeOf(fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: live }));
+    await setImmediate();
+    holds = false;
+    for (const response of reading) response.end('{}');
+    t.equal(await write, 'not-leading');
+    await Promise.all(reads);
+    t.notOk(isWritten);
   });
-  let holds = true;
-  const limiter = createRateLimiter({ perSecond: 1, burst: 1, clock: createFakeClock() });
-  const fenced = fencedClient({ client, leading: live, limiter, holds: () => holds });
-  // As many as there are connections.
-  const reads = Array.from({ length: 32 }, () => client.get(`${pods}/a`, { signal: live }));
-  await until(() => reading.length === 32);
-  const write = codeOf(fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: live }));
-  await setImmediate();
-  holds = false;
-  for (const response of reading) response.end('{}');
-  t.equal(await write, 'not-leading');
-  await Promise.all(reads);
-  t.notOk(isWritten);
-});
