@@ -5,14 +5,15 @@ import {
   parseBroken,
   type BrokenImages,
 } from '../images/sources/broken-images.ts';
-import { watchConfigMap, type ConfigMapWatchOptions } from './config-map.ts';
+import type { NamedObject } from '../kube/watch/reflector.ts';
+import { watchConfigMap } from './config-map.ts';
 
 export interface WatchedBrokenImages extends BrokenImages {
   close(): void;
 }
 
 /** Starts to watch archwright's own `namespace`; until the first answer nothing counts as broken. */
-export function watchBrokenImages(options: ConfigMapWatchOptions): WatchedBrokenImages {
+export function watchBrokenImages(options: NamedObject): WatchedBrokenImages {
   let current = noBrokenImages;
   const watch = watchConfigMap(options, (data) => {
     const notes = parseBroken(data);

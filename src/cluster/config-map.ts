@@ -1,36 +1,19 @@
 /** A ConfigMap with notes, in archwright's own namespace: followed by a watch on its name, or read once. */
-import type { Clock } from '../async/clock.ts';
-import type { KubeClient } from '../kube/api/client.ts';
 import type { ConfigMap } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
-import { startReflector } from '../kube/watch/reflector.ts';
-import type { Log } from '../telemetry/log.ts';
+import { watchNamed, type NamedObject } from '../kube/watch/reflector.ts';
 import type { ClusterObjects } from './cluster.ts';
-
-export interface ConfigMapWatchOptions {
-  readonly client: KubeClient;
-  readonly namespace: string;
-  readonly name: string;
-  readonly clock: Clock;
-  readonly log: Log;
-}
 
 type Data = Readonly<Record<string, unknown>>;
 
 /** @param onChange called with the data of the ConfigMap whenever it changes; `undefined`: it does not exist */
 export function watchConfigMap(
-  options: ConfigMapWatchOptions,
+  options: NamedObject,
   onChange: (data: Data | undefined) => void,
 ): { close(): void } {
-  const { client, namespace, name, clock, log } = options;
-  const reflector = startReflector<ConfigMap>({
-    client,
-    path: paths.configMaps(namespace),
-    fieldSelector: `metadata.name=${name}`,
-    trim: (object) => object,
-    log,
-    clock,
-  });
+  const { namespace, name } = options;
+  const path = paths.configMaps(namespace);
+  const reflector = watchNamed<ConfigMap>({ ...options, path, trim: (object) => object });
   reflector.onChange(() => onChange(reflector.get(namespace, name)?.data));
   return { close: () => reflector.stop() };
 }

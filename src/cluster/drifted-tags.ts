@@ -4,11 +4,12 @@
  */
 import type { FactsMemory } from '../images/memory/memory.ts';
 import { parseDrifted } from '../images/sources/drifted-tags.ts';
-import { watchConfigMap, type ConfigMapWatchOptions } from './config-map.ts';
+import type { NamedObject } from '../kube/watch/reflector.ts';
+import { watchConfigMap } from './config-map.ts';
 
-export function followDriftedTags(
-  options: ConfigMapWatchOptions & { readonly memory: Pick<FactsMemory, 'outdate'> },
-): { close(): void } {
+export function followDriftedTags(options: NamedObject & { readonly memory: Pick<FactsMemory, 'outdate'> }): {
+  close(): void;
+} {
   /** Digests by tag. Each is applied once: the tag may have been pushed again since, and memory may know that. */
   let applied: ReadonlyMap<string, string> = new Map();
   return watchConfigMap(options, (data) => {

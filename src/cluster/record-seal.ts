@@ -5,14 +5,11 @@
  * A record can still be used again for an object of the same namespace, name and owner.
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto';
-import type { Clock } from '../async/clock.ts';
-import type { KubeClient } from '../kube/api/client.ts';
 import type { KubeObject, Secret as KubeSecret } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
-import { startReflector } from '../kube/watch/reflector.ts';
+import { watchNamed, type NamedObject } from '../kube/watch/reflector.ts';
 import { pathSecretKeys } from '../names/keys.ts';
 import type { RecordSeal } from '../placement/decision.ts';
-import type { Log } from '../telemetry/log.ts';
 import { reveal, secret, type Secret } from '../telemetry/secret.ts';
 
 /** 128 bits cannot be guessed. */
@@ -62,24 +59,15 @@ export function sealerFor(key: () => Secret | undefined): () => RecordSealer {
 }
 
 /** Follows the key in archwright's own Secret. */
-export function watchRecordKey(options: {
-  readonly client: KubeClient;
-  readonly namespace: string;
-  readonly name: string;
-  readonly clock: Clock;
-  readonly log: Log;
-}): { readonly key: () => Secret | undefined; readonly close: () => void } {
-  const { client, namespace, name, clock, log } = options;
-  const watch = startReflector<Secret>({
-    client,
+export function watchRecordKey(options: NamedObject) {
+  const { namespace, name } = options;
+  const watch = watchNamed<Secret>({
+    ...options,
     path: paths.secrets(namespace),
-    fieldSelector: `metadata.name=${name}`,
     trim: (object) => {
       const text = (object as KubeSecret).data?.[pathSecretKeys.recordKey];
       return text ? secret(Buffer.from(text, 'base64').toString('utf8')) : undefined;
     },
-    log,
-    clock,
   });
   return { key: () => watch.get(namespace, name), close: () => watch.stop() };
 }

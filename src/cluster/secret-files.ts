@@ -7,7 +7,7 @@ import { unlessAborted } from '../async/wait.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import type { KubeObject, Secret } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
-import { startReflector } from '../kube/watch/reflector.ts';
+import { watchNamed } from '../kube/watch/reflector.ts';
 import { pathSecretKeys } from '../names/keys.ts';
 import { messageOf } from '../names/printable.ts';
 import { replaceFiles, tlsFileNames, type FileContents } from '../serving/tls-directory.ts';
@@ -56,11 +56,12 @@ export function keepSecretFiles(options: KeepSecretFilesOptions) {
   let lastProblem = '';
   let cancelRetry = (): void => undefined;
 
-  const watch = startReflector<FileContents>({
+  const watch = watchNamed<FileContents>({
     client,
     path: paths.secrets(namespace),
-    fieldSelector: `metadata.name=${secretName}`,
+    name: secretName,
     trim: (object) => filesIn(object, kind),
+    onChange: changed,
     log,
     clock,
   });
@@ -87,7 +88,6 @@ export function keepSecretFiles(options: KeepSecretFilesOptions) {
     queue = queue.then(keep);
   }
 
-  watch.onChange(changed);
   return {
     /** Resolves when the directory has files that can be used; rejects with the signal's reason. */
     ready: (signal: AbortSignal): Promise<void> => unlessAborted(first.promise, signal),

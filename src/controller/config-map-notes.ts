@@ -2,17 +2,13 @@
  * Notes in a ConfigMap of our own namespace, one key each; the first note creates it. Every write is guarded by the version of the
  * ConfigMap that it was made from, so two writers at the same time lose nothing.
  */
-import type { KubeClient } from '../kube/api/client.ts';
 import { ignoring, isCode } from '../kube/api/errors.ts';
 import type { ConfigMap } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
+import type { NamedObject } from '../kube/watch/reflector.ts';
 import { ownLabels } from './own-objects.ts';
 
-export interface ConfigMapOptions {
-  readonly client: KubeClient;
-  readonly namespace: string;
-  readonly name: string;
-}
+export type ConfigMapOptions = Pick<NamedObject, 'client' | 'namespace' | 'name'>;
 
 export type NotesData = Readonly<Record<string, string>>;
 /** `null` removes a key. */

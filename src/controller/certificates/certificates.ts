@@ -55,8 +55,8 @@ async function run(leading: Leading, namespace: string, times: Times): Promise<v
   const names = [configuration.caSecret, ...leafSpecs(configuration, []).map(({ secretName }) => secretName)];
   // Not a cache: keys of Secrets are not kept in memory.
   const path = paths.secrets(namespace);
-  const onChange = (): void => reconciler.add(key);
-  const watches = names.map((name) => watchNamed({ client, path, name, onChange, log, clock }));
+  const common = { client, path, log, clock, trim: () => true, onChange: () => reconciler.add(key) };
+  const watches = names.map((name) => watchNamed({ ...common, name }));
   await reconciler.run([key]);
   for (const watch of watches) watch.stop();
   expiry.end();

@@ -11,12 +11,12 @@ import type { ChosenSide, PlacementDecision, PlacementInput } from '../../placem
 import { imagesOf } from '../../placement/pod/images.ts';
 import { skipReasonOf } from '../../placement/rules/skip.ts';
 import type { Leading } from '../leadership/leading.ts';
+import { contextOf } from '../scope/decided-pod.ts';
 
 export interface WaitingInput extends Omit<PlacementInput, 'facts' | 'pod'> {
   readonly pod: Pod;
 }
 
-const noLabels: Readonly<Record<string, string>> = {};
 const noFacts: FactsByImage = new Map();
 
 /** A kind that cannot be listed, for example without the right to, must not hold pods. */
@@ -45,15 +45,11 @@ export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<
   });
 }
 
-export function inputOf(pod: Pod, { caches, policies, recordSealer, nodeClasses }: Leading): WaitingInput {
-  const namespace = pod.metadata?.namespace ?? '';
-  const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? noLabels;
-  const { labels, ownerReferences: owners } = pod.metadata ?? {};
-  const policy = policies.policyOf({ namespace, namespaceLabels, labels, owners });
-  const seal = recordSealer?.().sealOf('Pod', namespace, pod.metadata);
-  const nodes = nodeClasses?.();
-  const common = { pod, namespace, namespaceLabels, policy, waiting: true };
-  return { ...common, ...(nodes && { nodes }), ...(seal && { seal }) };
+export function inputOf(pod: Pod, leading: Leading): WaitingInput {
+  const { namespace = '' } = pod.metadata ?? {};
+  const seal = leading.recordSealer?.().sealOf('Pod', namespace, pod.metadata);
+  const context = contextOf(leading, namespace, pod.metadata ?? {});
+  return { ...context, pod, waiting: true, ...(seal && { seal }) };
 }
 
 export function wantedOf({ pod, namespace }: WaitingInput, budgetMs: number): FactsWanted {

@@ -5,11 +5,10 @@
  */
 import { opinions } from '../../fleet/fleet.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
-import { verdictsOf } from '../../placement/rules/required.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { factsOf, requestOfPod, useOf } from '../scope/pulled-images.ts';
 import {
-  isCertain,
+  lacks,
   pulledReferences,
   type ImageWithoutArchitecture,
   type MisplacedPod,
@@ -32,11 +31,8 @@ async function isImageConfirmed(
   { image }: ImageWithoutArchitecture,
 ): Promise<boolean> {
   const byDigest = image.includes('@') ? [image] : pulledReferences(pod, image);
-  const isMissing = (reference: string, facts: ImageFacts | undefined): boolean => {
-    if (facts === undefined || !isCertain(facts)) return false;
-    const [verdict] = verdictsOf([useOf(reference)], pod.os, () => facts, leading.nodeClasses?.());
-    return verdict?.architectures !== undefined && !verdict.architectures.includes(architecture);
-  };
+  const isMissing = (reference: string, facts: ImageFacts | undefined): boolean =>
+    lacks(facts, reference, { os: pod.os, architecture, nodes: leading.nodeClasses?.() });
   if (byDigest.length > 0) {
     const facts = await factsOf(leading, pod, byDigest.map(useOf));
     return byDigest.every((reference) => isMissing(reference, facts.get(reference)));

@@ -46,7 +46,8 @@ export async function misplacedPodOf(leading: Leading, pod: RunningPod): Promise
   const nodes = leading.nodeClasses?.();
   for (const image of imagesWithoutArchitecture(pod, architecture, facts, nodes)) {
     const pulled = image.pulled.length === 0 ? facts : await factsOf(leading, pod, image.pulled.map(useOf));
-    if (isMissingInPulled(image, pod.os, architecture, pulled, nodes)) images.push(image);
+    const on = { os: pod.os, architecture, nodes };
+    if (isMissingInPulled(image, pulled, on)) images.push(image);
   }
   return images.length === 0 ? undefined : { pod, architecture, images, facts };
 }
@@ -65,7 +66,7 @@ export async function readMisplaced(
     );
   const nodes = nodeClasses?.();
   const isStill = imagesWithoutArchitecture(trimmed, architecture, facts, nodes).some(
-    (image) => isSame(image) || isMissingInPulled(image, trimmed.os, architecture, facts, nodes),
+    (image) => isSame(image) || isMissingInPulled(image, facts, { os: trimmed.os, architecture, nodes }),
   );
   return isStill ? now : undefined;
 }
@@ -102,22 +103,28 @@ function imagesWithoutArchitecture(
 }
 
 /** Whether the pulled images lack the architecture too. */
-function isMissingInPulled(
-  { pulled }: ImageWithoutArchitecture,
-  os: string,
-  architecture: string,
-  facts: FactsByImage,
-  nodes: NodeClasses | undefined,
-): boolean {
-  return pulled.every((reference) => {
-    const known = facts.get(reference);
-    if (known === undefined || !isCertain(known)) return false;
-    const [verdict] = verdictsOf([useOf(reference)], os, () => known, nodes);
-    return verdict?.architectures !== undefined && !verdict.architectures.includes(architecture);
-  });
+function isMissingInPulled({ pulled }: ImageWithoutArchitecture, facts: FactsByImage, on: On): boolean {
+  return pulled.every((reference) => lacks(facts.get(reference), reference, on));
 }
 
-export function isCertain({ error, stale }: ImageFacts): boolean {
+interface On {
+  readonly os: string;
+  readonly architecture: string;
+  readonly nodes: NodeClasses | undefined;
+}
+
+/** Whether the image certainly lacks the architecture. */
+export function lacks(
+  facts: ImageFacts | undefined,
+  reference: string,
+  { os, architecture, nodes }: On,
+): boolean {
+  if (facts === undefined || !isCertain(facts)) return false;
+  const [verdict] = verdictsOf([useOf(reference)], os, () => facts, nodes);
+  return verdict?.architectures !== undefined && !verdict.architectures.includes(architecture);
+}
+
+function isCertain({ error, stale }: ImageFacts): boolean {
   return error === undefined && !stale;
 }
 

@@ -2,6 +2,7 @@
 import type { Pod } from '../../kube/api/objects.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { hasChosenNode } from '../scope/chosen-nodes.ts';
+import { contextOf } from '../scope/decided-pod.ts';
 import {
   daemonTemplateOf,
   isDaemon,
@@ -53,15 +54,11 @@ export async function verdictOf(
   causes: Causes,
   evictions: Evictions,
 ): Promise<Verdict> {
-  const { signal, caches, configuration, policies } = leading;
+  const { signal, caches, configuration } = leading;
   const { pod, architecture, images, facts } = misplaced;
   const now = await readMisplaced(leading, misplaced);
   if (now === undefined) return { kind: 'later', ms: cacheLagMs };
-  const { namespace, labels } = pod;
-  const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
-  const policy = policies.policyOf({ namespace, namespaceLabels, labels });
-  const nodes = leading.nodeClasses?.();
-  const context = { namespace, namespaceLabels, policy, facts, ...(nodes && { nodes }) };
+  const context = { ...contextOf(leading, pod.namespace, pod), facts };
   if (isDaemon(pod) && isOfPlacedTemplate(pod)) {
     const template = await daemonTemplateOf(pod, leading);
     if (typeof template === 'string') return later;
@@ -83,7 +80,7 @@ export async function verdictOf(
 
   // Before the Job is read: the Job has counted a pod that is gone by then.
   const going = evictions.goingPods(pod.owner?.uid ?? '');
-  const workload = pod.owner && (await workloadOf(namespace, pod.owner, leading));
+  const workload = pod.owner && (await workloadOf(pod.namespace, pod.owner, leading));
   if (workload === undefined) return later;
   const { misplacedPods: mode } = configuration();
   if (mode !== 'evict') return mode === 'event' ? { kind: 'report', report: 'reported', workload } : later;

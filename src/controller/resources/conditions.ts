@@ -11,6 +11,7 @@
  * Rules: kubernetes/community contributors/devel/sig-architecture/api-conventions.md, "Typical status properties".
  */
 import { isDeepStrictEqual } from 'node:util';
+import { timeText } from '../../kube/events/event.ts';
 
 /** A condition without its time. */
 export interface Finding {
@@ -44,8 +45,7 @@ export function conditionsFor(
   now: number,
 ): readonly Condition[] {
   const generation = observedGeneration !== undefined && { observedGeneration };
-  // As Kubernetes writes times: whole seconds.
-  const time = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const time = timeText(now);
   return findings.map((finding) => {
     const before = present?.find((each) => each.type === finding.type);
     const lastTransitionTime = (before?.status === finding.status && before.lastTransitionTime) || time;

@@ -16,6 +16,7 @@ import { keys } from '../../names/keys.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
+import { contextOf, podOf } from '../scope/decided-pod.ts';
 import { factsOf } from '../scope/pulled-images.ts';
 
 export interface Movable {
@@ -32,40 +33,29 @@ export async function movableOf(
   { name, architecture }: Pick<RolloutPolicy, 'name' | 'architecture'>,
   since: number | undefined,
 ): Promise<Movable> {
-  const { caches, policies } = leading;
-  const { namespace, labels, annotations, nodeChoice, images } = pod;
-  const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
-  const nodes = leading.nodeClasses?.();
-  const containers = images.map(({ image, pullPolicy, usedBy }) => {
-    return { name: usedBy, image, ...(pullPolicy && { imagePullPolicy: pullPolicy }) };
-  });
-  const metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
-  const { terms: nodeSelectorTerms, nodeSelector = {} } = nodeChoice ?? {};
-  const spec = { containers, os: { name: pod.os } };
-  const now = { metadata, spec: { ...spec, nodeSelector, ...requiring(nodeSelectorTerms) } };
-  const policy = policies.policyOf({ namespace, namespaceLabels, labels });
+  const { policy, ...context } = contextOf(leading, pod.namespace, pod);
+  const { metadata, spec } = podOf(pod);
+  const now = { metadata, spec: { ...spec, ...requiring(pod.nodeChoice?.terms) } };
   // Its record counts without a seal, which needs its `generateName`, and if the policy has changed since.
   const fields = ownFieldsOf(now.spec, recordedIn({ pod: now, policy, waiting: true }));
   const widened = namesArchitectures(fields) ? undefined : recordedWidened({ pod: now });
   const own = widened ? withNames(fields, widened) : fields;
   // What the webhook did not widen in this rollout it does not widen now, for example because another webhook insists.
   const isKept = widened === undefined && since !== undefined && pod.createdAt >= since;
-  const { [keys.decision]: _, ...others } = annotations ?? {};
+  const { [keys.decision]: _, ...annotations } = pod.annotations ?? {};
   const facts = await factsOf(leading, pod, imagesOf(spec));
   const decision = decide({
+    ...context,
     pod: {
-      metadata: { ...metadata, annotations: others },
+      metadata: { ...metadata, annotations },
       spec: { ...spec, nodeSelector: own.nodeSelector, ...requiring(own.terms) },
     },
-    namespace,
-    namespaceLabels,
     policy: {
       ...policy,
       rollout: { name, architecture, newPods: 'Target' },
       ...(isKept && { constraints: 'keep' }),
     },
     facts: (image) => facts.get(image),
-    ...(nodes && { nodes }),
   });
   const failed = decision.images.find(
     ({ facts: of }) =>

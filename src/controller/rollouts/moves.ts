@@ -1,15 +1,12 @@
 /** Moves running pods through the Eviction API: back after a rollback, or to the share of a step with `rebalance`. */
 import { ignoring } from '../../kube/api/errors.ts';
-import type { Pod } from '../../kube/api/objects.ts';
+import type { PodWithStatus } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { isReady } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { evict, maxUnavailable } from '../misplaced/evictions.ts';
 import type { MoveOutcome } from './metrics.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';
-
-type PodWithStatus = Pod & { readonly status?: Parameters<typeof isReady>[0] };
-type MovesLeading = Pick<Leading, 'client' | 'signal' | 'caches' | 'configuration' | 'log' | 'step'>;
 
 /**
  * The pods to move back after a rollback: those that the rollout put on the architecture. Those that are not ready go at once, ready ones
@@ -46,7 +43,7 @@ function roomIn({ pods, going }: RolledWorkload, percent: number): number {
  * fails because the cache was late (kubernetes pkg/registry/core/pod/storage/eviction.go).
  * @returns `undefined`: it changed, so it is looked at again
  */
-export async function move(leading: MovesLeading, pod: RolledPod): Promise<MoveOutcome | undefined> {
+export async function move(leading: Leading, pod: RolledPod): Promise<MoveOutcome | undefined> {
   const { namespace, name, uid } = pod;
   const { client, signal } = leading;
   const read = client.get<PodWithStatus>(paths.pods(namespace, name), { signal });

@@ -5,6 +5,7 @@
  * The pause of a step begins when its pods are there and as ready as the others. Then the next step follows. If the pods of the
  * architecture are worse than the others, or a person aborts it, new pods are kept off the architecture at once.
  */
+import { timeText } from '../../kube/events/event.ts';
 import { unknownArchitecture } from '../../names/architecture.ts';
 import type { NewPods } from '../../policy/effective/policy.ts';
 import { formatStep, type Rollout } from '../../policy/resources/rollout.ts';
@@ -107,8 +108,11 @@ function forward(rollout: Rollout, before: Progress, seen: Observed): Progress {
   }
   if (now - reachedAt < pauseMs) {
     const then = next === undefined ? 'it is complete' : `${formatStep(next)} follow`;
-    const at = new Date(reachedAt + pauseMs).toISOString().slice(0, 19);
-    return { ...reached, phase: 'Progressing', message: `${share} are there; at ${at}Z ${then}` };
+    return {
+      ...reached,
+      phase: 'Progressing',
+      message: `${share} are there; at ${timeText(reachedAt + pauseMs)} ${then}`,
+    };
   }
   if (next === undefined) {
     const message = `${share} of the pods are on ${architecture}`;

@@ -1,6 +1,7 @@
 /** The status of a rollout: how far it is, what runs where, and what cannot be moved. */
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject } from '../../kube/api/objects.ts';
+import { timeText } from '../../kube/events/event.ts';
 import { isRecord } from '../../names/architecture.ts';
 import { printable } from '../../names/printable.ts';
 import { newPodsValues, type NewPods } from '../../policy/effective/policy.ts';
@@ -132,9 +133,4 @@ function findingsOf({ phase }: Progress, message: string): readonly Finding[] {
       message: isEnded ? message : '',
     },
   ];
-}
-
-/** As Kubernetes writes times: whole seconds. */
-function timeText(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }

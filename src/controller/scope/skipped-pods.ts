@@ -8,6 +8,7 @@ import { readSelector, selects, type Selector } from '../../policy/effective/lab
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { readWebhooksFile, type Webhook } from '../webhook-configuration/webhooks-file.ts';
+import { contextOf, podOf } from './decided-pod.ts';
 import { isRecord } from '../../names/architecture.ts';
 import { messageOf } from '../../names/printable.ts';
 
@@ -19,23 +20,15 @@ export type InScope = (
 
 /** @returns reads the configuration that is in force now, and returns whether a pod is skipped */
 export function createSkippedPods(
-  leading: Pick<Leading, 'caches' | 'policies' | 'configuration' | 'clock' | 'log'>,
+  leading: Pick<Leading, 'caches' | 'policies' | 'nodeClasses' | 'configuration' | 'clock' | 'log'>,
 ): () => Promise<(pod: RunningPod) => boolean> {
-  const { caches, policies } = leading;
   const scopeNow = createWebhookScope(leading);
   return async () => {
     const isInScope = await scopeNow();
     return (pod) => {
-      const { namespace, labels, annotations, nodeChoice, images } = pod;
-      const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
-      if (!isInScope(pod, namespaceLabels)) return true;
-      const policy = policies.policyOf({ namespace, namespaceLabels, labels });
-      const metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
-      const containers = images.map(({ image, pullPolicy, usedBy }) => {
-        return { name: usedBy, image, ...(pullPolicy && { imagePullPolicy: pullPolicy }) };
-      });
-      const spec = { nodeSelector: nodeChoice?.nodeSelector ?? {}, containers };
-      return skipReasonOf({ pod: { metadata, spec }, namespace, namespaceLabels, policy }) !== undefined;
+      const context = contextOf(leading, pod.namespace, pod);
+      if (!isInScope(pod, context.namespaceLabels)) return true;
+      return skipReasonOf({ ...context, pod: podOf(pod) }) !== undefined;
     };
   };
 }

@@ -78,9 +78,10 @@ async function run(leading: Leading, { name, webhooksFile, namespace, pollMs }: 
   const parts = { name, secretPath, file, endpoints, pathSecret };
   const work = new WebhookConfigurationReconciler(leading, parts);
   const secrets = [webhookTlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];
+  const trim = (): true => true;
   const watches = [
-    watchNamed({ ...common, path: paths.mutatingWebhookConfigurations(), name }),
-    ...secrets.map((each) => watchNamed({ ...common, path: paths.secrets(namespace), name: each })),
+    watchNamed({ ...common, trim, path: paths.mutatingWebhookConfigurations(), name }),
+    ...secrets.map((each) => watchNamed({ ...common, trim, path: paths.secrets(namespace), name: each })),
   ];
   await reconciler.run([key]);
   for (const each of watches) each.stop();

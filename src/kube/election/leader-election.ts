@@ -3,10 +3,8 @@
  * record unchanged for the lease's duration by its own clock; a leader that cannot renew within the renew deadline stops
  * leading at once (`term.ts`); a leader that ends releases the Lease. `leader-watch.ts` follows an election from outside.
  */
-import type { Clock } from '../../async/clock.ts';
 import { limited } from '../../async/wait.ts';
-import type { Log } from '../../telemetry/log.ts';
-import type { KubeClient } from '../api/client.ts';
+import type { NamedObject } from '../watch/reflector.ts';
 import { LeaseLock } from './lease-lock.ts';
 import { Term } from './term.ts';
 import { messageOf } from '../../names/printable.ts';
@@ -18,10 +16,8 @@ export interface LeaseTimes {
   readonly retryPeriodMs: number;
 }
 
-export interface LeaderElectionOptions {
-  readonly client: KubeClient;
-  readonly namespace: string;
-  readonly name: string;
+/** `name`: of the Lease. */
+export interface LeaderElectionOptions extends NamedObject {
   /** Unique among all candidates, also among the lives of one pod: a candidate takes a Lease of its own name at once. */
   readonly identity: string;
   readonly times: LeaseTimes;
@@ -35,8 +31,6 @@ export interface LeaderElectionOptions {
   readonly lead: (signal: AbortSignal, holds: () => boolean, isOurs: () => boolean) => Promise<void>;
   /** Ends everything; a Lease that is held is released after `lead` has ended. */
   readonly stop: AbortSignal;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** Candidates wait for up to 1 + this times the retry period, so that they do not meet (client-go: JitterFactor). */

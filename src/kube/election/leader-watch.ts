@@ -3,28 +3,16 @@
  * within its duration, by our own clock. A watch that is broken for longer than that ends this belief too: work that
  * depends on a leader must not wait for one that may be gone.
  */
-import type { Clock } from '../../async/clock.ts';
-import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import type { KubeClient } from '../api/client.ts';
 import { paths } from '../api/paths.ts';
-import { startReflector, usualIdleMs } from '../watch/reflector.ts';
+import { usualIdleMs, watchNamed, type NamedObject } from '../watch/reflector.ts';
 import { recordOf, sameRecord, type LeaseRecord } from './lease-lock.ts';
-
-export interface WatchLeaderOptions {
-  readonly client: KubeClient;
-  readonly namespace: string;
-  readonly name: string;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics?: Metrics;
-}
 
 /** A leader renews every few seconds: a watch that is silent for this long is dead, or there is no leader any more. */
 const renewedIdleMs = 30_000;
 
-export function watchLeader(options: WatchLeaderOptions) {
-  const { client, namespace, name, clock, log, metrics } = options;
+export function watchLeader(options: NamedObject & { readonly metrics?: Metrics }) {
+  const { namespace, name, clock, log } = options;
   let seen: { readonly record: LeaseRecord; readonly at: number } | undefined;
   let logged: string | undefined;
   let cancelTimer = (): void => undefined;
@@ -51,15 +39,11 @@ export function watchLeader(options: WatchLeaderOptions) {
     else cancelTimer = clock.timer(Math.max(1, leftMs), awaitExpiry);
   }
 
-  const reflector = startReflector<LeaseRecord>({
-    client,
+  const reflector = watchNamed<LeaseRecord>({
+    ...options,
     path: paths.leases(namespace),
-    fieldSelector: `metadata.name=${name}`,
     trim: recordOf,
-    log,
     idleMs: () => (holder() === undefined ? usualIdleMs : renewedIdleMs),
-    clock,
-    ...(metrics && { metrics }),
   });
   reflector.onEach(({ object }) => {
     if (object === undefined) {

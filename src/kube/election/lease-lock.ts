@@ -5,11 +5,10 @@
  * Rules: client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew, release).
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../../async/clock.ts';
-import type { KubeClient } from '../api/client.ts';
 import { ignoring } from '../api/errors.ts';
 import { paths } from '../api/paths.ts';
 import type { KubeObject } from '../api/objects.ts';
+import type { NamedObject } from '../watch/reflector.ts';
 
 export interface LeaseRecord {
   /** Empty: no holder. */
@@ -52,14 +51,10 @@ export function microTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z');
 }
 
-export interface LeaseLockOptions {
-  readonly client: KubeClient;
-  readonly namespace: string;
-  readonly name: string;
+export interface LeaseLockOptions extends Omit<NamedObject, 'log'> {
   /** Unique among all candidates, also among the lives of one pod. */
   readonly identity: string;
   readonly leaseDurationMs: number;
-  readonly clock: Clock;
 }
 
 interface Observed {

@@ -68,24 +68,23 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
   return new ListReflector(options);
 }
 
-/**
- * Starts a watch of one object by its name, which needs the right to that name only. It keeps nothing.
- * @param options.onChange hears of each change, and of the first answer
- */
-export function watchNamed({
+/** One object. */
+export interface NamedObject {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Starts a watch of one object by its name, which needs the right to that name only. */
+export function watchNamed<T>({
   name,
   onChange,
-  ...common
-}: Pick<ReflectorOptions<true>, 'client' | 'path' | 'log' | 'clock'> & {
-  readonly name: string;
-  readonly onChange: () => void;
-}): Pick<Reflector<true>, 'stop'> {
-  const watch = startReflector<true>({
-    ...common,
-    fieldSelector: `metadata.name=${name}`,
-    trim: () => true,
-  });
-  watch.onChange(onChange);
+  ...options
+}: ReflectorOptions<T> & { readonly name: string; readonly onChange?: () => void }): Reflector<T> {
+  const watch = startReflector<T>({ ...options, fieldSelector: `metadata.name=${name}` });
+  if (onChange) watch.onChange(onChange);
   return watch;
 }
 

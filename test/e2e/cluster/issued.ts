@@ -89,7 +89,14 @@ export async function mountAny(t: Test, cluster: Cluster, secretName: string, ms
   const log = createLog({ level: 'silent' });
   const client = late(cluster.client, ms);
   const onChange = (): void => void (last = last.then(write));
-  const watch = watchNamed({ client, path: paths.secrets(ownNamespace), name: secretName, log, onChange });
+  const watch = watchNamed({
+    client,
+    path: paths.secrets(ownNamespace),
+    name: secretName,
+    trim: () => true,
+    log,
+    onChange,
+  });
   t.teardown(async () => {
     watch.stop();
     await last;

@@ -1,0 +1,30 @@
+/** What the webhook's decision about a pod needs, from the leader's caches. */
+import type { ObjectMeta } from '../../kube/api/objects.ts';
+import type { RunningPod } from '../caches/cached.ts';
+import type { Leading } from '../leadership/leading.ts';
+
+/** @param metadata of a pod: its labels, and for rollouts its owner */
+export function contextOf(
+  { caches, policies, nodeClasses }: Pick<Leading, 'caches' | 'policies' | 'nodeClasses'>,
+  namespace: string,
+  {
+    labels,
+    ownerReferences: owners,
+  }: { readonly labels?: RunningPod['labels'] } & Pick<ObjectMeta, 'ownerReferences'>,
+) {
+  const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
+  const policy = policies.policyOf({ namespace, namespaceLabels, labels, owners });
+  const nodes = nodeClasses?.();
+  return { namespace, namespaceLabels, policy, ...(nodes && { nodes }) };
+}
+
+/** Without its required node affinity. */
+export function podOf({ labels, annotations, os, nodeChoice, images }: RunningPod) {
+  const containers = images.map(({ image, pullPolicy, usedBy }) => {
+    return { name: usedBy, image, ...(pullPolicy && { imagePullPolicy: pullPolicy }) };
+  });
+  return {
+    metadata: { ...(labels && { labels }), ...(annotations && { annotations }) },
+    spec: { containers, os: { name: os }, nodeSelector: nodeChoice?.nodeSelector ?? {} },
+  };
+}
