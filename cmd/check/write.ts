@@ -1,5 +1,5 @@
 /** The results of `check` as a table for people and as JSON for programs. */
-import { cell, nothing, table } from '../program/table.ts';
+import { cell, counted, nothing, table } from '../program/table.ts';
 import type { AllowEntry, EntryState } from './allow-list.ts';
 import { classes, type Result } from './verdict.ts';
 
@@ -45,7 +45,7 @@ function summaryOf(results: readonly Result[]): string {
   const counts = [...Map.groupBy(worst, ({ verdict }) => verdict)].map(
     ([verdict, all]) => `${all.length} ${verdict}`,
   );
-  return `${images.length} image${images.length === 1 ? '' : 's'}${counts.length === 0 ? '' : `: ${counts.join(', ')}`}`;
+  return [counted(images.length, 'image'), counts.join(', ')].filter(Boolean).join(': ');
 }
 
 /** Documented in `docs/use/check.md`. */

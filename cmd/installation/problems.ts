@@ -1,5 +1,6 @@
 /** What keeps an installation from working as configured. Each problem is one line that names the object. */
 import { printable } from '../../src/names/printable.ts';
+import { counted } from '../program/table.ts';
 import type { Installation, ReadReplica, WarningEvent } from './installation.ts';
 import { poolOf, type Workload } from './replicas.ts';
 
@@ -36,7 +37,9 @@ function rolloutProblem({ metadata, status }: Workload): readonly string[] {
   const { observedGeneration = 0, replicas = 0, updatedReplicas = 0 } = status ?? {};
   const name = `Deployment ${metadata?.name ?? ''}`;
   if (observedGeneration < (metadata?.generation ?? 0)) return [`${name}: its change is not in effect yet`];
-  return replicas > updatedReplicas ? [`${name}: ${replicas - updatedReplicas} old pods still run`] : [];
+  return replicas > updatedReplicas
+    ? [`${name}: still ${counted(replicas - updatedReplicas, 'old pod')}`]
+    : [];
 }
 
 /** Why images stay unknown: webhooks that no agent answers, with the state of the agents' DaemonSets. */

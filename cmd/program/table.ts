@@ -10,6 +10,11 @@ export function cell(text: string): string {
   return printable(text, maxCellBytes) || nothing;
 }
 
+/** `1 pod`, `2 pods`. */
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 /**
  * Formats a table.
  * @param rows cells by row, the header first; all rows have the same length

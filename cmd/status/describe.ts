@@ -1,6 +1,6 @@
 /** The status as text: replicas, then one line for each subject, then what to look at. */
 import { formatDuration } from '../../src/names/duration.ts';
-import { cell, nothing, table } from '../program/table.ts';
+import { cell, counted, nothing, table } from '../program/table.ts';
 import type { Status } from './status.ts';
 
 const unknown = 'not known';
@@ -63,7 +63,7 @@ function subjects(status: Status, now: number): readonly (readonly [name: string
     ),
     [
       'credentials',
-      credentialProblems.length === 0 ? 'no problem known' : `${credentialProblems.length} problems`,
+      credentialProblems.length === 0 ? 'no problem known' : counted(credentialProblems.length, 'problem'),
     ],
   ];
 }

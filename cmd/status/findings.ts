@@ -2,6 +2,7 @@
 import { agentProblems, configurationProblems, daemonSetProblems } from '../installation/problems.ts';
 import type { Installation } from '../installation/installation.ts';
 import { printable } from '../../src/names/printable.ts';
+import { counted } from '../program/table.ts';
 import type { Status } from './status.ts';
 
 /** Certificates are replaced after two thirds of their life. */
@@ -27,11 +28,13 @@ export function findingsOf(
       ? []
       : [`the webhook configuration is not in force: ${webhooks.state}; see the log of the leader`]),
     ...soon.map(({ replica, use, expires }) => `${replica}: its ${use} certificate expires at ${expires}`),
-    ...late.map(({ reason, pods }) => `${pods} pods have been gated for more than five minutes: ${reason}`),
+    ...late.map(({ reason, pods }) => `${counted(pods, 'pod')} gated for more than five minutes: ${reason}`),
     ...Object.entries(taints.heldBackBy).map(
       ([reason, count]) => `taints are held back: ${reason} (${count})`,
     ),
-    ...(misplacedPods ? [`${misplacedPods} misplaced pods: kubectl get events -A | grep MisplacedPod`] : []),
+    ...(misplacedPods
+      ? [`${counted(misplacedPods, 'misplaced pod')}: kubectl get events -A | grep MisplacedPod`]
+      : []),
     ...credentialProblems,
   ];
 }

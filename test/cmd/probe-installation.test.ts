@@ -76,7 +76,7 @@ t.test('old pods, a change that no controller has seen, and no leader', async (t
   await refresh();
   t.strictSame((await wait(0)).problems, [
     'Deployment archwright-controller: its change is not in effect yet',
-    'Deployment archwright-webhook: 2 old pods still run',
+    'Deployment archwright-webhook: still 2 old pods',
     'no controller leads',
   ]);
 });

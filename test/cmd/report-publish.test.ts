@@ -217,6 +217,6 @@ t.test('at most 1,000 namespaces have a Report', async (t) => {
   const stop = new AbortController().signal;
   const publisher = new OpenReports({ client, name: 'archwright-report', say, stop });
   t.equal(await publisher.publish({ pods, report: { architecture: 'arm64' } }), true);
-  t.same(said, ['left out: Reports of 1 namespaces', 'Reports: 1000 written, 0 deleted']);
+  t.same(said, ['left out: Reports of 1 namespace', 'Reports: 1000 written, 0 deleted']);
   t.equal(store.list(`${reports}/reports`).length, 1000);
 });

@@ -1,5 +1,6 @@
 /** What moving the pods would save. Each amount is a range, and its assumptions stand beside it. */
 import { printable } from '../../../src/names/printable.ts';
+import { counted } from '../../program/table.ts';
 import { bytes, rangeText, rounded } from '../amounts.ts';
 import type { Money, PricedKind } from '../prices/price-book.ts';
 import type { PriceList } from '../prices/price-file.ts';
@@ -60,9 +61,7 @@ function exclusions(pods: readonly JudgedPod[], savings: SavingsOf): readonly st
   const counts = Map.groupBy(pods, (pod) => savings.unpriced(pod));
   return (Object.keys(unpriced) as (keyof typeof unpriced)[]).flatMap((reason) => {
     const count = counts.get(reason)?.length ?? 0;
-    return count === 0
-      ? []
-      : [`Not counted: ${count.toLocaleString('en')} ${count === 1 ? 'pod' : 'pods'} ${unpriced[reason]}.`];
+    return count === 0 ? [] : [`Not counted: ${counted(count, 'pod')} ${unpriced[reason]}.`];
   });
 }
 

@@ -11,6 +11,7 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { objectsOf } from '../../../src/kube/api/pages.ts';
 import { byName } from '../../../src/names/architecture.ts';
 import { printable } from '../../../src/names/printable.ts';
+import { counted } from '../../program/table.ts';
 import { bytes, rounded } from '../amounts.ts';
 import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from '../rows.ts';
 import { verdicts } from '../verdict.ts';
@@ -62,7 +63,8 @@ export class OpenReports {
       say(`Report ${namespace}/${name} stays: it was not made by archwright`);
     const own = byNamespace.filter((each) => !foreign.includes(each));
     const wanted = own.slice(0, maxReports);
-    if (own.length > wanted.length) say(`left out: Reports of ${own.length - wanted.length} namespaces`);
+    if (own.length > wanted.length)
+      say(`left out: Reports of ${counted(own.length - wanted.length, 'namespace')}`);
     const namespaces = new Set(wanted.map(([namespace]) => namespace));
     const stale = [...present].flatMap(([namespace, maker]) =>
       maker === 'own' && !namespaces.has(namespace) ? [namespace] : [],
