@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
 import { readBody } from '../../src/serving/body.ts';
+import { BodyBudget } from '../../src/serving/body-budget.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
@@ -47,7 +48,14 @@ export const defaultApiLimits = {
   maxBodyBytes: 4 * 1024 * 1024,
   /** Clients are in the same cluster: a slower body has lost its sender. */
   bodyTimeoutMs: 10_000,
+  /** Bodies of all open requests. Nearly all have some kilobytes; an agent has 256 MiB. */
+  maxBodiesBytes: 24 * 1024 * 1024,
+  /** Facts that clients have not read yet. A webhook reads at most 8 MiB of one answer. */
+  maxUnreadBytes: 32 * 1024 * 1024,
 };
+
+/** Of an answer that is never cut. */
+const maxUnreadOfOne = 1024 * 1024;
 
 export function createApi(options: ApiOptions): (request: IncomingMessage, response: ServerResponse) => void {
   return new Api(options).handler();
@@ -56,11 +64,15 @@ export function createApi(options: ApiOptions): (request: IncomingMessage, respo
 class Api {
   readonly #options: ApiOptions;
   readonly #meters: AgentMeters;
+  readonly #bodies: BodyBudget;
+  /** Lines of answers that wait for their clients. */
+  readonly #unread = new Set<PassThrough>();
   #openRequests = 0;
   #streams = 0;
 
   constructor(options: ApiOptions) {
     this.#options = options;
+    this.#bodies = new BodyBudget(options.limits.maxBodiesBytes);
     this.#meters = bindAgentMetrics(options.metrics, () => ({
       images: options.memory.size,
       open: this.#openRequests,
@@ -125,11 +137,13 @@ class Api {
       throw new ApiError('overloaded', 'too many concurrent requests');
     const startedAt = clock.monotonic();
     this.#openRequests += 1;
+    const share = this.#bodies.open();
     try {
-      const bounds = { maxBytes: limits.maxBodyBytes, timeoutMs: limits.bodyTimeoutMs };
+      const bounds = { maxBytes: limits.maxBodyBytes, timeoutMs: limits.bodyTimeoutMs, share };
       const request = parseFactsRequest(await readBody(ctx.req, bounds));
       await this.#sendFacts(ctx, request);
     } finally {
+      share.release();
       this.#openRequests -= 1;
       this.#meters.took(clock.monotonic() - startedAt);
     }
@@ -144,12 +158,21 @@ class Api {
     ctx.respond = false;
     ctx.res.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
     const lines = new PassThrough();
+    this.#unread.add(lines);
     const isSent = pipeline(lines, ctx.res);
     const isAnswered = answerFacts(request, disconnected(ctx), { memory, clock, log }, (facts) => {
       this.#meters.image(facts);
       lines.write(`${JSON.stringify(facts)}\n`);
+      if (this.#hasTooMuchUnread(lines)) ctx.res.destroy();
     }).finally(() => lines.end());
-    await Promise.all([isAnswered, isSent]);
+    await Promise.all([isAnswered, isSent]).finally(() => this.#unread.delete(lines));
+  }
+
+  /** A client with much to read is disconnected if all answers together have too much. */
+  #hasTooMuchUnread({ writableLength }: PassThrough): boolean {
+    if (writableLength <= maxUnreadOfOne) return false;
+    const all = [...this.#unread].reduce((sum, lines) => sum + lines.writableLength, 0);
+    return all > this.#options.limits.maxUnreadBytes;
   }
 
   #getFacts(ctx: Context): void {

@@ -134,6 +134,23 @@ t.test('too many concurrent requests', async (t) => {
   t.equal((await post(facts)).status, 200);
 });
 
+t.test('the bodies of all requests together are limited', async (t) => {
+  const { held, inspector } = holding();
+  const { post } = await startTestAgent(t, { limits: { maxBodiesBytes: 400_000 }, inspector });
+  const large = `${JSON.stringify(facts)}${' '.repeat(299_000)}`;
+  const first = post(large);
+  await until(held.isHeld);
+  const second = await post(large);
+  t.equal(second.status, 503);
+  t.match(second.json, { error: { code: 'overloaded' } });
+  const small = post(facts);
+  await until(() => held.lookups === 1);
+  held.release();
+  t.equal((await first).status, 200);
+  t.equal((await small).status, 200);
+  t.equal((await post(large)).status, 200);
+});
+
 t.test('health, readiness and metrics', async (t) => {
   let problem: string | undefined = 'no memory yet';
   const { agent } = await startTestAgent(t, { ready: { memory: () => problem } });

@@ -224,6 +224,37 @@ t.test('the stream has limits, and ends with a whole line', async (t) => {
   });
 });
 
+t.test('a client that does not read its answers is disconnected', async (t) => {
+  const documents = ['x'.repeat(1_000_000)];
+  const images = numbered(40);
+  let asked = 0;
+  const memory = {
+    ...sharing(() => [], 0),
+    lookup: ({ image }: { readonly image: string }) => {
+      asked += 1;
+      return Promise.resolve({ ...factsOf(image), documents });
+    },
+  };
+  const { agent, pki, post } = await startTestAgent(t, { memory, limits: { maxUnreadBytes: 4_000_000 } });
+  const lazy = request(`${agent.url}/v1/facts`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    servername: 'archwright-agent',
+    ca: pki.ca.cert,
+    agent: false,
+    ...(await clientTls(pki.clientDir)),
+  });
+  lazy.on('error', () => {});
+  lazy.end(JSON.stringify(ask(...images)));
+  const [response] = (await once(lazy, 'response')) as [IncomingMessage];
+  response.on('error', () => {});
+  await until(() => asked === images.length);
+  await new Promise((resolve) => response.resume().once('close', resolve));
+  t.notOk(response.complete);
+  const few = (await post(ask(...numbered(3)))).json as Answer;
+  t.equal(few.results.length, 3);
+});
+
 t.test('a reader that does not read is disconnected, and readers are limited', async (t) => {
   let told = 0;
   const endless = function* () {
