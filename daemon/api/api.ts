@@ -30,15 +30,9 @@ export interface ApiOptions {
 export type ApiLimits = Readonly<typeof defaultApiLimits>;
 
 export const defaultApiLimits = {
-  /**
-   * Concurrent `POST /v1/facts`; others get `overloaded`. Each webhook has at most 32 connections; this is 16
-   * webhooks with all connections in use.
-   */
+  /** Concurrent `POST /v1/facts`; others get `overloaded`: 16 webhooks with 32 connections each. */
   openRequests: 512,
-  /**
-   * Concurrent `GET /v1/facts`; others get `overloaded`. Webhooks read the facts once, when they start; a
-   * rollout starts a few of them together.
-   */
+  /** Concurrent `GET /v1/facts`. Webhooks read the facts once, when they start, a few in a rollout. */
   factsStreams: 4,
   /** Size of one `GET /v1/facts`: 100,000 images of 500 bytes, and some more. */
   maxStreamBytes: 64 * 1024 * 1024,

@@ -2,6 +2,7 @@
  * The body of `POST /v1/facts`. Unknown, missing or invalid fields are errors: the sender is archwright too,
  * so they are bugs that must be noticed.
  */
+import { isUtf8 } from 'node:buffer';
 import { parseAuths } from '../../src/credentials/auths.ts';
 import {
   CredentialError,
@@ -11,7 +12,9 @@ import {
   type ServiceAccountName,
 } from '../../src/credentials/credential.ts';
 import type { PullPolicy } from '../../src/images/facts/facts.ts';
+import { parseJson, type JsonObject } from '../../src/http/json.ts';
 import { isDigest } from '../../src/images/references/grammar.ts';
+import { isRecord } from '../../src/names/architecture.ts';
 import { ApiError } from './api-error.ts';
 
 /** A pod has some dozens of images at most. */
@@ -46,12 +49,8 @@ export interface FactsRequest {
  * @throws ApiError `bad-request`; messages quote no values, which may be passwords
  */
 export function parseFactsRequest(body: Buffer): FactsRequest {
-  let json: unknown;
-  try {
-    json = JSON.parse(utf8(body));
-  } catch {
-    throw new ApiError('bad-request', 'the body is not JSON');
-  }
+  const json = isUtf8(body) ? parseJson(body.toString()) : undefined;
+  if (json === undefined) throw new ApiError('bad-request', 'the body is not JSON');
   const fields = ['images', 'namespace', 'auths', 'serviceAccount', 'deadlineMs'];
   const { images, namespace, auths, serviceAccount, deadlineMs } = object(json, '', fields);
   return {
@@ -112,19 +111,13 @@ function readServiceAccount(value: unknown): ServiceAccountName {
   return account;
 }
 
-/** @throws TypeError for invalid UTF-8 */
-function utf8(body: Buffer): string {
-  return new TextDecoder('utf-8', { fatal: true }).decode(body);
-}
-
 /** @throws ApiError unless it is an object with known fields only */
-function object(value: unknown, where: string, fields: readonly string[]): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw wrong(where, 'expected an object');
+function object(value: unknown, where: string, fields: readonly string[]): JsonObject {
+  if (!isRecord(value)) throw wrong(where, 'expected an object');
   const unknown = Object.keys(value).find((field) => !fields.includes(field));
   if (unknown !== undefined)
     throw wrong(where, `there is no field ${JSON.stringify(unknown.slice(0, maxFieldLength))}`);
-  return value as Readonly<Record<string, unknown>>;
+  return value;
 }
 
 function wrong(where: string, what: string): ApiError {

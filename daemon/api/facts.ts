@@ -5,7 +5,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
-import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
+import { failedFacts, isOfPod, type ImageFacts } from '../../src/images/facts/facts.ts';
 import type { FactsMemory } from '../../src/images/memory/memory.ts';
 import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
 import type { Clock } from '../../src/async/clock.ts';
@@ -79,7 +79,7 @@ function* chunks(memory: FactsOptions['memory'], maxBytes: number): Generator<st
   let chunk = '';
   for (const facts of memory.shared()) {
     // The memory does not share these. This check is a second safeguard.
-    if (facts.credentialSource === 'pull-secret' || facts.credentialSource === 'service-account') continue;
+    if (isOfPod(facts)) continue;
     const line = `${JSON.stringify(facts)}\n`;
     bytes += Buffer.byteLength(line);
     images -= 1;

@@ -41,17 +41,13 @@ export const agentMetrics: readonly MetricSpec[] = [
   knownImages,
 ];
 
-export interface AgentMeters {
-  request(method: string, path: string, outcome: RequestOutcome): void;
-  image(facts: ImageFacts): void;
-  took(durationMs: number): void;
-}
+export type AgentMeters = ReturnType<typeof bindAgentMetrics>;
 
 /** @param levels current values, called before each scrape */
 export function bindAgentMetrics(
   metrics: Metrics,
   levels: () => { readonly images: number; readonly open: number },
-): AgentMeters {
+) {
   const counted = counts(metrics, images, 'result', resultNames);
   const durations = metrics.histogram(requestSeconds);
   const open = metrics.gauge(openRequests);
@@ -63,8 +59,9 @@ export function bindAgentMetrics(
   });
   metrics.counter(requests, { method: 'POST', path: '/v1/facts', outcome: 'answered' });
   return {
-    request: (method, path, outcome) => metrics.counter(requests, { method, path, outcome }).inc(),
-    image: (facts) => counted(facts.error?.code ?? (facts.stale ? 'stale' : 'ok')),
-    took: (durationMs) => durations.observe(durationMs / 1000),
+    request: (method: string, path: string, outcome: RequestOutcome): void =>
+      metrics.counter(requests, { method, path, outcome }).inc(),
+    image: (facts: ImageFacts): void => counted(facts.error?.code ?? (facts.stale ? 'stale' : 'ok')),
+    took: (durationMs: number): void => durations.observe(durationMs / 1000),
   };
 }

@@ -25,10 +25,7 @@ const dueAfter = 2 / 3;
 /** Agents that started together must not renew together. */
 const spread = 1 / 10;
 
-/**
- * @param random 0 to 1, the same for the life of the process
- * @returns `undefined`: there is no certificate for this node that clients accept
- */
+/** @param random 0 to 1, fixed per process @returns `undefined` without an acceptable certificate */
 export function renewalOf(
   certificatePem: string,
   authority: Authority,

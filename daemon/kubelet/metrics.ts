@@ -19,11 +19,7 @@ const runSeconds = histogram(
 
 export const pluginMetrics: readonly MetricSpec[] = [runs, runSeconds];
 
-/**
- * Counts one run.
- * @param code why it failed; undefined for success
- * @param durationMs undefined if no program was started
- */
+/** Counts one run. @param code of its failure @param durationMs undefined if nothing was started */
 export type PluginMeter = (code: PluginErrorCode | undefined, durationMs: number | undefined) => void;
 
 /** Without metrics, nothing is counted. */

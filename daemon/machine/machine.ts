@@ -16,10 +16,7 @@ const maxAuxvBytes = 4096;
 
 export type Machine = Pick<NodeReport, 'armVariant' | 'amd64Level' | 'aarch32' | 'pageSize'>;
 
-/**
- * @param architecture label value, such as `arm64`
- * @param proc directory of procfs
- */
+/** @param architecture label value, such as `arm64` @param proc directory of procfs */
 export async function readMachine(architecture: string, proc = '/proc'): Promise<Machine> {
   const cpus = cpusIn(
     (await readIfPossible(join(proc, 'cpuinfo'), maxCpuinfoBytes))?.toString('latin1') ?? '',

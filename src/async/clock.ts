@@ -8,10 +8,7 @@ export interface Clock {
   readonly monotonic: () => number;
   /** @throws the signal's reason if it aborts first */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /**
-   * Runs `action` once after `ms`. The timer alone does not keep the process alive.
-   * @returns cancels the timer
-   */
+  /** Runs `action` once after `ms`, without keeping the process alive. @returns cancels the timer */
   readonly timer: (ms: number, action: () => void) => () => void;
   /** 0 ≤ value < 1, for jitter. */
   readonly random: () => number;

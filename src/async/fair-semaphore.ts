@@ -52,10 +52,7 @@ export class FairSemaphore {
     return this.#hasRoom(key) ? this.#take(key) : undefined;
   }
 
-  /**
-   * Waits for a place.
-   * @throws Overloaded, or the signal's reason if it aborts first
-   */
+  /** Waits for a place. @throws Overloaded, or the signal's reason if it aborts first */
   enter(key: string, signal: AbortSignal): Promise<Leave> {
     const { promise, resolve, reject } = Promise.withResolvers<Leave>();
     if (signal.aborted) reject(signal.reason as Error);

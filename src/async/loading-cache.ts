@@ -35,10 +35,7 @@ export class LoadingCache<Value> {
     this.#entries = new BoundedMap(options.maxEntries, (entry) => (this.#bytes -= entry.bytes));
   }
 
-  /**
-   * The cached value, or a new one.
-   * @throws what `load` throws
-   */
+  /** The cached value, or a new one. @throws what `load` throws */
   get(key: string, load: () => Promise<Loaded<Value>>): Promise<Value> {
     const present = this.#entries.get(key);
     if (present !== undefined && this.#options.clock.monotonic() < present.expiresAt) return present.value;

@@ -4,10 +4,7 @@ import type { Clock } from './clock.ts';
 import { unlessAborted } from './wait.ts';
 
 export interface RateLimiter {
-  /**
-   * Resolves when the caller may go on, in the order of the calls.
-   * @throws the signal's reason if it aborts first
-   */
+  /** Resolves in the order of the calls, when the caller may go on. @throws the signal's reason */
   take(signal: AbortSignal): Promise<void>;
   /** Takes a token and returns 0, or returns the milliseconds until the next. Ignores `take`'s queue. */
   tryTake(): number;
@@ -21,10 +18,7 @@ export interface RateLimit {
   readonly clock: Clock;
 }
 
-/**
- * Makes a full bucket.
- * @throws RangeError for a rate that is not positive or a burst below 1: no caller could ever go on
- */
+/** Makes a full bucket. @throws RangeError for a rate that is not positive, or a burst below 1 */
 export function createRateLimiter({ perSecond, burst, clock }: RateLimit): RateLimiter {
   if (!(perSecond > 0) || !(burst >= 1)) {
     throw new RangeError(

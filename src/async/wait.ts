@@ -20,15 +20,11 @@ export function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSig
   });
 }
 
-/**
- * Asks for something that ends in time, by a clock that tests inject.
- * @param ask its signal aborts when the time is over, or the asker's does
- * @throws what `ask` throws
- */
+/** Work with a time limit. @param work its signal aborts at the limit, and with `signal` */
 export async function limited<T>(
   ms: number,
-  asker: AbortSignal,
-  ask: (signal: AbortSignal) => Promise<T>,
+  signal: AbortSignal,
+  work: (within: AbortSignal) => Promise<T>,
   sleep: typeof wait = wait,
 ): Promise<T> {
   const over = new AbortController();
@@ -36,7 +32,7 @@ export async function limited<T>(
   const late = (): void => over.abort(new Error(`no answer within ${ms} ms`));
   void sleep(ms, done.signal).then(late, () => undefined);
   try {
-    return await ask(AbortSignal.any([asker, over.signal]));
+    return await work(AbortSignal.any([signal, over.signal]));
   } finally {
     done.abort();
   }

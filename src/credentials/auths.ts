@@ -59,10 +59,7 @@ export function toAuths(
   );
 }
 
-/**
- * @param value parsed JSON; undefined is an empty source
- * @throws CredentialError that names the fault and quotes nothing
- */
+/** @param value parsed JSON; undefined: no credentials @throws CredentialError, which quotes nothing */
 export function parseAuths(value: unknown): CredentialSource {
   const held: HeldCredential[] = [];
   for (const [key, entry] of Object.entries(object(value ?? {}, 'auths'))) {

@@ -30,11 +30,7 @@ export class FileError extends Error {
   }
 }
 
-/**
- * The FileError of an error of `node:fs`.
- * @param where the path as requested
- * @param error returned unchanged if it is a FileError
- */
+/** The FileError of an error of `node:fs`; a FileError stays. @param where the path as requested */
 export function fileError(where: string, error: unknown): FileError {
   if (error instanceof FileError) return error;
   const errno = errnoOf(error) ?? 'unknown error';

@@ -54,10 +54,7 @@ export class StateFile<Item> {
     this.#options = { clock: systemClock, ...options };
   }
 
-  /**
-   * Hands over the file's items, the most recently used last, and returns their number; 0 if it is missing or
-   * unusable.
-   */
+  /** Passes on the items, the most recently used last. @returns their number; 0 for an unusable file */
   async load(learn: (item: Item) => void): Promise<number> {
     const { path, log } = this.#options;
     this.#loading = true;

@@ -44,10 +44,7 @@ export class DirectoryWatcher {
   #arming: Promise<void> = Promise.resolve();
   #closed = false;
 
-  /**
-   * @param dirs absolute paths
-   * @param onChange called after a possible change
-   */
+  /** @param dirs absolute paths @param onChange called after a possible change */
   constructor(dirs: readonly string[], onChange: () => void, options: WatchOptions = {}) {
     this.#dirs = dirs;
     this.#onChange = onChange;

@@ -77,10 +77,7 @@ export interface Fleet extends ImageFactsSource {
   credentialProblems(): ReadonlyMap<string, readonly SourceProblem[]>;
   /** Resolves when each agent was asked for its credential group, at the latest when `signal` aborts. */
   grouped(signal: AbortSignal): Promise<void>;
-  /**
-   * The shared facts of all agents, once agents were found. Ends when all agents and their credential groups
-   * were asked, or when `signal` aborts.
-   */
+  /** The shared facts of all agents that discovery has found. Ends after them, or with `signal`. */
   shared(signal: AbortSignal): AsyncIterable<ImageFacts>;
   close(): void;
 }

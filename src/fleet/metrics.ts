@@ -72,10 +72,7 @@ const levelNames = ['ready', 'backedOff', 'silent', 'available', 'groups', 'repo
 
 export type FleetMeters = ReturnType<typeof bindFleetMetrics>;
 
-/**
- * Binds the metrics.
- * @param levels called before each scrape
- */
+/** Binds the metrics. @param levels called before each scrape */
 export function bindFleetMetrics(
   metrics: Metrics,
   levels: () => Record<(typeof levelNames)[number], number>,

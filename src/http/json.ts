@@ -1,4 +1,5 @@
 /** JSON from untrusted servers. The reader limits bytes; this limits structure before parsing. */
+import { isRecord } from '../names/architecture.ts';
 
 /** Manifests, configs and token responses nest at most five deep; hostile ones nest a million deep. */
 const maxDepth = 64;
@@ -37,10 +38,17 @@ export function parseObject(bytes: Uint8Array, beforeParsing?: (values: number) 
   return object;
 }
 
+/** The value of a short text; `undefined` if it is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 export function asObject(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as JsonObject)
-    : undefined;
+  return isRecord(value) ? value : undefined;
 }
 
 /** Longer than any name that is compared. */

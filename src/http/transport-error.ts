@@ -1,4 +1,5 @@
 /** What can go wrong in an HTTP exchange: names, addresses, connections, TLS, HTTP framing, size and time. */
+import { errnoOf } from '../files/read.ts';
 
 export type TransportFailure =
   | 'refused-address'
@@ -112,6 +113,5 @@ function classify(code: string, error: unknown): readonly [TransportFailure, str
 
 function codeOf(error: unknown): string {
   if (error instanceof AggregateError) return codeOf(error.errors[0]);
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : '';
+  return errnoOf(error) ?? '';
 }

@@ -27,10 +27,7 @@ const otherNames = {
   ppc64le: ['ppc64el'],
 };
 
-/**
- * Names of architectures in compilers, kernels and distributions. No node has such a label, so a pod that
- * requires one would stay pending.
- */
+/** Names in compilers, kernels and distributions. No node has such a label: pods would stay pending. */
 export const namesElsewhere: ReadonlyMap<string, string> = new Map(
   Object.entries(otherNames).flatMap(([label, names]) => names.map((name) => [name, label] as const)),
 );
@@ -66,10 +63,7 @@ export function isArchitectureKey(key: string): boolean {
   return key === keys.architectureLabel || key === keys.betaArchitectureLabel;
 }
 
-/**
- * Reads a record's own property: architecture names such as `constructor` are valid and must not find what
- * every object inherits.
- */
+/** An own property: valid names such as `constructor` must not find what objects inherit. */
 export function own<Value>(
   record: Readonly<Record<string, Value>> | null | undefined,
   key: string,

@@ -44,10 +44,7 @@ export function boundedWarnings(warnings: readonly string[]): readonly string[] 
   return bounded;
 }
 
-/**
- * Joins the descriptions of a list, as many as fit.
- * @param maxBytes bound of the whole, the note on the rest (at most 24 bytes) not included
- */
+/** Joins descriptions, as many as fit. @param maxBytes without the note on the rest (24 bytes) */
 export function listed<Item>(
   items: readonly Item[],
   describe: (item: Item) => string,

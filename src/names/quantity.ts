@@ -9,10 +9,7 @@ const factors: Readonly<Record<string, number>> = { ...decimal, ...binary };
 
 const form = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)$/;
 
-/**
- * @param written a text, or a number in handwritten JSON
- * @returns in units (cores, bytes); `undefined` if it is no quantity
- */
+/** @param written a text, or a number in handwritten JSON @returns units; `undefined` if invalid */
 export function parseQuantity(written: unknown): number | undefined {
   const text = typeof written === 'number' ? String(written) : written;
   if (typeof text !== 'string' || text.length > 64) return undefined;

@@ -3,17 +3,11 @@
  * References and facts belong to `images/`; here everything is plain text.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
+import type { FullPlatform } from '../names/platform.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 
 /** A platform as in the registry's document; not normalized, not trusted. */
-export interface WrittenPlatform {
-  readonly os: string;
-  readonly architecture: string;
-  readonly variant?: string;
-  readonly osVersion?: string;
-  /** From the config of a manifest whose index names no platforms. */
-  readonly unnamed?: true;
-}
+export type WrittenPlatform = Omit<FullPlatform, 'osFeatures' | 'written'>;
 
 export interface ManifestLookup {
   /** Path of the repository without its domain, such as `library/nginx`. */

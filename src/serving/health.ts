@@ -23,10 +23,7 @@ export interface HealthOptions {
   readonly log: Log;
 }
 
-/**
- * Runs all checks. The text has a line for each: `[+]name ok` or `[-]name failed: reason`.
- * @returns 200 if all pass, else 503
- */
+/** Runs all checks: `[+]name ok` or `[-]name failed: reason`. @returns 200 if all pass, else 503 */
 export function probe(checks: Checks): { readonly status: 200 | 503; readonly text: string } {
   const results = Object.entries(checks).map(([name, check]) => ({ name, reason: check() }));
   const lines = results.map(({ name, reason }) =>
@@ -36,10 +33,7 @@ export function probe(checks: Checks): { readonly status: 200 | 503; readonly te
   return { status: isReady ? 200 : 503, text: `${lines.join('')}${isReady ? 'ok' : 'not ready'}\n` };
 }
 
-/**
- * Starts the health and metrics server.
- * @throws ServingError if the address or the TLS files cannot be used
- */
+/** Starts health and metrics. @throws ServingError for the address or the TLS files */
 export function startHealth(options: HealthOptions): Promise<RunningServer> {
   return startServer({
     listen: options.listen,

@@ -17,6 +17,7 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errnoOf } from '../files/read.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Secret } from '../telemetry/secret.ts';
@@ -57,10 +58,7 @@ export interface ServerOptions {
   readonly limits?: Partial<ServerLimits>;
 }
 
-/**
- * Starts a server and resolves when it listens.
- * @throws ServingError if the address or the TLS files cannot be used
- */
+/** Resolves when the server listens. @throws ServingError for the address or the TLS files */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { listen, tls, pair, log, metrics } = options;
   const address = parseListenAddress(listen);
@@ -196,8 +194,7 @@ const listenAdvice: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 function cannotListen(where: string, error: unknown): ServingError {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  const advice = listenAdvice.get(code) ?? String(error);
+  const advice = listenAdvice.get(errnoOf(error)) ?? String(error);
   return new ServingError('cannot-listen', where, `cannot listen on ${where}: ${advice}`, error);
 }
 

@@ -9,6 +9,7 @@ import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { liveContent } from '../files/live.ts';
 import { decodeUtf8, readBounded } from '../files/read.ts';
+import { certificatesIn as pemCertificates } from '../http/tls/trust.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { reveal, secret, type Secret } from '../telemetry/secret.ts';
@@ -47,12 +48,8 @@ export interface TlsFilesOptions {
 
 /** A chain of ten P-521 or RSA certificates has 20 KiB, a bundle of all public authorities 230 KiB. */
 const maxFileBytes = 512 * 1024;
-const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/**
- * Reads the files and follows their changes.
- * @throws ServingError `tls-files` if they cannot be used at the start
- */
+/** Reads the files and follows them. @throws ServingError `tls-files` for a failure at the start */
 export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> {
   const { dir, log, metrics, use } = options;
   const expiry = metrics?.gauge(servingMetrics.certificateExpiry, { use });
@@ -110,10 +107,7 @@ export function fixedTls({ cert, key }: Pick<TlsMaterial, 'cert' | 'key'>): TlsF
   return { current: () => material, onChange: () => undefined, close: () => Promise.resolve() };
 }
 
-/**
- * Reads and checks the files once.
- * @throws ServingError `tls-files`; the message has the file and what to do
- */
+/** Reads and checks the files once. @throws ServingError `tls-files`, with the file and what to do */
 export async function loadTlsMaterial(dir: string, withCa: boolean | string): Promise<TlsMaterial> {
   const [caDir, caName] = typeof withCa === 'string' ? [dirname(withCa), basename(withCa)] : [dir, 'ca.crt'];
   // One after the other, so that the error for several missing files is always the same.
@@ -133,7 +127,8 @@ export async function loadTlsMaterial(dir: string, withCa: boolean | string): Pr
 
 /** The certificates in a text. @throws for one that is none */
 export function certificatesIn(pem: string): readonly X509Certificate[] {
-  return (pem.match(block) ?? [pem]).map((each) => new X509Certificate(each));
+  const found = pemCertificates(pem);
+  return (found.length > 0 ? found : [pem]).map((each) => new X509Certificate(each));
 }
 
 function earliestExpiry(pem: string): number {

@@ -7,10 +7,7 @@ import { writeFileSync } from 'node:fs';
 /** Core dumps contain no memory mapping (core(5)). Child processes inherit it. */
 const nothing = '0x0';
 
-/**
- * Disables dumps of this process, as far as the system allows.
- * @param coredumpFilter path of the kernel's setting
- */
+/** Disables dumps of this process, if possible. @param coredumpFilter the kernel's setting */
 export function keepMemoryPrivate(coredumpFilter = '/proc/self/coredump_filter'): void {
   const { report } = process;
   report.reportOnFatalError = false;

@@ -26,10 +26,7 @@ const delayResolutionMs = 50;
 
 export const buildInfoExample = buildInfo('VERSION', 'COMMIT');
 
-/**
- * Adds the metrics of this process, updated before each scrape.
- * @param build version and commit of the program
- */
+/** Updates the metrics of this process before each scrape. @param build version and commit */
 export function addProcessMetrics(
   metrics: Metrics,
   build: { readonly version: string; readonly commit: string },

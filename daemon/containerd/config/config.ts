@@ -185,10 +185,7 @@ export function isCriDisabled({ disabledPlugins, version }: ConfigFile, rules: C
   return ids.some((id) => disabledPlugins.includes(id));
 }
 
-/**
- * Paths of imports. Relative paths start at the importing file. A path with a star is a pattern.
- * @throws InvalidConfig
- */
+/** Paths of imports, relative to the importing file; with a star, a pattern. @throws InvalidConfig */
 export async function resolveImports(
   parent: string,
   imports: readonly string[],

@@ -5,11 +5,7 @@
 
 export type ContainerdRules = Readonly<ReturnType<typeof rulesFor>>;
 
-/**
- * The rules of a version.
- * @param version such as `2.1.4`, `v1.7.24` or `1.6.20~ds1`. Default, also for unreadable versions: the
- * newest
- */
+/** @param version such as `2.1.4`, `v1.7.24` or `1.6.20~ds1`. Default and fallback: the newest */
 export function rulesFor(version?: string) {
   const from = since(version === undefined ? undefined : parseVersion(version));
   return {

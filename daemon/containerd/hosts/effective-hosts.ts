@@ -25,10 +25,7 @@ export interface HostDefaults {
   readonly tls?: boolean | undefined;
 }
 
-/**
- * @param configured hosts of the namespace's directory; undefined without a directory
- * @returns at least one host, in the order of requests
- */
+/** @param configured hosts of the directory, if there is one @returns at least one, in order */
 export function effectiveHosts(
   configured: readonly HostConfig[] | undefined,
   namespace: string,
@@ -115,10 +112,7 @@ export function mirrorEndpoints(mirrors: Registry['mirrors'], namespace: string)
   return [...endpoints, `${defaultScheme(host)}://${host}`];
 }
 
-/**
- * These endpoints as hosts, with the TLS settings that 1.x reads from `registry.configs`.
- * @throws InvalidConfig, ConfigFileError
- */
+/** Endpoints as hosts, with the TLS settings of `registry.configs`. @throws InvalidConfig, ConfigFileError */
 export function mirrorHosts(
   { mirrors, configs }: Pick<Registry, 'mirrors' | 'configs'>,
   namespace: string,

@@ -135,10 +135,7 @@ function tokenAttributes(
   };
 }
 
-/**
- * A Go duration in milliseconds; `undefined` for `null` and an absent value.
- * @throws DecodeError for any other value, also for a number
- */
+/** A Go duration in milliseconds; absent for `null`. @throws DecodeError for all but strings */
 export function duration(tree: Tree | undefined, path: string): number | undefined {
   if (tree === undefined || tree === null) return undefined;
   const ms = parseGoDuration(text(tree, path));

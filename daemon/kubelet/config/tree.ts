@@ -2,6 +2,7 @@
  * A document for Go's strict decoding: members in order, with duplicates, which are refused. Names are
  * case-sensitive (sigs.k8s.io/json).
  */
+import { parseJson } from '../../../src/http/json.ts';
 
 export type Tree = null | boolean | number | string | readonly Tree[] | TreeObject;
 
@@ -106,11 +107,7 @@ const otherToken = /[^\s,\]}]+/y;
 
 /** @throws DecodeError for invalid JSON, without quoting it */
 export function parseJsonTree(json: string): Tree {
-  try {
-    JSON.parse(json);
-  } catch {
-    throw new DecodeError('is not valid JSON');
-  }
+  if (parseJson(json) === undefined) throw new DecodeError('is not valid JSON');
   // The text is valid JSON, so the code below only splits tokens.
   let at = 0;
 

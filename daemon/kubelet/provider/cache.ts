@@ -112,10 +112,7 @@ export function cacheKey(base: string, serviceAccountKey: Buffer = Buffer.alloc(
   return Buffer.concat([prefixed(base), prefixed(serviceAccountKey)]);
 }
 
-/**
- * @param cacheType with `Token`, each token has its own entries
- * @param hash `tokenHash` of the token
- */
+/** @param cacheType with `Token`, each token has its own entries @param hash `tokenHash` of the token */
 export function serviceAccountKey(account: ServiceAccountIdentity, cacheType: string, hash: string): Buffer {
   const parts = [account.namespace, account.name, account.uid].map(prefixed);
   const token = cacheType === 'Token' ? [prefixed('token'), prefixed(hash)] : [];

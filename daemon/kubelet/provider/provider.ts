@@ -62,11 +62,7 @@ export class Provider {
     return target !== undefined && this.#patterns.some((pattern) => matches(pattern, target));
   }
 
-  /**
-   * @param image normalised, `domain/path`
-   * @param pod with the image, if known
-   * @throws the signal's reason if it aborts first
-   */
+  /** @param image normalized, `domain/path` @param pod if known @throws the signal's reason */
   async provide(image: string, pod?: PodIdentity, signal?: AbortSignal): Promise<Provision> {
     if (!this.matches(image)) return without('no entry of matchImages matches');
     const { tokenAttributes } = this.config;

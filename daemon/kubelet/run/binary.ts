@@ -52,10 +52,7 @@ export async function checkBinary(name: string, { hostRoot, binDir }: PluginPath
   }
 }
 
-/**
- * Checks the owner and the mode of each directory, link and file on the way to a program.
- * @throws PluginError `unsafe`
- */
+/** Checks owner and mode of all directories, links and files of a path. @throws PluginError `unsafe` */
 function createStepCheck(name: string): (path: string, stats: Stats) => void {
   /** Directories to which others can add entries. */
   const shared = new Map<string, Stats>();

@@ -18,10 +18,7 @@ export const defaultRunLimits = {
   maxStdoutBytes: 1_048_576,
   /** More output is read and dropped. */
   maxStderrBytes: 8192,
-  /**
-   * For reading the pipes after the program has ended: all its output is in them then; only a child of it can
-   * keep them open.
-   */
+  /** For reading the pipes after the end of the program; only its children can keep them open. */
   drainMs: 500,
 };
 
@@ -194,10 +191,7 @@ export interface Command {
 /** Paths of `chroot` in distributions. */
 const chrootPrograms = ['/usr/sbin/chroot', '/usr/bin/chroot', '/sbin/chroot', '/bin/chroot'];
 
-/**
- * Starts it directly, or by `chroot` if the node's root is mounted in a directory.
- * @param path of the program inside the host root
- */
+/** The command, with `chroot` if the node's root is a mounted directory. @param path in that root */
 export function hostCommand(hostRoot: string, path: string, args: readonly string[] = []): Command {
   const root = resolve(hostRoot);
   if (root === '/') return { file: path, args };

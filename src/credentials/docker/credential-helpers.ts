@@ -4,6 +4,7 @@
  * (docker/docker-credential-helpers).
  */
 import { isUtf8 } from 'node:buffer';
+import { parseJson } from '../../http/json.ts';
 import { isRecord } from '../../names/architecture.ts';
 import { secret } from '../../telemetry/secret.ts';
 import type { Credential } from '../credential.ts';
@@ -43,7 +44,7 @@ export class HelperConfigError extends Error {
 
 /** @throws HelperConfigError */
 export function parseHelperConfig(content: Uint8Array): HelperConfig {
-  const document = parseJson(content);
+  const document = parse(content);
   if (!isRecord(document)) throw new HelperConfigError('is not a JSON object');
   const { auths, credHelpers, credsStore } = document;
   const problems: string[] = [];
@@ -84,12 +85,9 @@ export function helperOf({ helpers, store }: HelperConfig, repository: string): 
 /** A user name of helpers: the secret is an identity token. */
 const tokenUser = '<token>';
 
-/**
- * What `docker-credential-NAME get` prints if it has a credential.
- * @throws HelperConfigError
- */
+/** What `docker-credential-NAME get` prints if it has a credential. @throws HelperConfigError */
 export function parseHelperAnswer(content: Uint8Array): Credential {
-  const answer = parseJson(content);
+  const answer = parse(content);
   if (!isRecord(answer)) throw new HelperConfigError('printed no JSON object');
   const { Username: username, Secret: text } = answer;
   if (typeof username !== 'string' || typeof text !== 'string' || text === '') {
@@ -107,11 +105,9 @@ function identityToken(text: string): Credential {
   return { username: '', password: secret(text), isIdentityToken: true };
 }
 
-function parseJson(content: Uint8Array): unknown {
+function parse(content: Uint8Array): unknown {
   if (!isUtf8(content)) throw new HelperConfigError('is not UTF-8');
-  try {
-    return JSON.parse(new TextDecoder().decode(content)) as unknown;
-  } catch {
-    throw new HelperConfigError('is not valid JSON');
-  }
+  const document = parseJson(new TextDecoder().decode(content));
+  if (document === undefined) throw new HelperConfigError('is not valid JSON');
+  return document;
 }

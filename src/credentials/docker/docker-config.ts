@@ -4,6 +4,7 @@
  * itself. Credential helpers and tokens (`identitytoken`, `registrytoken`) are ignored. One malformed entry
  * makes the whole document malformed.
  */
+import { parseJson } from '../../http/json.ts';
 import { secret } from '../../telemetry/secret.ts';
 import { Base64Error, decodeBase64, members, namesField, readString } from './go-encoding.ts';
 import type { Credential } from '../credential.ts';
@@ -23,21 +24,14 @@ export class DockerConfigError extends Error {
   override readonly name = 'DockerConfigError';
 }
 
-/**
- * @param content bytes that are not UTF-8 are replaced inside strings, as Go does
- * @throws DockerConfigError
- */
+/** @param content invalid UTF-8 is replaced inside strings, as in Go @throws DockerConfigError */
 export function parseDockerConfig(
   content: Uint8Array,
   format: DockerConfigFormat,
 ): ReadonlyMap<string, DockerConfigEntry> {
   // Keeps a byte order mark, which is not JSON: Go rejects such a file too.
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(content);
-  try {
-    JSON.parse(text);
-  } catch {
-    throw new DockerConfigError('is not valid JSON');
-  }
+  if (parseJson(text) === undefined) throw new DockerConfigError('is not valid JSON');
   try {
     return format === 'dockercfg' ? parseAuths(text, new Map()) : parseConfigJson(text);
   } catch (error) {

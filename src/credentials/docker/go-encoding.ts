@@ -57,10 +57,7 @@ export function stringEnd(text: string, from: number): number {
   return at + 1;
 }
 
-/**
- * End of the value that begins at `from`. A loop, not a recursion: depth costs no stack.
- * @throws RangeError if it is nested too deeply
- */
+/** End of the value at `from`. Depth costs no stack. @throws RangeError if nested too deeply */
 export function valueEnd(text: string, from: number): number {
   let depth = 0;
   let at = from;

@@ -20,10 +20,7 @@ const brokenEscape = /%(?![0-9A-Fa-f]{2})/;
 const forbiddenHostEscape = /%(?!25|[89A-Fa-f])/;
 const optionalPort = /^(?::[0-9]*)?$/;
 
-/**
- * `host[:port][/path][?query][#fragment]` without a scheme, which may begin with user info. @returns
- * undefined if Go's parser returns an error
- */
+/** `host[:port][/path][?query][#fragment]`, perhaps with user info; `undefined` for errors in Go. */
 export function splitHostPath(text: string): HostPath | undefined {
   const [beforeFragment, fragment] = cut(text, '#');
   if (controlCharacter.test(beforeFragment) || brokenEscape.test(fragment)) return undefined;

@@ -35,9 +35,7 @@ export function createKeyring(source: CredentialSourceName, held: readonly HeldC
   };
 }
 
-/**
- * The entries of a docker config under their index keys, and the number of those whose key is not a registry.
- */
+/** The entries of a docker config by index key, and the number of keys that are not registries. */
 export function holdEntries(
   entries: ReadonlyMap<string, Credential>,
   origin: string,

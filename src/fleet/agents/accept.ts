@@ -23,28 +23,13 @@ export async function acceptFacts(
   settings: FreshnessSettings,
   now: number,
 ): Promise<ImageFacts> {
-  const bounded = withinFreshness(facts, reference, settings, now);
+  const latest = freshUntil(now, reference.digest !== undefined, settings);
+  const isWithin = Date.parse(facts.freshUntil) <= latest;
+  const bounded = isWithin ? facts : { ...facts, freshUntil: new Date(latest).toISOString() };
   const { documents: _, ...claimed } = bounded;
   if (reference.digest === undefined || !needsProof(reference, claimed)) return claimed;
   const refuse = ({ message }: NoProof): never => {
     throw new RejectedFacts(`the facts are not proven: ${message}`);
   };
   return await proveFacts(reference.digest, bounded).catch(ifError(NoProof, refuse));
-}
-
-/**
- * Limits how long facts are fresh: never longer than if a registry had confirmed them now, by the receiver's
- * own settings and clock. An agent can only shorten that.
- * @param now milliseconds since 1970
- */
-function withinFreshness(
-  facts: ImageFacts,
-  { digest }: Pick<Reference, 'digest'>,
-  settings: FreshnessSettings,
-  now: number,
-): ImageFacts {
-  const latest = freshUntil(now, digest !== undefined, settings);
-  return Date.parse(facts.freshUntil) <= latest
-    ? facts
-    : { ...facts, freshUntil: new Date(latest).toISOString() };
 }

@@ -9,6 +9,7 @@
 import { Agent } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { readBody, readLines } from '../../http/body.ts';
+import { asObject, parseJson } from '../../http/json.ts';
 import { openExchange, retirePool, type OpenResponse } from '../../http/exchange.ts';
 import { messageWithCause, TransportError } from '../../http/transport-error.ts';
 import { openTlsFiles, type TlsFiles, type TlsFilesOptions } from '../../serving/tls-files.ts';
@@ -54,10 +55,7 @@ export interface AgentConnection {
    * @throws AgentError for every status but 200, and for a body that is too large, cut off or not JSON
    */
   json(url: string, path: string, call: Call): Promise<unknown>;
-  /**
-   * The lines of a response as they come, without empty ones.
-   * @throws AgentError as `json`; lines before the error have been yielded
-   */
+  /** The non-empty lines of a response as they come. @throws AgentError as `json`, perhaps after some */
   lines(url: string, path: string, call: Call & { readonly maxLineBytes?: number }): AsyncIterable<string>;
   close(): Promise<void>;
 }
@@ -133,13 +131,9 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
 
   return {
     json: async (url, path, call) => {
-      const text = await readText(await open(url, path, call), url, call.maxBytes);
-      try {
-        return JSON.parse(text) as unknown;
-      } catch (cause) {
-        const message = 'the agent answered with something that is not JSON';
-        throw new AgentError('bad-answer', url, message, { cause });
-      }
+      const json = parseJson(await readText(await open(url, path, call), url, call.maxBytes));
+      if (json !== undefined) return json;
+      throw new AgentError('bad-answer', url, 'the agent answered with something that is not JSON');
     },
     lines: async function* (url, path, call) {
       const response = await open(url, path, call);
@@ -210,13 +204,8 @@ function codeOf(status: number): AgentErrorCode {
 
 /** The agent's own description of its error. */
 function messageIn(body: string): string {
-  try {
-    const parsed = JSON.parse(body) as { error?: { message?: unknown } } | null;
-    const message = parsed?.error?.message;
-    return typeof message === 'string' ? `: ${message.slice(0, 300)}` : '';
-  } catch {
-    return '';
-  }
+  const message = asObject(asObject(parseJson(body))?.['error'])?.['message'];
+  return typeof message === 'string' ? `: ${message.slice(0, 300)}` : '';
 }
 
 async function readText(response: OpenResponse, url: string, maxBytes: number): Promise<string> {

@@ -53,11 +53,7 @@ export class FactRequests {
     this.#options = options;
   }
 
-  /**
-   * Asks an agent about an image. The pod's pull credentials go with the request, and nowhere else.
-   * @param url the agent's
-   * @throws AgentError
-   */
+  /** The pod's pull credentials go only with this request. @param url the agent's @throws AgentError */
   ask(url: string, request: ImageRequest, call: FactsCall): Promise<ImageFacts> {
     const { namespace, serviceAccount: account, pullCredentials, knownDigest } = request;
     const scope = scopeOf(pullCredentials);

@@ -1,42 +1,31 @@
 /** The answers of agents, which are checked: image facts, one in a line, and `/v1/info`. */
-import type { ImageFacts } from '../../images/facts/facts.ts';
+import { asObject, parseJson } from '../../http/json.ts';
+import { isOfPod, type ImageFacts } from '../../images/facts/facts.ts';
 import { InvalidFacts, readFacts } from '../../images/facts/wire.ts';
 import type { SourceProblem } from '../../credentials/credential.ts';
 import { readProblems } from '../../credentials/problems.ts';
 import { readNodeReport, type NodeReport } from '../../nodes/node-report.ts';
 import { AgentError } from './connection.ts';
 
-/**
- * The facts in one line of an answer.
- * @throws AgentError `bad-answer`
- */
+/** The facts in one line of an answer. @throws AgentError `bad-answer` */
 export function factsOfAnswer(line: string, url: string): ImageFacts {
-  const facts = readLine(line);
-  if (facts instanceof InvalidFacts) throw new AgentError('bad-answer', url, facts.message);
-  if (facts === undefined) throw new AgentError('bad-answer', url, 'a line of the answer is not JSON');
-  return facts;
+  const json = parseJson(line);
+  if (json === undefined) throw new AgentError('bad-answer', url, 'a line of the answer is not JSON');
+  try {
+    return readFacts(json);
+  } catch (error) {
+    if (error instanceof InvalidFacts) throw new AgentError('bad-answer', url, error.message);
+    throw error;
+  }
 }
 
 /** The facts in one line of the facts that an agent shares; `undefined` if they are invalid or not shared. */
 export function factsOfLine(line: string): ImageFacts | undefined {
-  const facts = readLine(line);
-  if (facts === undefined || facts instanceof InvalidFacts) return undefined;
-  const isOfPod = facts.credentialSource === 'pull-secret' || facts.credentialSource === 'service-account';
-  return isOfPod ? undefined : facts;
-}
-
-/** @returns `undefined` if it is not JSON */
-function readLine(line: string): ImageFacts | InvalidFacts | undefined {
-  let json: unknown;
   try {
-    json = JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-  try {
-    return readFacts(json);
+    const facts = factsOfAnswer(line, '');
+    return isOfPod(facts) ? undefined : facts;
   } catch (error) {
-    if (error instanceof InvalidFacts) return error;
+    if (error instanceof AgentError) return undefined;
     throw error;
   }
 }
@@ -64,14 +53,8 @@ const maxArchitectureLength = 63;
 
 /** @returns `undefined` without a usable fingerprint; a node name that no node can have is left out */
 export function readAgentInfo(answer: unknown): AgentInfo | undefined {
-  if (typeof answer !== 'object' || answer === null) return undefined;
-  const {
-    credentialFingerprint,
-    nodeName: node,
-    architecture,
-    node: own,
-    credentialProblems,
-  } = answer as Readonly<Record<string, unknown>>;
+  const fields = asObject(answer) ?? {};
+  const { credentialFingerprint, nodeName: node, architecture, node: own, credentialProblems } = fields;
   const fingerprint = text(credentialFingerprint, maxFingerprintLength);
   if (fingerprint === undefined) return undefined;
   const says = text(architecture, maxArchitectureLength);

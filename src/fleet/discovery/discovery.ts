@@ -66,10 +66,7 @@ export function agentUrl(host: string, port: number): string {
   return `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/**
- * Checks and normalizes the URL of an agent: `https`, a host, a port, nothing else.
- * @throws TypeError with what is wrong with it
- */
+/** Normalizes the URL of an agent: `https`, host and port only. @throws TypeError with the problem */
 function parseAgentUrl(text: string): string {
   if (text.includes('@')) {
     throw new TypeError(

@@ -5,7 +5,7 @@
  */
 import { lookup } from 'node:dns/promises';
 import { systemClock, type Clock } from '../../async/clock.ts';
-import { unlessAborted } from '../../async/wait.ts';
+import { limited, unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { agentUrl, createAgentList, maxAgents, type Discovery } from './discovery.ts';
 import { messageOf } from '../../names/printable.ts';
@@ -29,10 +29,7 @@ const retryMs = 1000;
 /** The system's resolver may take 5 s for one server; after that there is no answer to wait for. */
 const timeoutMs = 5000;
 
-/**
- * Reads `dns:name:port`.
- * @throws TypeError where it is something else
- */
+/** Reads `dns:name:port`. @throws TypeError for anything else */
 export function parseDnsName(text: string): DnsName {
   const match = /^dns:(?<name>[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9.])?):(?<port>\d{1,5})$/i.exec(text.trim());
   const port = Number(match?.groups?.['port']);
@@ -52,14 +49,6 @@ export function dnsDiscovery(options: DnsDiscoveryOptions): Discovery {
   const closing = new AbortController();
   let failing = false;
 
-  async function inTime(): Promise<readonly string[]> {
-    const late = new AbortController();
-    const cancel = clock.timer(timeoutMs, () =>
-      late.abort(new Error(`${name} was not resolved within ${timeoutMs} ms`)),
-    );
-    return await unlessAborted(resolve(name), late.signal).finally(cancel);
-  }
-
   function failed(error: unknown): undefined {
     if (!failing && !closing.signal.aborted) {
       log.warn(
@@ -72,7 +61,8 @@ export function dnsDiscovery(options: DnsDiscoveryOptions): Discovery {
 
   async function follow(): Promise<void> {
     for (let pauseMs = retryMs; !closing.signal.aborted; await clock.sleep(pauseMs, closing.signal)) {
-      const found = await inTime().catch(failed);
+      const resolving = (signal: AbortSignal) => unlessAborted(resolve(name), signal);
+      const found = await limited(timeoutMs, closing.signal, resolving, clock.sleep).catch(failed);
       if (closing.signal.aborted) return;
       if (found === undefined) continue;
       if (failing) log.info({ name }, 'agents are resolved again');

@@ -7,10 +7,7 @@ import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { EndpointSlice } from '../../kube/api/objects.ts';
 import { agentUrl, createAgentList, type AgentAddress, type Discovery } from './discovery.ts';
 
-/**
- * Makes a discovery over a watch, which it does not stop.
- * @param portName name of the port of the agents' Service
- */
+/** A discovery over a watch, which it does not stop. @param portName in the agents' Service */
 export function endpointSliceDiscovery(slices: Reflector<EndpointSlice>, portName: string): Discovery {
   const agents = createAgentList();
   let closed = false;

@@ -36,11 +36,7 @@ export class Availability {
     return this.#isAvailable;
   }
 
-  /**
-   * Takes what is known now.
-   * @param known agents that discovery found
-   * @param answering those of them that answer
-   */
+  /** @param known agents that discovery found @param answering those of them that answer */
   note(known: number, answering: number): void {
     if (answering === 0) return this.#wait(known);
     this.close();

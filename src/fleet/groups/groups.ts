@@ -89,10 +89,7 @@ export class Groups {
     return this.#members.byFingerprint;
   }
 
-  /**
-   * What agents say of their nodes, by node; the same map until something changes. If two agents claim the
-   * same node, neither counts.
-   */
+  /** Reports by node; the same map until a change. Two agents that claim one node do not count. */
   reports(): ReadonlyMap<string, NodeReport> {
     const agents = this.#options.discovery.current();
     if (this.#reports?.of !== agents) this.#reports = { of: agents, byNode: this.#reportsOf(agents) };

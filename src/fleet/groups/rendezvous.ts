@@ -7,10 +7,7 @@
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { AgentAddress } from '../discovery/discovery.ts';
 
-/**
- * All agents in the order in which they are asked about a repository: its owner first.
- * @param repository normalized, `domain/path`
- */
+/** Agents in the order of lookups: the repository's owner first. @param repository `domain/path` */
 export function rank(repository: string, agents: readonly AgentAddress[]): AgentAddress[] {
   const key = hash(repository);
   return agents

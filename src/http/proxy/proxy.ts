@@ -39,10 +39,7 @@ export class ProxyError extends Error {
   }
 }
 
-/**
- * The proxy for a request, or `undefined` for a direct connection.
- * @throws ProxyError if the variable that applies is not an http or https URL
- */
+/** The proxy for a request, if any. @throws ProxyError if its variable is not an http or https URL */
 export function proxyFor(target: URL, environment: Environment): Proxy | undefined {
   const name = target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const value = read(environment, name);
@@ -52,10 +49,7 @@ export function proxyFor(target: URL, environment: Environment): Proxy | undefin
   return parseProxy(name, value);
 }
 
-/**
- * The variables that are set, for people, without user names and passwords.
- * @param origin service of the node that has them; default: this process
- */
+/** The set variables without logins. @param origin service that has them; default: this process */
 export function describeProxies(environment: Environment, origin?: string): readonly SourcePart[] {
   const compare =
     'containerd has the variables of its own service: compare `systemctl show containerd -p Environment`';

@@ -74,11 +74,7 @@ export function portOf({ port, protocol }: URL): number {
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
-/**
- * The kind of an IP address.
- * @param ip literal without brackets; a zone (`%eth0`) is ignored
- * @returns undefined if it is not an IP literal
- */
+/** Kind of an IP literal without brackets; its zone is ignored. `undefined` for other texts */
 export function addressKind(ip: string): AddressKind | undefined {
   if (isIPv4(ip)) return kind4(number4(ip));
   return isIP(ip) === 6 ? kind6(number6(ip.split('%', 1)[0] ?? ip)) : undefined;

@@ -50,10 +50,7 @@ export function endpointReach(endpoint: { readonly base: string; readonly origin
   };
 }
 
-/**
- * The reach of a request to a registry's realm or redirect target.
- * @param registryIp the registry's address; undefined behind a proxy
- */
+/** Reach of a registry's realm or redirect. @param registryIp the registry's; none behind a proxy */
 export function targetReach(registryIp: string | undefined): Reach {
   const kind = registryIp === undefined ? 'public' : addressKind(registryIp);
   return {

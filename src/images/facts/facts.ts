@@ -59,6 +59,11 @@ export interface ImageFacts {
   readonly documents?: readonly string[];
 }
 
+/** Whether facts depend on the credentials of a pod, so that they are never shared. */
+export function isOfPod({ credentialSource }: ImageFacts): boolean {
+  return credentialSource === 'pull-secret' || credentialSource === 'service-account';
+}
+
 export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never';
 
 /** One image to learn about, for one pod. */
@@ -99,10 +104,7 @@ export interface ImageFactsSource {
 /** Messages quote names, which may be long; `readFacts` refuses more than 1,024 characters. */
 const maxMessageLength = 1000;
 
-/**
- * Facts that hold an error instead of platforms; by default from `registry`, as `anonymous`, without
- * endpoint.
- */
+/** Facts with an error; by default from `registry`, as `anonymous`, without an endpoint. */
 export function failedFacts(
   image: string,
   error: FactsError,

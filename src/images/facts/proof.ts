@@ -21,10 +21,7 @@ const notAnImage = {
     'this is an artifact without platforms (such as a chart, a model or only attestations), no container can run it',
 } as const;
 
-/**
- * @param where host of the registry, for messages
- * @throws RegistryError `too-large` for too many platforms
- */
+/** @param where registry host, for messages @throws RegistryError `too-large` for its platforms */
 export function imageOfContent(
   content: Pick<ManifestResult, 'digest' | 'mediaType' | 'kind' | 'platforms'>,
   where: string,

@@ -128,10 +128,7 @@ export class KnownFacts {
     return failure && isAnswer(failure.error.code) ? failure : undefined;
   }
 
-  /**
-   * Keeps what a lookup found, or failed to confirm (`old`). @returns the answer, or older facts instead of a
-   * failure
-   */
+  /** Keeps the result of a lookup. @param old facts to confirm, returned instead of a failure */
   record(request: ImageRequest, answer: ImageFacts, old: Entry | undefined): ImageFacts {
     const isSlow = answer.error?.code === 'timeout' && request.serviceAccount !== undefined;
     // If answers depend on accounts at all, one whose credentials are slow must not hold up the others.
@@ -163,9 +160,7 @@ export class KnownFacts {
     return answer;
   }
 
-  /**
-   * Keeps facts that are newer than those of the same image and scope; without a request only shared facts.
-   */
+  /** Keeps facts newer than those of the same image and scope; only shared ones without a request. */
   keep(key: string, facts: ImageFacts, request?: ImageRequest): void {
     if (!isLasting(facts) || facts.source === 'override') return;
     const scope = scopeOfFacts(facts, request);

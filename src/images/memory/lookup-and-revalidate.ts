@@ -82,9 +82,7 @@ export class Lookups {
     return this.#flights.size;
   }
 
-  /**
-   * Looks up, or joins a lookup that runs. A failure is an answer. @param old returned if the lookup fails
-   */
+  /** Looks up, or joins a running lookup. Failures are answers. @param old returned for a failure */
   lookup(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
     return this.#inTurn(accountKey(request, flightKey(request, old)), request, async (hasWaited) => {
       const recalled = hasWaited ? this.#options.recall(request) : undefined;
@@ -141,10 +139,7 @@ export class Lookups {
     return (await this.#join(forAccount, request, old, trace)).facts;
   }
 
-  /**
-   * Confirms facts in the background, unless that runs already, was tried a moment ago, or there is no free
-   * place. Then a later recall starts it.
-   */
+  /** Confirms facts in the background, if that neither runs nor just ran, and there is a place. */
   revalidate(request: ImageRequest, entry: Entry): void {
     const { revalidationPlaces, clock, log, metrics } = this.#options;
     const key = scopedKey(this.#inQueueOf(request, keyOf(request)), entry.scope);

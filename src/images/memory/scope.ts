@@ -16,10 +16,7 @@ export const sharedScope: Scope = '';
 /** References and credential ids have no blank and no comma. */
 const separator = ' ';
 
-/**
- * The key of an image, however it is spelled: `docker.io/library/nginx:1.25`, or by digest, which beats a
- * tag.
- */
+/** The key of an image in any spelling: `docker.io/library/nginx:1.25`, or its digest, if named. */
 export function keyOf({ reference }: Pick<ImageRequest, 'reference'>): string {
   return pullReference(reference).text;
 }
@@ -36,10 +33,7 @@ export function scopeOf(credentials: readonly MatchedCredential[]): Scope {
   return [...new Set(credentials.map(({ id }) => id))].sort().join(',');
 }
 
-/**
- * A scope narrowed to one service account, or to requests that name none. Names of service accounts have no
- * comma, credential ids no colon.
- */
+/** A scope for one account, or for requests without one. Accounts have no comma, ids no colon. */
 export function withAccount(scope: Scope, account: ServiceAccountName | undefined): Scope {
   const own = `service-account:${account === undefined ? '' : `${account.namespace}/${account.name}`}`;
   return scope === sharedScope ? own : `${scope},${own}`;

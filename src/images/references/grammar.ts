@@ -30,10 +30,7 @@ const pathPattern = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[
 const tagPattern = /^\w[\w.-]{0,127}$/;
 const digestPattern = /^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$/;
 
-/**
- * Nothing is added, `docker.io` is not assumed. @param algorithms registered digest algorithms
- * @throws InvalidReference
- */
+/** Adds nothing, such as `docker.io`. @param algorithms of digests @throws InvalidReference */
 export function parseStrictReference(text: string, algorithms?: readonly string[]): WrittenReference {
   if (text === '') throw new InvalidReference('repository name must have at least one component');
   checkLength(text);

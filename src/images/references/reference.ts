@@ -61,11 +61,7 @@ export function validReference(text: string, parse = parseReference): Reference 
   }
 }
 
-/**
- * ParseNormalizedNamed of distribution/reference: a domain that the grammar cannot express (`a_b.c/d`) comes
- * back empty.
- * @throws InvalidReference
- */
+/** ParseNormalizedNamed; an impossible domain (`a_b.c/d`) is returned empty. @throws InvalidReference */
 export function parseNormalized(text: string): WrittenReference {
   checkLength(text);
   if (identifierPattern.test(text)) {

@@ -5,6 +5,7 @@
  * its own log, so a note holds only for the namespaces in which it was seen: a container cannot push pods of
  * others off an architecture by printing an error.
  */
+import { asObject, parseJson } from '../../http/json.ts';
 import { amd64Levels, highestOf } from '../../nodes/amd64-level.ts';
 import type { Amd64Level } from '../../nodes/node-class.ts';
 import type { ImageFacts } from '../facts/facts.ts';
@@ -66,10 +67,7 @@ export function formatBroken({ image, namespaces, until }: BrokenImage): string 
   });
 }
 
-/**
- * Reads the notes of a ConfigMap. People can edit it: what is no note is left out, and no more is read than
- * we would write.
- */
+/** Reads the notes of a ConfigMap. People can edit it: invalid and surplus notes are left out. */
 export function parseBroken(data: Readonly<Record<string, unknown>> | undefined): readonly BrokenImage[] {
   return Object.entries(data ?? {})
     .slice(0, maxBrokenImages)
@@ -80,14 +78,7 @@ function noteOf(key: string, value: unknown): BrokenImage | undefined {
   const [, hex, digit, architecture = 'amd64'] = keyForm.exec(key) ?? [];
   if (hex === undefined || typeof value !== 'string') return undefined;
   const level = amd64Levels.find((each) => String(each) === digit);
-  let content: unknown;
-  try {
-    content = JSON.parse(value);
-  } catch {
-    return undefined; // Not ours: we only ever write JSON.
-  }
-  if (typeof content !== 'object' || content === null) return undefined;
-  const { image, namespaces, until } = content as Readonly<Record<string, unknown>>;
+  const { image, namespaces, until } = asObject(parseJson(value)) ?? {};
   if (typeof image !== 'string' || !Array.isArray(namespaces) || typeof until !== 'string') return undefined;
   const time = Date.parse(until);
   if (Number.isNaN(time)) return undefined;

@@ -10,6 +10,7 @@ import {
   type ImageRequest,
   type LookupOptions,
 } from '../facts/facts.ts';
+import { Lru, unlinked, type Linked } from '../memory/lru.ts';
 import type { FactsMemory } from '../memory/memory.ts';
 import { needsProof } from '../facts/proof.ts';
 import { maxProofBytes } from '../../registry/manifest-lookup.ts';
@@ -22,39 +23,31 @@ const maxSharedBytes = 32 * 1024;
 /** What an entry costs beyond its documents. */
 const entryBytes = 1024;
 
-interface Entry {
+interface Entry extends Linked<Entry> {
   /** Empty if the documents of the image are too large to be sent. */
   readonly documents: readonly Uint8Array[];
-  readonly bytes: number;
 }
 
 export class DocumentStore {
   readonly #maxBytes: number;
-  readonly #entries = new Map<string, Entry>();
-  #bytes = 0;
+  readonly #entries = new Lru<Entry>();
 
   constructor(maxBytes = defaultMaxBytes) {
     this.#maxBytes = maxBytes;
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#entries.bytes;
   }
 
   /** Keeps the documents of a digest; the least recently used ones leave. */
   keep(digest: string, found: readonly Uint8Array[]): void {
-    const size = sizeOf(found);
-    const isSendable = size <= maxProofBytes && found.length <= maxDocuments;
-    this.#remove(digest);
+    const isSendable = sizeOf(found) <= maxProofBytes && found.length <= maxDocuments;
     // A copy: a body may be a view of a larger buffer.
     const documents = isSendable ? found.map((bytes) => Uint8Array.from(bytes)) : [];
-    const entry = { documents, bytes: entryBytes + (isSendable ? size : 0) };
-    this.#entries.set(digest, entry);
-    this.#bytes += entry.bytes;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#bytes <= this.#maxBytes) break;
-      this.#remove(oldest);
-    }
+    const entries = this.#entries;
+    entries.put({ key: digest, documents, bytes: entryBytes + sizeOf(documents), ...unlinked });
+    while (entries.oldest && entries.bytes > this.#maxBytes) entries.remove(entries.oldest);
   }
 
   /** The documents of a digest without using them; empty if they are not here. */
@@ -65,17 +58,8 @@ export class DocumentStore {
   /** The documents of a digest; `undefined` if they are not here, empty if they are too large to be sent. */
   find(digest: string): readonly Uint8Array[] | undefined {
     const entry = this.#entries.get(digest);
-    if (!entry) return undefined;
-    this.#entries.delete(digest);
-    this.#entries.set(digest, entry);
-    return entry.documents;
-  }
-
-  #remove(digest: string): void {
-    const entry = this.#entries.get(digest);
-    if (!entry) return;
-    this.#entries.delete(digest);
-    this.#bytes -= entry.bytes;
+    if (entry) this.#entries.touch(entry);
+    return entry?.documents;
   }
 }
 

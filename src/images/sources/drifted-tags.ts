@@ -4,7 +4,7 @@
  * lists them.
  */
 import { createHash } from 'node:crypto';
-import { asObject } from '../../http/json.ts';
+import { asObject, parseJson } from '../../http/json.ts';
 import { isDigest } from '../references/grammar.ts';
 
 export interface DriftedTag {
@@ -51,10 +51,7 @@ export function formatDrifted({ image, digest, lost, gained, since }: DriftedTag
   return JSON.stringify({ image, digest, lost, gained, since: new Date(since).toISOString() });
 }
 
-/**
- * Reads the notes of a ConfigMap. People can edit it: what is no note is left out, and no more is read than
- * the controller writes.
- */
+/** Reads the notes of a ConfigMap. People can edit it: invalid and surplus notes are left out. */
 export function parseDrifted(data: Readonly<Record<string, unknown>> | undefined): readonly DriftedTag[] {
   return Object.entries(data ?? {})
     .slice(0, maxDriftedTags)
@@ -63,13 +60,7 @@ export function parseDrifted(data: Readonly<Record<string, unknown>> | undefined
 
 function noteOf(key: string, value: unknown): DriftedTag | undefined {
   if (!keyForm.test(key) || typeof value !== 'string') return undefined;
-  let content: unknown;
-  try {
-    content = JSON.parse(value);
-  } catch {
-    return undefined; // Not ours: the controller writes JSON.
-  }
-  const { image, digest, lost, gained, since } = asObject(content) ?? {};
+  const { image, digest, lost, gained, since } = asObject(parseJson(value)) ?? {};
   if (typeof image !== 'string' || image.length > maxImageLength || keyOfDrifted(image) !== key)
     return undefined;
   if (typeof digest !== 'string' || !isDigest(digest) || typeof since !== 'string') return undefined;

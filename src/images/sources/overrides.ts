@@ -100,10 +100,7 @@ function compile({ match, architectures, level }: ImageOverride): Compiled {
   };
 }
 
-/**
- * Whether an image matches, as above.
- * @throws OverridePatternError
- */
+/** Whether an image matches, as above. @throws OverridePatternError */
 export function imagePattern(match: string): (reference: Reference) => boolean {
   if (match.length > maxPatternLength) {
     throw new OverridePatternError(match.slice(0, 64), `longer than ${maxPatternLength} characters`);

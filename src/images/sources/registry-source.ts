@@ -85,10 +85,7 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
   };
 }
 
-/**
- * The endpoints and credentials for an image.
- * @throws RegistryError if none may be used; CredentialError
- */
+/** The endpoints and credentials for an image. @throws RegistryError without any; CredentialError */
 export async function accessTo(
   request: ImageRequest,
   { endpoints, credentials, mayAskAnonymously }: RegistrySourceOptions,

@@ -39,10 +39,7 @@ export class Authenticator {
     this.#tokens = new TokenSource(parts);
   }
 
-  /**
-   * Sends a request, and repeats it once with an authorization if the endpoint challenges it; returns a 401
-   * if the credential did not suffice.
-   */
+  /** Sends a request, and again with an authorization if challenged. A 401 means it did not suffice. */
   async send(request: EndpointRequest, signal: AbortSignal): Promise<AuthenticatedResponse> {
     const known = this.#challenges.recall(request);
     const first = known ? await this.#authorizeFirst(request, known, signal) : none;

@@ -85,10 +85,7 @@ export function repositoryScope(path: string, push = false): string {
   return `repository:${path}:${push ? 'pull,push' : 'pull'}`;
 }
 
-/**
- * The scopes to request, sorted and without exact duplicates. Actions are not merged: `…:pull` and
- * `…:pull,push` stay two scopes, as in containerd.
- */
+/** Scopes to request, sorted and distinct. As in containerd, `pull` and `pull,push` are not merged. */
 export function tokenScopes(wanted: readonly string[], challenged: readonly string[]): string[] {
   return [...new Set([...wanted, ...challenged])].sort();
 }

@@ -5,6 +5,7 @@
  */
 import type { Credential } from '../../credentials/credential.ts';
 import { reveal, secret, type Secret } from '../../telemetry/secret.ts';
+import type { HttpResponse } from '../../http/client.ts';
 import { InvalidDocument, parseObject, asObject } from '../../http/json.ts';
 
 /** Token responses have one to four KiB; go-containerregistry has the same bound. */
@@ -44,12 +45,7 @@ export class TokenRefused extends Error {
   }
 }
 
-/** The part of a response that counts here. */
-export interface TokenServerResponse {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
-  readonly body: Buffer;
-}
+type Response = Pick<HttpResponse, 'status' | 'headers' | 'body'>;
 
 /**
  * @param send one exchange with the token server; it follows no redirect of a POST
@@ -58,7 +54,7 @@ export interface TokenServerResponse {
  */
 export async function fetchToken(
   request: TokenRequest,
-  send: (exchange: TokenExchange) => Promise<TokenServerResponse>,
+  send: (exchange: TokenExchange) => Promise<Response>,
   now: () => number,
 ): Promise<BearerToken> {
   if (request.credential) {
@@ -110,7 +106,7 @@ function succeeded(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-function refused({ status, headers }: TokenServerResponse): TokenRefused {
+function refused({ status, headers }: Response): TokenRefused {
   return new TokenRefused(status, headers['retry-after']?.[0]);
 }
 
@@ -121,7 +117,7 @@ function refuseManyValues(values: number): void {
   if (values > maxTokenValues) throw new InvalidDocument(`it has more than ${maxTokenValues} values`);
 }
 
-function read(response: TokenServerResponse, now: () => number): BearerToken {
+function read(response: Response, now: () => number): BearerToken {
   try {
     return readTokenResponse(parseObject(response.body, refuseManyValues), now());
   } catch (error) {

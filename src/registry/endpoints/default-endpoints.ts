@@ -53,10 +53,7 @@ export function createDefaultEndpoints(options: DefaultEndpointsOptions = {}): E
   };
 }
 
-/**
- * The origin of a namespace.
- * @param insecure https without verification, and http if it does not speak TLS
- */
+/** Origin of a namespace. @param insecure https without verification, or http without TLS */
 export function originEndpoint(namespace: string, tls: TlsSettings, insecure = false): Endpoint {
   const host = namespace === 'docker.io' ? 'registry-1.docker.io' : namespace;
   const plain = loopbackScheme(namespace);

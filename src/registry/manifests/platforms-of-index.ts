@@ -36,10 +36,7 @@ export interface ContentReader {
   config(descriptor: Descriptor): Promise<ImageConfig>;
 }
 
-/**
- * @throws RegistryError `not-an-image` if it has no platform and is not an artifact, `too-large` for too many
- * children or levels
- */
+/** @throws RegistryError `not-an-image` without a platform, `too-large` for children or levels */
 export async function contentOf(
   document: ManifestDocument,
   digest: string,

@@ -65,10 +65,7 @@ export class CircuitBreaker {
     this.#options = { ...defaults, ...options };
   }
 
-  /**
-   * Admits a request (returns 0), or returns the milliseconds until the next try. After a pause it is the
-   * trial.
-   */
+  /** Admits a request (0), or returns the ms until the next try. After a pause it is the trial. */
   admit(key: string): number {
     const circuit = this.#circuits.get(key);
     if (!circuit || circuit.openUntil === 0) return 0;

@@ -5,7 +5,6 @@ import {
   fetchToken,
   basic,
   readTokenResponse,
-  type TokenServerResponse,
   type TokenExchange,
 } from '../../../src/registry/auth/token.ts';
 
@@ -15,7 +14,7 @@ const asked = { realm, service: 'registry corp', scopes: ['repository:a:pull', '
 
 function server(...statuses: number[]) {
   const seen: TokenExchange[] = [];
-  const send = (exchange: TokenExchange): Promise<TokenServerResponse> => {
+  const send = (exchange: TokenExchange): ReturnType<Parameters<typeof fetchToken>[1]> => {
     const status = statuses[seen.length] ?? 500;
     seen.push(exchange);
     const body = Buffer.from(status === 200 ? '{"token":"token-text","expires_in":300}' : 'error page');
