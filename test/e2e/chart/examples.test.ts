@@ -93,10 +93,7 @@ const examples: Readonly<Record<string, Example>> = {
       const [, namespace, name, key, text] =
         /kubectl -n (\S+) create secret generic (\S+) --from-literal=([^=]+)=\$'(.*)'$/m.exec(comment) ?? [];
       t.ok(namespace !== undefined && name !== undefined && key !== undefined && text !== undefined);
-      await cluster.create({
-        apiVersion: 'v1',
-        kind: 'Secret',
-        metadata: { name, namespace },
+      await cluster.make('Secret', `${namespace}/${name}`, {
         stringData: { [key ?? '']: text?.replaceAll(String.raw`\n`, '\n') },
       });
     },

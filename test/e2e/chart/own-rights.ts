@@ -38,10 +38,7 @@ export async function ownRights(t: Test, cluster: Cluster): Promise<void> {
     await refused(t, name, () => call(controller));
   for (const [name, call] of work) await t.resolves(call(controller), name);
 
-  await cluster.create({
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRoleBinding',
-    metadata: { name: 'by-mistake' },
+  await cluster.make('ClusterRoleBinding', 'by-mistake', {
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
     subjects: [{ kind: 'ServiceAccount', name: 'archwright-controller', namespace: 'archwright' }],
   });
@@ -57,10 +54,8 @@ export async function ownRights(t: Test, cluster: Cluster): Promise<void> {
 
 /** What to change: a gated pod of another program, a node, and objects of others that the controller might want to read. */
 async function createVictims(cluster: Cluster): Promise<void> {
-  await cluster.create({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: 'gated', annotations: { 'x.example/kept': 'yes' } },
+  await cluster.make('Pod', 'gated', {
+    metadata: { annotations: { 'x.example/kept': 'yes' } },
     spec: {
       schedulingGates: [{ name: 'arch.example/scheduling-gate' }, { name: 'x.example/theirs' }],
       tolerations: [{ key: 'dedicated', operator: 'Exists' }],
@@ -68,32 +63,17 @@ async function createVictims(cluster: Cluster): Promise<void> {
       containers: [{ name: 'c', image: 'registry.example/app:1' }],
     },
   });
-  await cluster.create({
-    apiVersion: 'v1',
-    kind: 'Node',
-    metadata: {
-      name: 'worker',
-      labels: { 'kubernetes.io/arch': 'amd64' },
-      annotations: { 'x.example/kept': 'yes' },
-    },
+  await cluster.make('Node', 'worker', {
+    metadata: { labels: { 'kubernetes.io/arch': 'amd64' }, annotations: { 'x.example/kept': 'yes' } },
     spec: { taints: [{ key: 'dedicated', value: 'db', effect: 'NoSchedule' }] },
   });
   for (const [namespace, name] of [
     ['kube-system', 'bootstrap'],
     ['archwright', 'other'],
   ] as const)
-    await cluster.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace } });
-  await cluster.create({
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'MutatingWebhookConfiguration',
-    metadata: { name: 'archwright-other' },
-  });
-  await cluster.create({
-    apiVersion: 'arch.example/v1alpha1',
-    kind: 'ClusterPodPlacementConfig',
-    metadata: { name: 'cluster' },
-    spec: { fallbackArchitecture: 'amd64' },
-  });
+    await cluster.make('Secret', `${namespace}/${name}`);
+  await cluster.make('MutatingWebhookConfiguration', 'archwright-other');
+  await cluster.make('ClusterPodPlacementConfig', 'cluster', { spec: { fallbackArchitecture: 'amd64' } });
 }
 
 /** A client with a token of the controller's service account. */

@@ -10,10 +10,7 @@ export async function protects(t: Test, cluster: Cluster): Promise<void> {
   const helm = createHelm('helm4', cluster);
   await helm.run('install archwright', chart, '--no-hooks');
   // The rights of the role `edit`, which a controller aggregates.
-  await cluster.create({
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRole',
-    metadata: { name: 'pods' },
+  await cluster.make('ClusterRole', 'pods', {
     rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'create', 'patch', 'update'] }],
   });
   const dev = await userWith(cluster, 'dev', 'pods');
@@ -48,10 +45,7 @@ export async function protects(t: Test, cluster: Cluster): Promise<void> {
 
 /** A user with a role in the whole cluster, and in no exempt group. */
 async function userWith(cluster: Cluster, name: string, role: string): Promise<KubeClient> {
-  await cluster.create({
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRoleBinding',
-    metadata: { name },
+  await cluster.make('ClusterRoleBinding', name, {
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
     subjects: [{ kind: 'User', name }],
   });

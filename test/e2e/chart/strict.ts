@@ -89,11 +89,7 @@ async function admitting(cluster: Cluster, pods: readonly Wanted[]): Promise<() 
 export async function heldToPodSecurity(t: Test, cluster: Cluster): Promise<void> {
   await cluster.createNamespace('restricted', { 'pod-security.kubernetes.io/enforce': 'restricted' });
   for (const account of ['webhook', 'controller', 'clean', 'startup-check', 'agent', 'report']) {
-    await cluster.create({
-      apiVersion: 'v1',
-      kind: 'ServiceAccount',
-      metadata: { name: `archwright-${account}`, namespace: 'restricted' },
-    });
+    await cluster.make('ServiceAccount', `restricted/archwright-${account}`);
   }
   const priorityClass = { metadata: { name: 'archwright' }, value: 1 };
   await cluster.post(priorityClasses, priorityClass);

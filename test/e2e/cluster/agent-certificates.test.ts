@@ -22,7 +22,7 @@ import { ownNamespace, startAgent, startController, type TlsDirs } from './archw
 import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
 import { mount } from './issued.ts';
 import { installRights, tokenOf } from './accounts.ts';
-import { freePorts } from './ports.ts';
+import { freePort } from './ports.ts';
 import { shortLease } from './start-archwright.ts';
 import { waitFor } from './watch.ts';
 
@@ -41,10 +41,7 @@ interface SigningRequest extends KubeObject {
 }
 
 async function putAgent(cluster: Cluster, node: string): Promise<KubeObject> {
-  return cluster.create({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: `agent-on-${node}`, namespace: ownNamespace },
+  return cluster.make('Pod', `${ownNamespace}/agent-on-${node}`, {
     spec: {
       nodeName: node,
       serviceAccountName: 'archwright-agent',
@@ -84,7 +81,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
   const token = await tokenOf(cluster, 'archwright-agent', await putAgent(cluster, here));
   await putAgent(cluster, there);
   const controllerToken = await tokenOf(cluster, 'archwright-controller');
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const common = {
     ...shortLease,
     certificates: 'builtin',

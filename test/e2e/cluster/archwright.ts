@@ -134,10 +134,7 @@ export async function configureWebhook(
   const { tls, webhook, failurePolicy = 'Ignore', daemonSets = false } = options;
   const key = 'kubernetes.io/metadata.name';
   const caBundle = Buffer.from(tls.webhookCa).toString('base64');
-  await cluster.create({
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'MutatingWebhookConfiguration',
-    metadata: { name: 'archwright' },
+  await cluster.make('MutatingWebhookConfiguration', 'archwright', {
     webhooks: [
       {
         name: 'pods.arch.example',

@@ -69,13 +69,7 @@ void t.test('an issuer signs the authority of archwright', { skip }, async (t) =
   const { cluster, issued, askAgent, images } = installed;
   const corporate = await createCa('corporate root');
   const give = (name: string, data: object): Promise<unknown> =>
-    cluster.create({
-      apiVersion: 'v1',
-      kind: 'Secret',
-      type: 'kubernetes.io/tls',
-      metadata: { name, namespace: certManagerNamespace },
-      data,
-    });
+    cluster.make('Secret', `${certManagerNamespace}/${name}`, { type: 'kubernetes.io/tls', data });
   await give('root', { 'tls.crt': encode(corporate.cert), 'tls.key': encode(corporate.key) });
   await cluster.applyYaml(issuers);
   await untilIssued(cluster, certManagerNamespace, 'intermediate', 0);

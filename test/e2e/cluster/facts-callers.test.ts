@@ -6,12 +6,10 @@ import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { parseAllDocuments } from 'yaml';
 import { factsAudience } from '../../../src/controller/facts-api/request.ts';
-import { ownNamespace, prepareArchwright, runArchwright, startAgent, startController } from './archwright.ts';
-import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
-import { startImages } from './images.ts';
+import { ownNamespace, runArchwright } from './archwright.ts';
+import { clientOf, patience, type Cluster } from './harness.ts';
 import { podOf } from './pods.ts';
-import { freePorts } from './ports.ts';
-import { createRelease } from './release.ts';
+import { startRelease } from './release.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
 const service = 'https:archwright-controller:facts';
@@ -29,10 +27,7 @@ async function createRoleForPeople(cluster: Cluster): Promise<void> {
 async function bind(cluster: Cluster, user: string, role: string, namespace: string): Promise<void> {
   const [home, account] = user.split('/');
   const kind = namespace === ownNamespace ? 'Role' : 'ClusterRole';
-  await cluster.create({
-    apiVersion: `${rbac}/v1`,
-    kind: 'RoleBinding',
-    metadata: { name: `${user.replace('/', '-')}-${role}`, namespace },
+  await cluster.make('RoleBinding', `${namespace}/${user.replace('/', '-')}-${role}`, {
     roleRef: { apiGroup: rbac, kind, name: role },
     subjects: [
       account === undefined
@@ -43,15 +38,8 @@ async function bind(cluster: Cluster, user: string, role: string, namespace: str
 }
 
 t.test('people with different rights, and strangers', async (t) => {
-  const cluster = await startCluster({ nodes: { amd64: 1 } }, t);
-  const images = await startImages(cluster);
-  const tls = await prepareArchwright(cluster);
+  const { cluster, images, controller } = await startRelease(t);
   const image = images.push('team/web', ['amd64', 'arm64'], 'private');
-  const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
-  const [port = 0] = await freePorts(1);
-  const settings = { 'facts-listen': `0.0.0.0:${port}` };
-  const controller = await startController(cluster, { tls, agents: [agent], settings });
-  await createRelease(cluster, port);
   await createRoleForPeople(cluster);
   await cluster.createNamespace('shop');
   await cluster.createNamespace('bank');
@@ -92,17 +80,12 @@ t.test('people with different rights, and strangers', async (t) => {
   t.match(report.output, /bank +Pod\/web +1 .* yes/);
 
   const reporter = ['--as-service-account', `${ownNamespace}/reporter`];
-  await cluster.create({
-    apiVersion: 'v1',
-    kind: 'ServiceAccount',
-    metadata: { name: 'reporter', namespace: ownNamespace },
-  });
+  await cluster.make('ServiceAccount', `${ownNamespace}/reporter`);
   const refused = await as('admin', 'report', '-n', 'bank', ...reporter);
   t.equal(refused.code, 3);
   t.match(refused.output, /reporter has no right to create imagefacts\.arch\.example in bank/);
   const rules = [{ apiGroups: ['arch.example'], resources: ['imagefacts'], verbs: ['create'] }];
-  const metadata = { name: 'reporting' };
-  await cluster.create({ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata, rules });
+  await cluster.make('ClusterRole', 'reporting', { rules });
   await bind(cluster, `${ownNamespace}/reporter`, 'reporting', 'bank');
   t.equal((await as('admin', 'report', '-n', 'bank', ...reporter)).code, 0);
   t.equal((await as('admin', 'report', '-n', 'shop', ...reporter)).code, 3, 'only there');

@@ -46,10 +46,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
     settings: images.settings,
     port: port(scene.agent.url),
   });
-  const again = await scene.crowd({ name: 'again', count: 20 });
-  await again.gated();
-  again.release();
-  await again.end();
+  await scene.placesCrowd({ name: 'again', count: 20 });
 
   await scene.webhook.process.stop();
   await plain('no-webhook', images.push('no-webhook', ['arm64']));
@@ -65,10 +62,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
       settings: { agents: scene.agent.url, 'agent-tls-dir': tls.webhookClient, 'on-unknown-image': 'gate' },
     });
   const webhook = await webhookAgain('webhook-again');
-  const back = await scene.crowd({ name: 'back', count: 20 });
-  await back.gated();
-  back.release();
-  await back.end();
+  await scene.placesCrowd({ name: 'back', count: 20 });
 
   // With `failurePolicy: Fail` the controller soon sets Ignore for a webhook that is away, and Fail when it is back.
   const failurePolicy = async (wanted: string): Promise<void> => {
@@ -79,10 +73,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
     );
   };
   await controller.process.stop();
-  await cluster.create({
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name: 'from-elsewhere', namespace: ownNamespace },
+  await cluster.make('Secret', `${ownNamespace}/from-elsewhere`, {
     data: { 'ca.crt': Buffer.from(tls.webhookCa).toString('base64') },
   });
   controller = await scene.controller({
@@ -101,10 +92,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   await bound('no-webhook-required');
   await webhookAgain('webhook-required');
   await failurePolicy('Fail');
-  const required = await scene.crowd({ name: 'required', count: 20 });
-  await required.gated();
-  required.release();
-  await required.end();
+  await scene.placesCrowd({ name: 'required', count: 20 });
 
   // The last controller stops while pods are gated; clean ungates them.
   const left = await scene.crowd({ name: 'left', count: 10 });

@@ -69,11 +69,7 @@ void t.test('a controller is killed at each step of issuing certificates, and at
   const [webhookPort = 0, agentPort = 0] = await freePorts(2);
   const webhooksFile = await writeWebhooksFile(cluster, `https://127.0.0.1:${webhookPort}`);
   const wanted = await readWebhooksFile(webhooksFile);
-  await cluster.create({
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'MutatingWebhookConfiguration',
-    metadata: { name },
-  });
+  await cluster.make('MutatingWebhookConfiguration', name);
   const agents = [{ url: `https://127.0.0.1:${agentPort}` }];
   const victims = createVictims(t, cluster.directory, ({ name: who = '', settings, env, ...rest }) =>
     startController(cluster, {
@@ -116,8 +112,7 @@ void t.test('a controller is killed at each step of issuing certificates, and at
   const crowd = async (leader: string): Promise<Crowd> => {
     await leaderOf(client, (now) => now === leader);
     const created = await createCrowd(t, ground, { name: leader, count: 8 });
-    await created.gated();
-    created.release();
+    await created.releaseGated();
     return created;
   };
 

@@ -9,6 +9,7 @@ import { ownNamespace, type Settings } from './archwright.ts';
 import { withDefinitions } from './definitions.ts';
 import { type Ground } from './faults/crowd.ts';
 import {
+  budgetOf,
   isGated,
   podOf,
   told,
@@ -54,12 +55,7 @@ async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched
   await cluster.create(workload('Deployment', 'stubborn', large, stubborn));
   for (const app of ['web', 'kept'] as const)
     await cluster.create(workload('Deployment', app, { image }, { replicas: replicas[app] }));
-  await cluster.create({
-    apiVersion: 'policy/v1',
-    kind: 'PodDisruptionBudget',
-    metadata: { name: 'kept' },
-    spec: { minAvailable: replicas.kept, selector: { matchLabels: { app: 'kept' } } },
-  });
+  await budgetOf(cluster, 'kept', replicas.kept);
   for (const [app, count] of Object.entries(replicas))
     for (const pod of await settledOn(pods, app, 'arm64', count)) await crash(cluster, pod);
   await cordon(cluster, elsewhere, false);
@@ -117,10 +113,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
   };
   const crowd = async (name: string, leader: string): Promise<void> => {
     await scene.leader((now) => now === leader);
-    const created = await scene.crowd({ name, count: 20 });
-    await created.gated();
-    created.release();
-    await created.end();
+    await scene.placesCrowd({ name, count: 20 });
   };
   const victims = createVictims(t, cluster.directory, (options) => scene.controller(options));
 

@@ -46,8 +46,7 @@ async function untaint(scene: Scene, victims: Victims): Promise<void> {
 async function withCrowd(scene: Scene, name: string, leader: string): Promise<Crowd> {
   await scene.leader((now) => now === leader);
   const crowd = await scene.crowd({ name, count: 20 });
-  await crowd.gated();
-  crowd.release();
+  await crowd.releaseGated();
   return crowd;
 }
 
@@ -61,10 +60,7 @@ void t.test('a controller is killed at each step, and at random', async (t) => {
   await occupy(scene, 'first');
   const first = await victims.live('lives', tainting);
   await tainted(scene, true);
-  const calm = await scene.crowd({ name: 'calm', count: 40, withUnknown: true });
-  await calm.gated();
-  calm.release();
-  await calm.end();
+  await scene.placesCrowd({ name: 'calm', count: 40, withUnknown: true });
   await first.process.stop();
   await untaint(scene, victims);
 
@@ -110,8 +106,7 @@ void t.test('a controller is killed at each step, and at random', async (t) => {
     replicas.set(`random-${index}`, await scene.controller({ name: `random-${index}` }));
   let leader = await scene.leader((name) => replicas.has(name));
   const crowd = await scene.crowd({ name: 'random', count: 200, withUnknown: true });
-  await crowd.gated();
-  crowd.release();
+  await crowd.releaseGated();
   while (replicas.size > 1) {
     const changes = 1 + random.below(60);
     const seen = await scene.changes(changes, 1000);

@@ -32,8 +32,7 @@ void t.test('a leader that was paused writes nothing when it goes on; clocks may
   for (let round = 0; round < rounds; round += 1) {
     const name = await scene.leader();
     const crowd = await scene.crowd({ name: `round-${round}`, count: 80 });
-    await crowd.gated();
-    crowd.release();
+    await crowd.releaseGated();
     await scene.pods.until(
       'it has begun',
       (pods) => crowd.names.filter((each) => !isGated(pods.get(`default/${each}`))).length >= 5,

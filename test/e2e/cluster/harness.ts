@@ -32,6 +32,24 @@ export interface ClusterOptions extends Omit<ControlPlaneOptions, 'directory'> {
 /** Deadline for an answer of the API server. */
 export const patience = (): AbortSignal => AbortSignal.timeout(30_000);
 
+/** Kinds that tests make, by their API version. */
+const kinds = {
+  v1: [
+    ...(['ConfigMap', 'Endpoints', 'Node', 'Pod', 'Secret', 'Service', 'ServiceAccount'] as const),
+    ...(['PersistentVolume', 'PersistentVolumeClaim'] as const),
+  ],
+  'admissionregistration.k8s.io/v1': [
+    'MutatingAdmissionPolicy',
+    'MutatingAdmissionPolicyBinding',
+    'MutatingWebhookConfiguration',
+  ],
+  'arch.example/v1alpha1': ['ArchitectureRollout', 'ClusterPodPlacementConfig'],
+  'node.k8s.io/v1': ['RuntimeClass'],
+  'policy/v1': ['PodDisruptionBudget'],
+  'rbac.authorization.k8s.io/v1': ['ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'],
+} as const;
+type Kind = (typeof kinds)[keyof typeof kinds][number];
+
 interface Resources {
   readonly resources: readonly {
     readonly name: string;
@@ -89,6 +107,19 @@ export class Cluster {
   /** Creates an object of any kind. Default namespace: `default`. */
   async create<T extends KubeObject = KubeObject>(object: object): Promise<T> {
     return this.post(await this.pathOf(object), object);
+  }
+
+  /** Creates an object from its parts. @param name `name`, or `namespace/name` @param parts such as `spec` */
+  make<T extends KubeObject = KubeObject>(
+    kind: Kind,
+    name: string,
+    { metadata, ...parts }: KubeObject & Readonly<Record<string, unknown>> = {},
+  ): Promise<T> {
+    const [apiVersion] =
+      Object.entries(kinds).find(([, names]) => (names as readonly Kind[]).includes(kind)) ?? [];
+    const [last = '', namespace] = name.split('/').reverse();
+    const named = { name: last, ...(namespace !== undefined && { namespace }), ...metadata };
+    return this.create({ apiVersion, kind, metadata: named, ...parts });
   }
 
   patch<T = KubeObject>(path: string, patch: Patch, query: Query = {}): Promise<T> {

@@ -52,12 +52,7 @@ void t.test(
     const settings = { 'image-overrides': `[{ match = "${images.public.host}/stated", level = "v2" }]` };
     await startAdmission(cluster, { images, settings, failurePolicy: 'Fail' });
     const data = { [key]: formatBroken(note) };
-    await cluster.create({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { name: 'archwright-broken-images', namespace: ownNamespace },
-      data,
-    });
+    await cluster.make('ConfigMap', `${ownNamespace}/archwright-broken-images`, { data });
 
     const cases: [image: string, least: number][] = [
       [entry, 3],

@@ -4,6 +4,7 @@ import { metricOf, startController } from './archwright.ts';
 import { startCluster } from './harness.ts';
 import { startImages } from './images.ts';
 import {
+  budgetOf,
   cordon,
   crash,
   isGoing,
@@ -28,12 +29,7 @@ void t.test('misplaced pods are moved', async (t) => {
   await cluster.create(workload('Deployment', 'web', { image }, { replicas: 6 }));
   const labels = { 'arch.example/placement': 'disabled' };
   await cluster.create(workload('Deployment', 'free', { image }, { replicas: 1, labels }));
-  await cluster.create({
-    apiVersion: 'policy/v1',
-    kind: 'PodDisruptionBudget',
-    metadata: { name: 'web' },
-    spec: { minAvailable: 6, selector: { matchLabels: { app: 'web' } } },
-  });
+  await budgetOf(cluster, 'web', 6);
   for (const pod of await settledOn(pods, 'web', 'arm64', 6)) await crash(cluster, pod);
   for (const pod of await settledOn(pods, 'free', 'arm64', 1)) await crash(cluster, pod);
   await cordon(cluster, ['amd64-0', 'amd64-1'], false);

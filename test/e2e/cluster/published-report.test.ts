@@ -11,13 +11,11 @@ import { paths } from '../../../src/kube/api/paths.ts';
 import { openReportsDefinitions } from '../programs/definitions.ts';
 import { until } from '../../serving/support.ts';
 import { installRights, tokenOf } from './accounts.ts';
-import { ownNamespace, prepareArchwright, runArchwright, startAgent, startController } from './archwright.ts';
+import { ownNamespace, runArchwright } from './archwright.ts';
 import { define } from './definitions.ts';
-import { clientOf, patience, startCluster } from './harness.ts';
-import { startImages } from './images.ts';
+import { clientOf, patience } from './harness.ts';
 import { podOf } from './pods.ts';
-import { freePorts } from './ports.ts';
-import { createRelease } from './release.ts';
+import { startRelease } from './release.ts';
 
 interface CronJob {
   readonly kind: string;
@@ -46,14 +44,7 @@ const reportIn = (namespace: string): string =>
   `${reports}/namespaces/${namespace}/reports/archwright-report`;
 
 t.test('the report on a schedule', async (t) => {
-  const cluster = await startCluster({ nodes: { amd64: 1 } }, t);
-  const images = await startImages(cluster);
-  const tls = await prepareArchwright(cluster);
-  const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
-  const [port = 0] = await freePorts(1);
-  const settings = { 'facts-listen': `0.0.0.0:${port}` };
-  await startController(cluster, { tls, agents: [agent], settings });
-  await createRelease(cluster, port);
+  const { cluster, images } = await startRelease(t);
   await installRights(cluster, 'deploy/archwright.yaml');
   await installRights(cluster, manifests);
   const both = images.push('team/web', ['amd64', 'arm64'], 'private');
@@ -121,21 +112,13 @@ t.test('the report on a schedule', async (t) => {
     ['other ConfigMaps', () => client.get(paths.configMaps(ownNamespace), options())],
     ['all Reports', () => client.get(`${reports}/reports`, options())],
     ['a Report by another name', () => client.delete(`${reportIn('shop')}-2`, options())],
-    [
-      'a ConfigMap by another name',
-      () => client.create(paths.configMaps(ownNamespace), named('other'), options()),
-    ],
-    ['a token for the API server', () => client.create(tokenPath, tokenFor([]), options())],
+    ['a ConfigMap by another name', () => client.create(paths.configMaps(ownNamespace), other, options())],
+    ['a token for the API server', () => client.create(tokenPath, tokenRequest, options())],
   ];
   for (const [what, request] of refused) await t.rejects(request(), { code: 'forbidden' }, what);
 });
 
 const tokenPath = `${paths.serviceAccounts(ownNamespace, 'archwright-report')}/token`;
-
-function tokenFor(audiences: readonly string[]): object {
-  return { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences } };
-}
-
-function named(name: string): object {
-  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } };
-}
+const spec = { audiences: [] };
+const tokenRequest = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
+const other = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'other' } };

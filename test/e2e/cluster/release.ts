@@ -1,9 +1,11 @@
 /** What lets programs find the controller through the proxy of the API server. */
 import { networkInterfaces } from 'node:os';
+import type { Test } from 'tap';
 import { paths } from '../../../src/kube/api/paths.ts';
-import { ownNamespace } from './archwright.ts';
-import type { Cluster } from './harness.ts';
-import { podOf } from './pods.ts';
+import { ownNamespace, prepareArchwright, startAgent, startController } from './archwright.ts';
+import { startCluster, type Cluster } from './harness.ts';
+import { startImages } from './images.ts';
+import { freePort } from './ports.ts';
 
 /** An address that the API server's proxy accepts: it refuses loopback. */
 function ownAddress(): string {
@@ -14,29 +16,33 @@ function ownAddress(): string {
 }
 
 /** The Service and the ConfigMap of the chart, for a controller that runs beside the cluster. @param port of its facts */
-export async function createRelease(cluster: Cluster, port: number): Promise<void> {
-  const metadata = { name: 'archwright-controller', namespace: ownNamespace };
-  const v1 = { apiVersion: 'v1' };
-  await cluster.create({
-    ...v1,
-    kind: 'Service',
-    metadata,
-    spec: { ports: [{ name: 'facts', port: 8443 }] },
-  });
+async function createRelease(cluster: Cluster, port: number): Promise<void> {
+  const service = `${ownNamespace}/archwright-controller`;
+  await cluster.make('Service', service, { spec: { ports: [{ name: 'facts', port: 8443 }] } });
   // The proxy follows only endpoints that are pods with that address (kubernetes pkg/registry/core/service/storage, `isValidAddress`).
   const ip = ownAddress();
   // Never: no registry is asked for the image.
   const containers = [{ name: 'app', image: 'archwright:1', imagePullPolicy: 'Never' }];
-  await cluster.create(
-    podOf('controller', '', { nodeName: 'amd64-0', containers }, { namespace: ownNamespace }),
-  );
+  await cluster.make('Pod', `${ownNamespace}/controller`, { spec: { nodeName: 'amd64-0', containers } });
   const status = { podIP: ip, podIPs: [{ ip }] };
   await cluster.merge(`${paths.pods(ownNamespace, 'controller')}/status`, { status });
   const targetRef = { kind: 'Pod', name: 'controller', namespace: ownNamespace };
   const subsets = [{ addresses: [{ ip, targetRef }], ports: [{ name: 'facts', port }] }];
-  await cluster.create({ ...v1, kind: 'Endpoints', metadata, subsets });
-  const labels = { 'app.kubernetes.io/part-of': 'archwright' };
+  await cluster.make('Endpoints', service, { subsets });
+  const metadata = { labels: { 'app.kubernetes.io/part-of': 'archwright' } };
   const data = { 'archwright.toml': 'preferredArchitecture = "arm64"\n' };
-  const named = { name: 'archwright', namespace: ownNamespace, labels };
-  await cluster.create({ ...v1, kind: 'ConfigMap', metadata: named, data });
+  await cluster.make('ConfigMap', `${ownNamespace}/archwright`, { metadata, data });
+}
+
+/** Starts a cluster of one node, with an agent and a controller that answers requests for image facts through its proxy. */
+export async function startRelease(t: Test) {
+  const cluster = await startCluster({ nodes: { amd64: 1 } }, t);
+  const images = await startImages(cluster);
+  const tls = await prepareArchwright(cluster);
+  const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
+  const port = await freePort();
+  const settings = { 'facts-listen': `0.0.0.0:${port}` };
+  const controller = await startController(cluster, { tls, agents: [agent], settings });
+  await createRelease(cluster, port);
+  return { cluster, images, controller };
 }

@@ -22,7 +22,7 @@ import { withDefinitions } from './definitions.ts';
 import { createVictims } from './faults/victims.ts';
 import { startCluster, type Cluster } from './harness.ts';
 import { startImages } from './images.ts';
-import { cordon, isGated, isGoing, isOn, podPath, podsOf, workload, type PodNow } from './pods.ts';
+import { budgetOf, cordon, isGated, isGoing, isOn, podPath, podsOf, workload, type PodNow } from './pods.ts';
 import { leaderOf, shortLease } from './start-archwright.ts';
 import { hasCondition, type Watched } from './watch.ts';
 
@@ -31,84 +31,79 @@ type Rollout = KubeObject & { readonly status?: RolloutStatus };
 const group = '/apis/arch.example/v1alpha1/namespaces/default/architecturerollouts';
 const arm = ['arm64-0', 'arm64-1'];
 
-/** Pods with these labels fail on arm64, a moment after they ran there. */
-const failing = ['crash', 'unready']
-  .map(
-    (how) => `apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata: { name: pod-${how} }
-spec:
-  resourceRef: { apiGroup: v1, kind: Pod }
-  selector:
-    matchLabels: { e2e-fails: ${how} }
-    matchExpressions:
-    - { key: .metadata.deletionTimestamp, operator: DoesNotExist }
-    - { key: .spec.nodeName, operator: In, values: [${arm.join(', ')}] }
-    - { key: .status.phase, operator: In, values: [Running] }
-    - key: '.status.conditions.[] | select( .type == "Ready" ) | .status'
-      operator: In
-      values: ['True']
-  delay: { durationMilliseconds: 500 }
-  next:
-    statusTemplate: |
-      conditions:
-      - lastTransitionTime: {{ Now | Quote }}
-        status: "False"
-        type: Ready
-      containerStatuses:
-      {{ range .spec.containers }}
-      - image: {{ .image | Quote }}
-        name: {{ .name | Quote }}
-        ready: false
-        restartCount: ${how === 'crash' ? 2 : 0}
-        state:
-          ${how === 'crash' ? '{ waiting: { reason: CrashLoopBackOff } }' : '{ running: { startedAt: {{ Now | Quote }} } }'}
-      {{ end }}
-`,
-  )
-  .join('---\n');
-
 /** Longer than any rollout waits for a pod if the others take a second. */
 const slowMs = 90_000;
 
-/** The delayed stage makes ready what the first one starts. Stages without a weight give way to it. */
-const slow = (['False', 'True'] as const)
-  .map(
-    (ready) => `apiVersion: kwok.x-k8s.io/v1alpha1
+/** What kwok does to pods on arm64 with the label `e2e-fails`: how long after the last state, and what comes of them. */
+interface Stage {
+  readonly name: string;
+  readonly fails: string;
+  readonly from: { readonly phase: 'Pending' | 'Running'; readonly ready: 'In' | 'NotIn' };
+  readonly delayMs: number;
+  /** Stages without a weight give way to it. */
+  readonly weight?: 1;
+  readonly ready: boolean;
+  readonly restarts?: number;
+  /** More fields of the status. */
+  readonly more?: string;
+}
+
+const stage = ({ name, fails, from, delayMs, weight, ready, restarts = 0, more = '' }: Stage): string => `
+apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
-metadata: { name: pod-slow-${ready.toLowerCase()} }
+metadata: { name: pod-${name} }
 spec:
   resourceRef: { apiGroup: v1, kind: Pod }
   selector:
-    matchLabels: { e2e-fails: slow }
+    matchLabels: { e2e-fails: ${fails} }
     matchExpressions:
     - { key: .metadata.deletionTimestamp, operator: DoesNotExist }
     - { key: .spec.nodeName, operator: In, values: [${arm.join(', ')}] }
-    - { key: .status.phase, operator: In, values: [${ready === 'True' ? 'Running' : 'Pending'}] }
+    - { key: .status.phase, operator: In, values: [${from.phase}] }
     - key: '.status.conditions.[] | select( .type == "Ready" ) | .status'
-      operator: NotIn
+      operator: ${from.ready}
       values: ['True']
-  weight: 1
-  delay: { durationMilliseconds: ${ready === 'True' ? slowMs : 0} }
+  ${weight === undefined ? '' : `weight: ${weight}`}
+  delay: { durationMilliseconds: ${delayMs} }
   next:
-    statusTemplate: |
-      phase: Running
-      startTime: {{ Now | Quote }}
+    statusTemplate: |${more}
       conditions:
-      - lastTransitionTime: {{ Now | Quote }}
-        status: "${ready}"
-        type: Ready
+      - { lastTransitionTime: {{ Now | Quote }}, status: "${ready ? 'True' : 'False'}", type: Ready }
       containerStatuses:
       {{ range .spec.containers }}
       - image: {{ .image | Quote }}
         name: {{ .name | Quote }}
-        ready: ${ready === 'True'}
-        restartCount: 0
-        state: { running: { startedAt: {{ Now | Quote }} } }
+        ready: ${ready}
+        restartCount: ${restarts}
+        state: ${restarts > 0 ? '{ waiting: { reason: CrashLoopBackOff } }' : '{ running: { startedAt: {{ Now | Quote }} } }'}
       {{ end }}
-`,
-  )
-  .join('---\n');
+`;
+
+const ran = { from: { phase: 'Running', ready: 'In' }, delayMs: 500, ready: false } as const;
+const slow = {
+  fails: 'slow',
+  weight: 1,
+  more: '\n      phase: Running\n      startTime: {{ Now | Quote }}',
+} as const;
+/** The pods of two fail a moment after they ran, those of the third become ready late. */
+const stages = [
+  stage({ name: 'crash', fails: 'crash', ...ran, restarts: 2 }),
+  stage({ name: 'unready', fails: 'unready', ...ran }),
+  stage({
+    name: 'slow-false',
+    ...slow,
+    from: { phase: 'Pending', ready: 'NotIn' },
+    delayMs: 0,
+    ready: false,
+  }),
+  stage({
+    name: 'slow-true',
+    ...slow,
+    from: { phase: 'Running', ready: 'NotIn' },
+    delayMs: slowMs,
+    ready: true,
+  }),
+].join('---');
 
 /** Each connection goes to the next webhook, as through a Service. */
 async function startBalancer(t: Test, servers: readonly Server[]): Promise<string> {
@@ -152,10 +147,7 @@ async function deployZonal(cluster: Cluster, name: string, image: string, zones:
   for (const [index, zone] of zones.entries()) {
     const claim = `data-${name}-${index}`;
     const matchExpressions = [{ key: 'zone', operator: 'In', values: [zone] }];
-    await cluster.create({
-      apiVersion: 'v1',
-      kind: 'PersistentVolume',
-      metadata: { name: claim },
+    await cluster.make('PersistentVolume', claim, {
       spec: {
         ...storage,
         capacity: { storage: '1Gi' },
@@ -164,12 +156,7 @@ async function deployZonal(cluster: Cluster, name: string, image: string, zones:
         nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
       },
     });
-    await cluster.create({
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: { name: claim },
-      spec: { ...wanted, volumeName: claim },
-    });
+    await cluster.make('PersistentVolumeClaim', claim, { spec: { ...wanted, volumeName: claim } });
   }
   const volumeClaimTemplates = [{ metadata: { name: 'data' }, spec: wanted }];
   const more = { replicas: zones.length, serviceName: name, volumeClaimTemplates };
@@ -177,23 +164,14 @@ async function deployZonal(cluster: Cluster, name: string, image: string, zones:
 }
 
 async function rollOut(cluster: Cluster, name: string, spec: object): Promise<void> {
-  const metadata = { name, namespace: 'default' };
   const all = { architecture: 'arm64', names: [name], ...spec };
-  await cluster.create({
-    apiVersion: 'arch.example/v1alpha1',
-    kind: 'ArchitectureRollout',
-    metadata,
-    spec: all,
-  });
+  await cluster.make('ArchitectureRollout', `default/${name}`, { spec: all });
 }
 
 const failures = ['crash', 'unready', 'slow'] as const;
 
 void t.test('the share, rollbacks, and leaders that die', async (t) => {
-  const cluster = await startCluster(
-    { nodes: { amd64: 2, arm64: 2 }, schedulerQps: 500, stages: `${failing}---\n${slow}` },
-    t,
-  );
+  const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 }, schedulerQps: 500, stages }, t);
   await withDefinitions(cluster);
   const images = await startImages(cluster);
   const image = images.push('shop/web', ['amd64', 'arm64']);
@@ -390,12 +368,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
         const hasRun = object.status?.phase === 'Running';
         if (labels?.['app'] === app && hasRun && isBad(object) && !bad.has(uid)) bad.set(uid, at);
       });
-      await cluster.create({
-        apiVersion: 'policy/v1',
-        kind: 'PodDisruptionBudget',
-        metadata: { name: app },
-        spec: { minAvailable: 8, selector: { matchLabels: { app } } },
-      });
+      await budgetOf(cluster, app, 8);
       await rollOut(cluster, app, { steps: ['50%'], unhealthy });
       await phase(app, 'Progressing');
       await cluster.merge(`/apis/apps/v1/namespaces/default/deployments/${app}`, { spec: { replicas } });
@@ -416,13 +389,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
     });
 
   besideLater('rebalance moves running pods within their budget', async (t) => {
-    const budget = { minAvailable: 7, selector: { matchLabels: { app: 'moved' } } };
-    await cluster.create({
-      apiVersion: 'policy/v1',
-      kind: 'PodDisruptionBudget',
-      metadata: { name: 'moved' },
-      spec: budget,
-    });
+    await budgetOf(cluster, 'moved', 7);
     let fewest = 8;
     pods.onChange(() => {
       const ready = living(pods, 'moved').filter((pod) => hasCondition(pod, 'Ready')).length;

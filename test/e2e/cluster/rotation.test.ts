@@ -19,7 +19,7 @@ import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { ownNamespace, startAgent, startWebhook, tryPod, type Server, type TlsDirs } from './archwright.ts';
 import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
 import { mount, secretTexts, writeWebhooksFile } from './issued.ts';
-import { freePorts } from './ports.ts';
+import { freePort } from './ports.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 /** As short as the delays of Secrets and files allow on a machine that other tests keep busy: a third of a life is 12 s. */
@@ -30,8 +30,7 @@ const leaderMs = 12_000;
 const name = 'archwright';
 
 const rbac = { apiGroup: 'rbac.authorization.k8s.io' };
-const rbacApi = { apiVersion: `${rbac.apiGroup}/v1`, metadata: { name: 'archwright-controller' } };
-const subjects = [{ ...rbac, kind: 'User', name: 'archwright-controller' }];
+const user = 'archwright-controller';
 const secretNames = ['ca', 'webhook-tls', 'agent-tls', 'webhook-client-tls', 'controller-client-tls'];
 const rights = {
   Role: {
@@ -50,14 +49,16 @@ const rights = {
 
 /** Exactly the documented rights of the controller, and a configuration without webhooks. */
 async function grant(cluster: Cluster): Promise<void> {
-  for (const [kind, rule] of Object.entries(rights)) {
-    const metadata = { ...rbacApi.metadata, ...(kind === 'Role' && { namespace: ownNamespace }) };
-    const roleRef = { ...rbac, kind, name: metadata.name };
-    await cluster.create({ ...rbacApi, kind, metadata, rules: [rule] });
-    await cluster.create({ ...rbacApi, kind: `${kind}Binding`, metadata, roleRef, subjects });
+  for (const kind of ['Role', 'ClusterRole'] as const) {
+    const role = kind === 'Role' ? `${ownNamespace}/${user}` : user;
+    await cluster.make(kind, role, { rules: [rights[kind]] });
+    const roleRef = { ...rbac, kind, name: user };
+    await cluster.make(`${kind}Binding`, role, {
+      roleRef,
+      subjects: [{ ...rbac, kind: 'User', name: user }],
+    });
   }
-  const kind = 'MutatingWebhookConfiguration';
-  await cluster.create({ apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata: { name } });
+  await cluster.make('MutatingWebhookConfiguration', name);
 }
 
 /** One leader after the other, until the signal aborts. */
@@ -67,7 +68,7 @@ async function lead(
   signal: AbortSignal,
   lines: string[],
 ): Promise<void> {
-  const kubeconfig = await cluster.identities.kubeconfig({ cn: 'archwright-controller' }, cluster.server);
+  const kubeconfig = await cluster.identities.kubeconfig({ cn: user }, cluster.server);
   const configuration = {
     ...defaultConfiguration(),
     namespace: ownNamespace,
@@ -76,7 +77,7 @@ async function lead(
   };
   const log = createLog({ level: 'info', destination: { write: (line) => void lines.push(line) } });
   while (!signal.aborted) {
-    const client = await clientOf(kubeconfig, 'archwright-controller');
+    const client = await clientOf(kubeconfig, user);
     const leading = {
       signal: AbortSignal.any([signal, AbortSignal.timeout(leaderMs)]),
       client,
@@ -96,7 +97,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   const cluster = await startCluster({}, t);
   await cluster.createNamespace(ownNamespace);
   await grant(cluster);
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const webhooksFile = await writeWebhooksFile(cluster, `https://127.0.0.1:${port}`);
   const lines: string[] = [];
   const ending = new AbortController();

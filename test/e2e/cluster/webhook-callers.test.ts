@@ -27,7 +27,7 @@ import {
 } from './archwright.ts';
 import { startCluster, type Cluster } from './harness.ts';
 import { mount, mountAny, secretTexts, writeWebhooksFile } from './issued.ts';
-import { freePorts } from './ports.ts';
+import { freePort } from './ports.ts';
 import { shortLease } from './start-archwright.ts';
 
 const name = 'archwright';
@@ -81,9 +81,8 @@ async function announce(webhook: Server, ca: string, path: string, client?: PemP
 t.test('the path rotates while pods are created', async (t) => {
   const cluster = await startCluster({}, t);
   await cluster.createNamespace(ownNamespace);
-  const kind = 'MutatingWebhookConfiguration';
-  await cluster.create({ apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata: { name } });
-  const [port = 0] = await freePorts(1);
+  await cluster.make('MutatingWebhookConfiguration', name);
+  const port = await freePort();
   const controller = await startController(cluster, {
     tls: noTls,
     settings: {
@@ -145,7 +144,7 @@ t.test('the API server presents a client certificate', async (t) => {
     await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content), { mode: 0o600 });
     return path;
   };
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const [clients, others] = await Promise.all([createCa('clients'), createCa('others')]);
   const pair = await clients.issue({ cn: 'kube-apiserver', client: true });
   const user = {

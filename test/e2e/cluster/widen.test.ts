@@ -131,12 +131,8 @@ function schedulingOf({ spec }: Pod): string {
 
 /** A policy by which pods of a namespace have to run on amd64. The API server applies it again after a webhook has changed a pod. */
 async function insistIn(cluster: Cluster, namespace: string): Promise<void> {
-  const group = 'admissionregistration.k8s.io/v1';
   await cluster.createNamespace(namespace);
-  await cluster.create({
-    apiVersion: group,
-    kind: 'MutatingAdmissionPolicy',
-    metadata: { name: namespace },
+  await cluster.make('MutatingAdmissionPolicy', namespace, {
     spec: {
       reinvocationPolicy: 'IfNeeded',
       failurePolicy: 'Fail',
@@ -156,12 +152,7 @@ async function insistIn(cluster: Cluster, namespace: string): Promise<void> {
       ],
     },
   });
-  await cluster.create({
-    apiVersion: group,
-    kind: 'MutatingAdmissionPolicyBinding',
-    metadata: { name: namespace },
-    spec: { policyName: namespace },
-  });
+  await cluster.make('MutatingAdmissionPolicyBinding', namespace, { spec: { policyName: namespace } });
 }
 
 void t.test('random pods of charts, widened', async (t) => {
@@ -173,10 +164,7 @@ void t.test('random pods of charts, widened', async (t) => {
   await Promise.all(['warm', 'widened', 'kept'].map((name) => cluster.createNamespace(name)));
   const keep = podConfig({ constraints: 'keep' }, 'keep');
   await cluster.create({ ...keep, metadata: { ...keep.metadata, namespace: 'kept' } });
-  await cluster.create({
-    apiVersion: 'node.k8s.io/v1',
-    kind: 'RuntimeClass',
-    metadata: { name: sandbox },
+  await cluster.make('RuntimeClass', sandbox, {
     handler: 'runc',
     scheduling: { nodeSelector: { disk: 'ssd' } },
   });
@@ -199,10 +187,9 @@ void t.test('random pods of charts, widened', async (t) => {
     const started = await startAdmission(cluster, { images, tls, settings, failurePolicy: 'Fail' });
     for (const { repository, knowledge } of judgeImages)
       if (knowledge === 'at once')
-        await cluster.create({
-          ...podOf(`warm-${index}-${repository}`, imageOf(repository)),
-          metadata: { name: `warm-${index}-${repository}`, namespace: 'warm' },
-        });
+        await cluster.create(
+          podOf(`warm-${index}-${repository}`, imageOf(repository), {}, { namespace: 'warm' }),
+        );
     const pinned = podOf('pinned', imageOf('two'), { nodeSelector: { [arch]: 'amd64' } });
     await untilAdmitted(cluster, 'widened', pinned, (text) => text.includes('widened'));
     await untilAdmitted(cluster, 'kept', pinned, (text) => !text.includes('widened'));
@@ -232,15 +219,9 @@ void t.test('random pods of charts, widened', async (t) => {
     t.ok(widened > own.length / 20, `${policy.name}: ${widened} were widened`);
 
     const spec = { nodeSelector: { [arch]: 'amd64', disk: 'ssd', zone: 'b', cores: '64' } };
-    await cluster.create({
-      ...podOf(`only-arm64-${index}`, imageOf('two'), spec),
-      metadata: { name: `only-arm64-${index}`, namespace: 'widened' },
-    });
-    t.equal(
-      await nodeOf(cluster, `only-arm64-${index}`, 'widened'),
-      'arm64-b',
-      'where no node of its own fits',
-    );
+    const name = `only-arm64-${index}`;
+    await cluster.create(podOf(name, imageOf('two'), spec, { namespace: 'widened' }));
+    t.equal(await nodeOf(cluster, name, 'widened'), 'arm64-b', 'where no node of its own fits');
     const isPinned = (text: string): boolean =>
       text.includes(`"nodeSelector":{"${arch}":"amd64"}`) && !text.includes('widened');
     await untilAdmitted(cluster, 'insisting', pinned, isPinned);

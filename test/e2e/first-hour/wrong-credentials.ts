@@ -98,10 +98,7 @@ async function prepare({ cluster, registries, plugin }: World, readme: Readme): 
   const { hosts, passwords } = registries;
   // Without the `_` at its end.
   const key = `${hosts.team.replace(':', '_')}.toml`;
-  await cluster.create({
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name: 'team-login', namespace },
+  await cluster.make('Secret', `${namespace}/team-login`, {
     stringData: { [key]: `user = "team"\nsecret = "${passwords.team}"\n` },
   });
   await cluster.createNamespace('shop');

@@ -76,7 +76,7 @@ export async function prepareNamespace({ cluster, registries }: World): Promise<
   });
   const { hosts, passwords } = registries;
   const create = (name: string, to: string, type: string, stringData: object): Promise<unknown> =>
-    cluster.create({ apiVersion: 'v1', kind: 'Secret', type, metadata: { name, namespace: to }, stringData });
+    cluster.make('Secret', `${to}/${name}`, { type, stringData });
   const file = `${hosts.team.replace(/:(\d+)$/, '_$1_')}.toml`;
   await create('team-login', namespace, 'Opaque', {
     [file]: `user = "team"\nsecret = "${passwords.team}"\n`,

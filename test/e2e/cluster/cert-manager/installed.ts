@@ -30,7 +30,7 @@ import { nodes } from '../faults/scene.ts';
 import { patience, startCluster } from '../harness.ts';
 import { startImages } from '../images.ts';
 import { mount, secretTexts } from '../issued.ts';
-import { freePorts } from '../ports.ts';
+import { freePort } from '../ports.ts';
 import { startCertManager } from './program.ts';
 
 /** Secrets of the four, and the Certificates that cert-manager makes them from. */
@@ -91,7 +91,7 @@ export async function install(t: Test, settings: Settings = {}) {
   };
   await apply({});
 
-  const [port = 0] = await freePorts(1);
+  const port = await freePort();
   const come = (): Promise<void> => cluster.applyYaml(sliceOf(port));
   await come();
   const dirs = {} as Record<LeafSecret, string>;

@@ -53,7 +53,7 @@ export async function createCrowd(t: Test, { cluster, images, pods }: Ground, op
   await Promise.all(Array.from({ length: 8 }, work));
   const now = (each: string): PodNow | undefined => pods.objects.get(`default/${each}`);
 
-  return {
+  const crowd = {
     names: wanted.map((one) => one.name),
     release: (): void => {
       clear();
@@ -65,7 +65,13 @@ export async function createCrowd(t: Test, { cluster, images, pods }: Ground, op
       const left = Math.max(1000, maxGateMs + graceMs - (performance.now() - created));
       await allPlaced(t, pods, name, wanted, left);
     },
+    /** Waits until all are gated, and lets the registry answer. */
+    releaseGated: async (): Promise<void> => {
+      await crowd.gated();
+      crowd.release();
+    },
   };
+  return crowd;
 }
 
 /** Waits until all pods are bound, and checks each: none is lost, and each requires what its image can run on. */

@@ -62,6 +62,12 @@ export async function startScene(
     /** Waits until a controller leads; by the part of its name before the underscore. */
     leader: (isIt?: (name: string) => boolean): Promise<string> => leaderOf(cluster.client, isIt),
     crowd: (wanted: CrowdOptions): Promise<Crowd> => createCrowd(t, ground, wanted),
+    /** Pods that are gated until the registry answers, and then placed. */
+    placesCrowd: async (wanted: CrowdOptions): Promise<void> => {
+      const crowd = await createCrowd(t, ground, wanted);
+      await crowd.releaseGated();
+      await crowd.end();
+    },
     /** Waits until so many pods have changed, or for so long; resolves with how many did. */
     changes: async (count: number, ms: number): Promise<number> => {
       let seen = 0;
