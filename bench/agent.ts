@@ -12,11 +12,10 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createCa } from '../test/support/certificates.ts';
+import { createCa, issueTls } from '../test/support/certificates.ts';
 import { median } from './support/load.ts';
 import { printSection, type Section } from './support/section.ts';
 import { table } from './support/table.ts';
-import { writeTls } from './support/tls.ts';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 /** As in `charts/archwright/templates/agent/daemonset.yaml`. */
@@ -44,7 +43,7 @@ export async function benchAgent(): Promise<Section> {
   await promisify(execFile)(process.execPath, [join(root, 'scripts/bundle.ts')], { cwd: root });
   const dir = await mkdtemp(join(tmpdir(), 'archwright-bench-'));
   try {
-    const tlsDir = await writeTls(await createCa(), join(dir, 'tls'), {
+    const tlsDir = await issueTls(await createCa(), join(dir, 'tls'), {
       cn: 'archwright-agent',
       dns: ['archwright-agent'],
     });

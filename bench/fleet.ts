@@ -6,7 +6,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createCa } from '../test/support/certificates.ts';
+import { createCa, issueTls } from '../test/support/certificates.ts';
 import { image, multiArch } from '../test/support/registry/content.ts';
 import { startTestRegistry, type TestRegistry } from '../test/support/registry/server.ts';
 import { podReview } from './fleet/pods.ts';
@@ -14,7 +14,6 @@ import { createSender } from './fleet/send.ts';
 import { startOneAgent, startOneWebhook } from './fleet/servers.ts';
 import { printSection, type Section } from './support/section.ts';
 import { table } from './support/table.ts';
-import { writeTls } from './support/tls.ts';
 
 const pods = 10_000;
 const images = 500;
@@ -40,12 +39,12 @@ export async function benchFleet(): Promise<Section> {
     closing.push(() => registry.close());
     const names = fill(registry);
     const ca = await createCa();
-    const agentDir = await writeTls(ca, join(dir, 'agent'), {
+    const agentDir = await issueTls(ca, join(dir, 'agent'), {
       cn: 'archwright-agent',
       dns: ['archwright-agent'],
     });
-    const clientDir = await writeTls(ca, join(dir, 'client'), { cn: 'archwright-webhook', client: true });
-    const webhookDir = await writeTls(ca, join(dir, 'webhook'), { cn: 'webhook', ip: ['127.0.0.1'] });
+    const clientDir = await issueTls(ca, join(dir, 'client'), { cn: 'archwright-webhook', client: true });
+    const webhookDir = await issueTls(ca, join(dir, 'webhook'), { cn: 'webhook', ip: ['127.0.0.1'] });
     const urls = await Promise.all(
       Array.from({ length: agents }, (_, index) => startOneAgent(agentDir, `node-${index}`, closing)),
     );

@@ -8,6 +8,7 @@ import type { Test } from 'tap';
 import { fileURLToPath } from 'node:url';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { compileCache } from '../support/compile-cache.ts';
+import { kubeconfigOf } from '../support/kubeconfig.ts';
 import {
   startTestRegistry,
   type TestRegistry,
@@ -75,14 +76,8 @@ export function pullSecret(
 
 /** A kubeconfig for an API server of the test. */
 export function kubeconfig(server: string, namespace = 'shop'): string {
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'test',
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test', namespace } }],
-    clusters: [{ name: 'test', cluster: { server, 'insecure-skip-tls-verify': true } }],
-    users: [{ name: 'test', user: { token: 'token-of-the-user' } }],
-  });
+  const cluster = { server, 'insecure-skip-tls-verify': true };
+  return kubeconfigOf(cluster, { token: 'token-of-the-user' }, namespace);
 }
 
 /** The results in an output of `inspect --output json`. */

@@ -1,6 +1,8 @@
 /** Throwaway certificates for tests and the demo, all in memory: `createCa()` → `ca.issue({ … })` → PEM texts for `node:https`. */
 import 'reflect-metadata';
 import { randomBytes, type webcrypto } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -150,4 +152,13 @@ function serial(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
   return bytes.toString('hex');
+}
+
+/** Issues a certificate into a directory, as `tls.crt`, `tls.key` and `ca.crt`. @returns the path */
+export async function issueTls(ca: TestCa, path: string, issue: IssueOptions): Promise<string> {
+  const { cert, key } = await ca.issue(issue);
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  for (const [file, pem] of Object.entries({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert }))
+    writeFileSync(join(path, file), pem, { mode: 0o600 });
+  return path;
 }

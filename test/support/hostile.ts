@@ -4,7 +4,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { Agent, createServer, request } from 'node:https';
 import { get } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { createCa, type IssueOptions, type TestCa } from './certificates.ts';
+import { createCa, issueTls, type TestCa } from './certificates.ts';
 import { compileCache } from './compile-cache.ts';
 import { multiArch } from './registry/content.ts';
 import { startTestRegistry } from './registry/server.ts';
@@ -52,13 +52,17 @@ export async function startHostileWorld({ agents, inlineBudget }: HostileOptions
     () => registry.close(),
     () => tarpit.close(),
   );
-  const agentDir = await writeTls(ca, dir, 'agent', {
+  const agentDir = await issueTls(ca, join(dir, 'agent'), {
     cn: 'archwright-agent',
     dns: ['archwright-agent'],
     server: true,
   });
-  const clientDir = await writeTls(ca, dir, 'client', { cn: 'archwright-webhook', client: true });
-  const webhookDir = await writeTls(ca, dir, 'webhook', { cn: 'webhook', ip: ['127.0.0.1'], server: true });
+  const clientDir = await issueTls(ca, join(dir, 'client'), { cn: 'archwright-webhook', client: true });
+  const webhookDir = await issueTls(ca, join(dir, 'webhook'), {
+    cn: 'webhook',
+    ip: ['127.0.0.1'],
+    server: true,
+  });
   const ports = ['--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
   const empty = join(dir, 'host');
   mkdirSync(empty);
@@ -185,15 +189,6 @@ async function startTarpit(ca: TestCa) {
       server.close();
     },
   };
-}
-
-export async function writeTls(ca: TestCa, dir: string, name: string, issue: IssueOptions): Promise<string> {
-  const { cert, key } = await ca.issue(issue);
-  const path = join(dir, name);
-  mkdirSync(path);
-  for (const [file, content] of Object.entries({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert }))
-    writeFileSync(join(path, file), content);
-  return path;
 }
 
 async function create(

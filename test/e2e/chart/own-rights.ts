@@ -2,24 +2,13 @@
  * The rights of archwright's own service accounts, as the chart grants and limits them: what a stolen token of the controller cannot do, and
  * what the controller still can.
  */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Test } from 'tap';
 import type { CallOptions, KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
+import { tokenOf } from '../cluster/accounts.ts';
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
 import { createHelm } from '../helm/release.ts';
-import {
-  account,
-  config,
-  get,
-  heldByPolicies,
-  node,
-  pod,
-  refusedByRoles,
-  webhooks,
-  work,
-} from './escalations.ts';
+import { config, get, heldByPolicies, node, pod, refusedByRoles, webhooks, work } from './escalations.ts';
 import { chart } from './helm.ts';
 import { untilRefused } from './protection.ts';
 
@@ -30,7 +19,7 @@ export async function ownRights(t: Test, cluster: Cluster): Promise<void> {
   });
   await helm.run('install archwright', chart, '--no-hooks', narrow);
   await createVictims(cluster);
-  const controller = await accountOf(cluster);
+  const controller = await clientOf(await tokenOf(cluster, 'archwright-controller'));
   t.teardown(() => controller.close());
 
   await untilEnforced(controller);
@@ -74,28 +63,6 @@ async function createVictims(cluster: Cluster): Promise<void> {
     await cluster.make('Secret', `${namespace}/${name}`);
   await cluster.make('MutatingWebhookConfiguration', 'archwright-other');
   await cluster.make('ClusterPodPlacementConfig', 'cluster', { spec: { fallbackArchitecture: 'amd64' } });
-}
-
-/** A client with a token of the controller's service account. */
-async function accountOf(cluster: Cluster): Promise<KubeClient> {
-  const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
-  const { status } = await cluster.post<{ readonly status: { readonly token: string } }>(
-    `${account}/token`,
-    request,
-  );
-  const path = join(cluster.directory, 'controller.kubeconfig');
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [
-      { name: 'c', cluster: { server: cluster.server, 'certificate-authority': cluster.identities.caFile } },
-    ],
-    users: [{ name: 'u', user: { token: status.token } }],
-    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'c',
-  };
-  await writeFile(path, JSON.stringify(config), { mode: 0o600 });
-  return clientOf(path);
 }
 
 /** Policies are enforced a moment after they are created. Dry runs show when each of them is. */

@@ -8,7 +8,8 @@ import { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { main } from '../../../cmd/program/main.ts';
-import { createCa } from '../../support/certificates.ts';
+import { createCa, issueTls } from '../../support/certificates.ts';
+import { kubeconfigOf } from '../../support/kubeconfig.ts';
 import { startKubeStore } from '../../support/kube-store.ts';
 import { generatedValues } from './generated-values.ts';
 import { render } from './helm.ts';
@@ -154,19 +155,14 @@ t.test('wrong flags, variables and ports are refused', async (t) => {
 t.test('the real programs serve', async (t) => {
   const dir = t.testdir();
   const ca = await createCa();
-  const pair = await ca.issue({ cn: 'archwright', dns: ['archwright-agent'], server: true, client: true });
-  for (const name of ['tls', 'agent-tls', 'authority', 'controller-agent-tls']) {
-    const path = join(dir, 'etc/archwright', name);
-    mkdirSync(path, { recursive: true });
-    writeFileSync(join(path, 'tls.crt'), pair.cert);
-    writeFileSync(join(path, 'tls.key'), pair.key);
-    writeFileSync(join(path, 'ca.crt'), ca.cert);
-  }
+  const names = { cn: 'archwright', dns: ['archwright-agent'], server: true, client: true };
+  for (const name of ['tls', 'agent-tls', 'authority', 'controller-agent-tls'])
+    await issueTls(ca, join(dir, 'etc/archwright', name), names);
   mkdirSync(join(dir, 'var/lib/archwright'), { recursive: true });
   const store = await startKubeStore();
   t.teardown(() => store.close());
   const kubeconfig = join(dir, 'kubeconfig');
-  writeFileSync(kubeconfig, kubeconfigOf(store.access.server));
+  writeFileSync(kubeconfig, kubeconfigOf({ server: store.access.server }, {}, 'archwright'));
   for (const values of [noe, {}]) {
     // Certificates of the cluster would have to be signed.
     const manifest = render('helm4', {
@@ -185,14 +181,3 @@ t.test('the real programs serve', async (t) => {
     }
   }
 });
-
-function kubeconfigOf(server: string): string {
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'test',
-    clusters: [{ name: 'test', cluster: { server } }],
-    users: [{ name: 'test', user: {} }],
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test', namespace: 'archwright' } }],
-  });
-}

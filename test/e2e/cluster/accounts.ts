@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { kubeconfigOf } from '../../support/kubeconfig.ts';
 import { ownNamespace } from './archwright.ts';
 import type { Cluster } from './harness.ts';
 
@@ -29,14 +30,7 @@ export async function tokenOf(cluster: Cluster, account: string, pod?: KubeObjec
   );
   const path = join(cluster.directory, `${account}-${name ?? 'unbound'}.kubeconfig`);
   const { server, identities } = cluster;
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster: { server, 'certificate-authority': identities.caFile } }],
-    users: [{ name: 'u', user: { token: status.token } }],
-    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'c',
-  };
-  await writeFile(path, JSON.stringify(config), { mode: 0o600 });
+  const text = kubeconfigOf({ server, 'certificate-authority': identities.caFile }, { token: status.token });
+  await writeFile(path, text, { mode: 0o600 });
   return path;
 }

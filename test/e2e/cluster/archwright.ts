@@ -3,10 +3,9 @@
  * webhook configuration by URL. Each has a kubeconfig of its own name (`archwright-webhook`, …) with an administrator's rights, and
  * ends with the cluster.
  */
-import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createCa, type IssueOptions } from '../../support/certificates.ts';
+import { createCa, issueTls } from '../../support/certificates.ts';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import type { Cluster } from './harness.ts';
 import { freePorts } from './ports.ts';
@@ -54,21 +53,20 @@ const programEntry = fileURLToPath(new URL('../../../cmd/archwright.ts', import.
 
 export async function prepareArchwright(cluster: Cluster): Promise<TlsDirs> {
   const [agents, webhooks] = await Promise.all([createCa('agents'), createCa('webhook')]);
-  const write = async (ca: typeof agents, name: string, options: IssueOptions): Promise<string> => {
-    const { cert, key } = await ca.issue(options);
-    const directory = join(cluster.directory, 'tls', name);
-    await mkdir(directory, { recursive: true, mode: 0o700 });
-    for (const [file, pem] of Object.entries({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert }))
-      await writeFile(join(directory, file), pem, { mode: 0o600 });
-    return directory;
-  };
+  const dir = join(cluster.directory, 'tls');
   await cluster.createNamespace(ownNamespace);
   return {
     webhookCa: webhooks.cert,
-    webhook: await write(webhooks, 'webhook', { cn: 'archwright-webhook', ip: ['127.0.0.1'] }),
-    agent: await write(agents, 'agent', { cn: 'archwright-agent', dns: ['archwright-agent'] }),
-    webhookClient: await write(agents, 'webhook-client', { cn: 'archwright-webhook', client: true }),
-    controllerClient: await write(agents, 'controller-client', { cn: 'archwright-controller', client: true }),
+    webhook: await issueTls(webhooks, join(dir, 'webhook'), { cn: 'archwright-webhook', ip: ['127.0.0.1'] }),
+    agent: await issueTls(agents, join(dir, 'agent'), { cn: 'archwright-agent', dns: ['archwright-agent'] }),
+    webhookClient: await issueTls(agents, join(dir, 'webhook-client'), {
+      cn: 'archwright-webhook',
+      client: true,
+    }),
+    controllerClient: await issueTls(agents, join(dir, 'controller-client'), {
+      cn: 'archwright-controller',
+      client: true,
+    }),
   };
 }
 

@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createCa, type IssueOptions } from '../../support/certificates.ts';
+import { kubeconfigOf } from '../../support/kubeconfig.ts';
 
 export type Identities = Awaited<ReturnType<typeof createIdentities>>;
 
@@ -36,15 +37,7 @@ export async function createIdentities(directory: string) {
       const cluster = { server, 'certificate-authority-data': base64(ca.cert) };
       const user = { 'client-certificate-data': base64(pair.cert), 'client-key-data': base64(pair.key) };
       kubeconfigs += 1;
-      const config = {
-        apiVersion: 'v1',
-        kind: 'Config',
-        clusters: [{ name: 'e2e', cluster }],
-        users: [{ name: cn, user }],
-        contexts: [{ name: 'e2e', context: { cluster: 'e2e', user: cn } }],
-        'current-context': 'e2e',
-      };
-      return write(`${cn.replaceAll(':', '-')}-${kubeconfigs}.kubeconfig`, JSON.stringify(config));
+      return write(`${cn.replaceAll(':', '-')}-${kubeconfigs}.kubeconfig`, kubeconfigOf(cluster, user));
     },
   };
 }

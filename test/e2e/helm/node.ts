@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import type { Cluster } from '../cluster/harness.ts';
 import type { NodeObject } from '../cluster/nodes.ts';
 import { hasCondition } from '../cluster/watch.ts';
-import { kubeletConfiguration, pauseImage } from '../kubelet/node.ts';
+import { kubeletConfiguration, pauseImage, startContainerd } from '../kubelet/node.ts';
 import { ready, startProcess, type Running } from '../cluster/processes.ts';
 import { cniPlugins } from '../programs/debian.ts';
 import type { Programs } from '../box/programs.ts';
@@ -92,17 +92,9 @@ export async function startRealNode(options: RealNodeOptions): Promise<void> {
     symlinkSync(programs[name], join(bin, name));
   const env = { PATH: [bin, '/usr/sbin', '/usr/bin', '/sbin', '/bin'].join(':'), HOME: '/root' };
   const major = / v?1\./.test(execFileSync(programs.containerd, ['--version'], { encoding: 'utf8' })) ? 1 : 2;
-  mkdirSync('/etc/containerd', { recursive: true });
-  writeFileSync('/etc/containerd/config.toml', containerdConfig[major]);
-  const start = (name: 'containerd' | 'kubelet' | 'kube-proxy', args: readonly string[]): Running =>
+  const start = (name: 'kubelet' | 'kube-proxy', args: readonly string[]): Running =>
     startProcess({ name, program: programs[name], args, env, cwd: '/', logs: '/tmp' });
-  const containerd = start('containerd', []);
-  const ctr = (...args: string[]): string =>
-    execFileSync(programs.ctr, ['-n', 'k8s.io', ...args], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-  await ready(containerd, () => ctr('version').includes('Server:'));
+  const { containerd, ctr } = await startContainerd(programs, containerdConfig[major], env);
   const pause = pauseImage(programs.busybox);
   // The CRI plugin ignores images that are imported before it listens.
   await ready(containerd, () => {

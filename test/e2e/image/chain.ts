@@ -1,12 +1,12 @@
 /** Agent and webhook of the image beside a registry of the test: TLS, HTTP and JSON of that architecture from end to end. */
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { Test } from 'tap';
-import { createCa, type IssueOptions } from '../../support/certificates.ts';
+import { createCa, issueTls, type IssueOptions } from '../../support/certificates.ts';
 import { image as singleArch } from '../../support/registry/content.ts';
 import { startTestRegistry } from '../../support/registry/server.ts';
 import { freePorts } from '../cluster/ports.ts';
@@ -23,10 +23,7 @@ export async function chain(t: Test, image: Unpacked, scene: string): Promise<vo
   registry.push('app', '1', singleArch('linux/s390x'));
   const ca = await createCa();
   const write = async (name: string, options: IssueOptions): Promise<string> => {
-    const { cert, key } = await ca.issue(options);
-    mkdirSync(join(scene, name));
-    for (const [file, pem] of Object.entries({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert }))
-      writeFileSync(join(scene, name, file), pem);
+    await issueTls(ca, join(scene, name), options);
     return `/${sceneInside}/${name}`;
   };
   writeFileSync(join(scene, 'registry.crt'), registry.ca ?? '');

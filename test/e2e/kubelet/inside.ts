@@ -10,7 +10,7 @@ import { kubernetes } from '../programs/kubernetes.ts';
 import { createRandom } from '../random.ts';
 import { generateSetup } from './generate.ts';
 import { openKubeletSide } from './kubelet-side.ts';
-import { startContainerd, type NodeOptions } from './node.ts';
+import { startNodeContainerd, type NodeOptions } from './node.ts';
 import type { Programs } from '../box/programs.ts';
 import { refusedConfigs } from './refused-configs.ts';
 import { startRegistries } from './registries.ts';
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
     cgroup: env['CGROUP'] ?? '',
     caFile: registries.caFile,
   };
-  await startContainerd(node);
+  await startNodeContainerd(node);
   const kubeletSide = await openKubeletSide(client, nodeName, registries);
   for (const refusal of refusedConfigs) await runRefusal(refusal, node, registries);
   for (const setup of setups(Number(env['E2E_SEED']), Number(env['E2E_CASES']))) {

@@ -35,31 +35,30 @@ const containerdConfig = `version = 3
   disable_apparmor = true
 `;
 
-/** Starts containerd with an image for sandboxes. It ends with the box. */
-export async function startContainerd({ programs, caFile }: NodeOptions): Promise<void> {
+/** Starts containerd, and waits until it answers. It ends with the box. @param env of containerd, with the path of its shim and of runc */
+export async function startContainerd(
+  programs: Pick<Programs, 'containerd' | 'ctr'>,
+  config: string,
+  env: Readonly<Record<string, string>>,
+): Promise<{ containerd: Running; ctr: (...args: readonly string[]) => string }> {
   mkdirSync('/etc/containerd', { recursive: true });
-  writeFileSync('/etc/containerd/config.toml', containerdConfig);
-  const env = {
-    PATH: [
-      dirname(programs['containerd-shim-runc-v2']),
-      dirname(programs.runc),
-      '/usr/sbin:/usr/bin:/sbin:/bin',
-    ].join(':'),
-    SSL_CERT_FILE: caFile,
-  };
-  const containerd = startProcess({
-    name: 'containerd',
-    program: programs.containerd,
-    args: [],
-    env,
-    logs: '/tmp',
-  });
-  const ctr = (...args: string[]): string =>
+  writeFileSync('/etc/containerd/config.toml', config);
+  const program = programs.containerd;
+  const containerd = startProcess({ name: 'containerd', program, args: [], env, cwd: '/', logs: '/tmp' });
+  const ctr = (...args: readonly string[]): string =>
     execFileSync(programs.ctr, ['-n', 'k8s.io', ...args], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
     });
   await ready(containerd, () => ctr('version').includes('Server:'));
+  return { containerd, ctr };
+}
+
+/** The same with an image for sandboxes. */
+export async function startNodeContainerd({ programs, caFile }: NodeOptions): Promise<void> {
+  const shim = dirname(programs['containerd-shim-runc-v2']);
+  const path = [shim, dirname(programs.runc), '/usr/sbin:/usr/bin:/sbin:/bin'].join(':');
+  const { ctr } = await startContainerd(programs, containerdConfig, { PATH: path, SSL_CERT_FILE: caFile });
   ctr('images', 'import', pauseImage(programs.busybox));
 }
 
