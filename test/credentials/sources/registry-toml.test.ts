@@ -9,8 +9,6 @@ import {
 } from '../../../src/credentials/sources/registry-toml.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { swapVolume } from '../../files/volume.ts';
-import { registryToml } from '../../support/fuzz/node-files.ts';
-import { assertFuzz } from '../../support/fuzz/target.ts';
 
 const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 const toml = (user: string) => `user = "${user}"\nsecret = "hunter22"\n`;
@@ -51,8 +49,6 @@ for (const [name, text, message] of bad) {
     t.throws(() => parseRegistryToml(text), { name: 'RegistryTomlError', code: 'malformed', message });
   });
 }
-
-t.test('any text gives a credential or a typed error', () => assertFuzz(registryToml, 500));
 
 t.test('the file name is the key', async (t) => {
   const names: [string, string | undefined][] = [

@@ -35,54 +35,6 @@ const certificate = [
   'mIXk6s6TFnVDthrZD91UiVoB3fSSw0qTNXE=',
   '-----END CERTIFICATE-----',
 ].join('\n');
-
-export const certificates: FuzzTarget = {
-  name: 'certificates and keys',
-  share: 4,
-  examples: [`${certificate}\n${certificate}\n`, certificate, `${key}\n`],
-  words: words('-----BEGIN CERTIFICATE----- -----END MIIB AAAA = PRIVATE KEY-----', '\n'),
-  feed: (input) => {
-    const text = input.toString('utf8');
-    readPrivateKey(text);
-    const found = readCertificates(text);
-    if (found === undefined) return;
-    const ids = found.map(({ id }) => id);
-    for (const again of [readCertificates(writeCertificates(found)), readCaBundle(writeCaBundle(found))])
-      must(
-        isDeepStrictEqual(
-          again?.map(({ id }) => id),
-          ids,
-        ),
-        'other certificates when read again',
-      );
-  },
-  expected: [],
-};
-
-export const certificateSecrets: FuzzTarget = {
-  name: 'Secrets of certificates',
-  share: 4,
-  examples: [
-    JSON.stringify({
-      'ca.crt': certificate,
-      'ca.key': key,
-      'previous.crt': certificate,
-      'previous.key': key,
-      'tls.crt': certificate,
-      'tls.key': key,
-      phase: 'signing',
-    }),
-  ],
-  words: words('"ca.crt": "ca.key": "" { } , "phase": -----BEGIN'),
-  feed: (input) => {
-    const content = Object.entries(object(input)).filter(([, value]) => typeof value === 'string');
-    const texts = Object.fromEntries(content) as Readonly<Record<string, string>>;
-    readAuthorities(texts);
-    readLeaf(texts);
-  },
-  expected: [SyntaxError],
-};
-
 const request = [
   '-----BEGIN CERTIFICATE REQUEST-----',
   'MIIBCzCBsgIBADAbMRkwFwYDVQQDDBBhcmNod3JpZ2h0LWFnZW50MFkwEwYHKoZI',
@@ -94,18 +46,61 @@ const request = [
   '-----END CERTIFICATE REQUEST-----',
 ].join('\n');
 
-export const signingRequests: FuzzTarget = {
-  name: 'certificate signing requests',
-  share: 1,
-  examples: [request, request.split('\n').slice(1, -1).join('')],
-  words: words('-----BEGIN CERTIFICATE REQUEST----- MIIB AAAA = /w==', '\n'),
-  feed: async (input) => {
-    const text = input.toString('utf8');
-    const spec = { request: input.toString('base64'), username: 'a', usages: [] };
-    trimRequest({ metadata: { name: 'a' }, spec } as KubeObject, 'a');
-    return (await readRequest(text))?.names;
+export const certificateTargets: readonly FuzzTarget[] = [
+  {
+    name: 'certificates and keys',
+    share: 4,
+    examples: [`${certificate}\n${certificate}\n`, certificate, `${key}\n`],
+    words: words('-----BEGIN CERTIFICATE----- -----END MIIB AAAA = PRIVATE KEY-----', '\n'),
+    feed: (input) => {
+      const text = input.toString('utf8');
+      readPrivateKey(text);
+      const found = readCertificates(text);
+      if (found === undefined) return;
+      const ids = found.map(({ id }) => id);
+      for (const again of [readCertificates(writeCertificates(found)), readCaBundle(writeCaBundle(found))])
+        must(
+          isDeepStrictEqual(
+            again?.map(({ id }) => id),
+            ids,
+          ),
+          'other certificates when read again',
+        );
+    },
   },
-  expected: [],
-};
-
-export const certificateTargets: readonly FuzzTarget[] = [certificates, certificateSecrets, signingRequests];
+  {
+    name: 'Secrets of certificates',
+    share: 4,
+    examples: [
+      JSON.stringify({
+        'ca.crt': certificate,
+        'ca.key': key,
+        'previous.crt': certificate,
+        'previous.key': key,
+        'tls.crt': certificate,
+        'tls.key': key,
+        phase: 'signing',
+      }),
+    ],
+    words: words('"ca.crt": "ca.key": "" { } , "phase": -----BEGIN'),
+    feed: (input) => {
+      const content = Object.entries(object(input)).filter(([, value]) => typeof value === 'string');
+      const texts = Object.fromEntries(content) as Readonly<Record<string, string>>;
+      readAuthorities(texts);
+      readLeaf(texts);
+    },
+    expected: [SyntaxError],
+  },
+  {
+    name: 'certificate signing requests',
+    share: 1,
+    examples: [request, request.split('\n').slice(1, -1).join('')],
+    words: words('-----BEGIN CERTIFICATE REQUEST----- MIIB AAAA = /w==', '\n'),
+    feed: async (input) => {
+      const text = input.toString('utf8');
+      const spec = { request: input.toString('base64'), username: 'a', usages: [] };
+      trimRequest({ metadata: { name: 'a' }, spec } as KubeObject, 'a');
+      return (await readRequest(text))?.names;
+    },
+  },
+];

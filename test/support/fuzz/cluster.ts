@@ -105,32 +105,6 @@ export const reviews: FuzzTarget = {
   expected: [BadReview],
 };
 
-export const factsOnTheWire: FuzzTarget = {
-  name: 'facts on the wire',
-  examples: [
-    `{"image":"nginx","digest":"sha256:${'b'.repeat(64)}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64","variant":"v8"}],"source":"registry","credentialSource":"anonymous","endpoint":"registry-1.docker.io","freshUntil":"2026-11-21T00:00:00Z","stale":false}`,
-    '{"image":"nginx","platforms":[],"source":"memory","credentialSource":"docker-config","endpoint":"","freshUntil":"2026-11-21T00:00:00Z","stale":true,"error":{"code":"rate-limited","message":"later","retryAfterMs":1000}}',
-  ],
-  words: words('{ } [ ] , null "" -1 "platforms": "error": "unauthorized" "stale":1'),
-  feed: (input) => readFacts(parsed(input)),
-  expected: [InvalidFacts, SyntaxError],
-};
-
-const proofs: FuzzTarget = {
-  name: 'documents that prove image facts',
-  examples: [
-    `{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:${'c'.repeat(64)}","size":7,"platform":{"os":"linux","architecture":"arm64"}}]}`,
-    '{"schemaVersion":1,"architecture":"amd64","fsLayers":[]}',
-  ],
-  words: words('{ } [ ] , null "" -1 "manifests": "config": "platform": "size":1'),
-  feed: async (input) => {
-    const digest = digestOf(input);
-    const proven = await proveFacts(digest, facts('s390x', { documents: [input.toString('base64')] }));
-    if (proven.digest !== digest) throw new TypeError('facts of another digest');
-  },
-  expected: [NoProof],
-};
-
 export const factsRequests: FuzzTarget = {
   name: 'questions to agents',
   examples: [
@@ -145,26 +119,46 @@ export const factsRequests: FuzzTarget = {
   expected: [ApiError],
 };
 
-const imagesRequests: FuzzTarget = {
-  name: 'requests to the controller',
-  examples: [
-    '{"token":"a.b.c","namespace":"shop","images":[{"image":"nginx","pullPolicy":"Always"}],"pullSecrets":["regcred"],"serviceAccount":"web","deadlineMs":5000}',
-  ],
-  words: ['{', '}', '[', ']', ',', 'null', '""', '"token":', '"images":', '1e999', '"Never"'],
-  feed: (input) => {
-    claimsFactsAudience(input.toString('utf8'));
-    claimsFactsAudience(`e30.${input.toString('base64url')}.e30`);
-    const { deadlineMs, images } = parseImagesRequest(input);
-    if (!(deadlineMs > 0 && deadlineMs <= 60_000)) throw new TypeError('a deadline out of its bounds');
-    if (images.length > maxImages) throw new TypeError('too many images');
-  },
-  expected: [InvalidRequest],
-};
-
 export const clusterTargets: readonly FuzzTarget[] = [
   reviews,
-  factsOnTheWire,
-  proofs,
+  {
+    name: 'facts on the wire',
+    examples: [
+      `{"image":"nginx","digest":"sha256:${'b'.repeat(64)}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64","variant":"v8"}],"source":"registry","credentialSource":"anonymous","endpoint":"registry-1.docker.io","freshUntil":"2026-11-21T00:00:00Z","stale":false}`,
+      '{"image":"nginx","platforms":[],"source":"memory","credentialSource":"docker-config","endpoint":"","freshUntil":"2026-11-21T00:00:00Z","stale":true,"error":{"code":"rate-limited","message":"later","retryAfterMs":1000}}',
+    ],
+    words: words('{ } [ ] , null "" -1 "platforms": "error": "unauthorized" "stale":1'),
+    feed: (input) => readFacts(parsed(input)),
+    expected: [InvalidFacts, SyntaxError],
+  },
+  {
+    name: 'documents that prove image facts',
+    examples: [
+      `{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:${'c'.repeat(64)}","size":7,"platform":{"os":"linux","architecture":"arm64"}}]}`,
+      '{"schemaVersion":1,"architecture":"amd64","fsLayers":[]}',
+    ],
+    words: words('{ } [ ] , null "" -1 "manifests": "config": "platform": "size":1'),
+    feed: async (input) => {
+      const digest = digestOf(input);
+      const proven = await proveFacts(digest, facts('s390x', { documents: [input.toString('base64')] }));
+      if (proven.digest !== digest) throw new TypeError('facts of another digest');
+    },
+    expected: [NoProof],
+  },
   factsRequests,
-  imagesRequests,
+  {
+    name: 'requests to the controller',
+    examples: [
+      '{"token":"a.b.c","namespace":"shop","images":[{"image":"nginx","pullPolicy":"Always"}],"pullSecrets":["regcred"],"serviceAccount":"web","deadlineMs":5000}',
+    ],
+    words: ['{', '}', '[', ']', ',', 'null', '""', '"token":', '"images":', '1e999', '"Never"'],
+    feed: (input) => {
+      claimsFactsAudience(input.toString('utf8'));
+      claimsFactsAudience(`e30.${input.toString('base64url')}.e30`);
+      const { deadlineMs, images } = parseImagesRequest(input);
+      if (!(deadlineMs > 0 && deadlineMs <= 60_000)) throw new TypeError('a deadline out of its bounds');
+      if (images.length > maxImages) throw new TypeError('too many images');
+    },
+    expected: [InvalidRequest],
+  },
 ];

@@ -51,129 +51,117 @@ export const manifestFiles: FuzzTarget = {
   expected: [UsageError],
 };
 
-export const checkedManifests: FuzzTarget = {
-  name: 'checked manifests',
-  share: 1,
-  examples: [
-    ...manifestFiles.examples,
-    '[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"initContainers":[{"name":"i","image":"b"}],"containers":[{"name":"a","image":"nginx"}],"volumes":[{"name":"v","image":{"reference":"r"}}]}}]',
-    'base: &b {name: a, image: x}\nspec:\n  containers:\n  - <<: *b\n    image: y\n  - *b\n',
-  ],
-  words: [...(manifestFiles.words ?? []), 'containers', 'image', 'apiVersion: v1', 'metadata: {}'],
-  feed: (input) => {
-    const text = input.toString('utf8');
-    const lines = text.split(/\r\n?|\n/).length;
-    const places = parseDocuments({ file: 'a.yaml', text })
-      .flatMap((document) => podsIn(document, 'a.yaml').pods)
-      .flatMap((pod) => pod.places);
-    for (const { line } of places) must(line >= 1 && line <= lines, `line ${line} of ${lines}`);
-    return places;
-  },
-  expected: [UsageError],
-};
-
-export const allowLists: FuzzTarget = {
-  name: 'allow-lists',
-  share: 1,
-  examples: [
-    '[[allow]]\nimage = "registry.example/legacy/**"\narchitectures = ["arm64"]\nreason = "x"\nexpires = "2027-03-31"\n\n[[allow]]\nimage = "nginx:1.*"\nexpires = 2027-03-31\n',
-  ],
-  words: words('[[allow]] image expires reason = " * ** @sha256: 2027-02-29 [ ] { }', '\n'),
-  feed: (input) =>
-    parseAllowList(input.toString('utf8'), 'allow.toml').map(({ line, expires }) => [line, expires]),
-  expected: [UsageError],
-};
-
-export const priceFiles: FuzzTarget = {
-  name: 'files of prices',
-  share: 1,
-  examples: [
-    'currency = "EUR"\nhours-per-month = 720\n\n[[node]]\ninstance-type = "m7g.large"\nregion = "eu-central-1"\non-demand = 0.0978\nspot = 0.04\narchitecture = "arm64"\nvcpu = 2\nmemory = "8Gi"\n\n[[node]]\ninstance-type = "m7i.large"\nspot = 1\n',
-  ],
-  words: words(
-    '[[node]] instance-type region on-demand spot vcpu memory currency = " nan inf -1 1e400 Gi',
-    '\n',
-  ),
-  feed: (input) => {
-    const { entries, hoursPerMonth } = parsePrices(input.toString('utf8'), 'prices.toml');
-    for (const { prices, size } of entries)
-      for (const value of [hoursPerMonth, ...Object.values(prices), size?.vcpu ?? 1, size?.memory ?? 1])
-        must(Number.isFinite(value) && value > 0, `the number ${value}`);
-    return entries;
-  },
-  expected: [UsageError],
-};
-
-export const webhooksFiles: FuzzTarget = {
-  name: 'webhooks files',
-  share: 1,
-  examples: [
-    'webhooks:\n- name: pods.archwright.example\n  clientConfig:\n    service: {namespace: archwright, name: archwright, path: /mutate, port: 443}\n  rules:\n  - operations: [CREATE]\n    apiGroups: [""]\n- name: b\n  clientConfig: {url: "https://[::1]:8443/mutate"}\n',
-  ],
-  words: words('| &a *a { } [ ] null name: url: https:// service:', '- ', ': ', '\n', '  '),
-  feed: (input) => {
-    try {
-      return webhookNamesOf(parseWebhooks(input.toString('utf8'), 'webhooks.yaml'));
-    } catch (error) {
-      // Its class is not exported: nothing handles it but the start of the controller.
-      if (error instanceof Error && error.name === 'WebhooksFileError') return undefined;
-      throw error;
-    }
-  },
-  expected: [],
-};
-
-export const configuration: FuzzTarget = {
-  name: 'configuration',
-  share: 4,
-  examples: [
-    'schedulableArchitectures = ["amd64"]\n[architectures.arm64]\ntaintsToTolerate = [{ key = "arch", effect = "NoSchedule" }]\n[[imageOverrides]]\nmatch = "a"\narchitectures = ["arm64"]\n',
-    'logLevel = "debug"\nlisten = ":8443"\ninlineBudget = "2s"\nmemoryBytes = "64Mi"\nagents = ["dns:agents:9443"]\n[proxies]\n"docker.io" = "proxy.corp"\n',
-  ],
-  words: words('[ ] [[ ]] " \' = { } 0x 1_000 inf 1979-05-27 listen', '\n', ' = '),
-  feed: (input) => {
-    const { values, problems } = fileLayer(table, 'archwright.toml', input.toString('utf8'));
-    for (const [key, { value }] of values) {
-      const setting = table[key];
-      const toml = setting && written(setting, value);
-      if (toml === undefined) continue;
-      const text = `${key.split('.').map(formatKey).join('.')} = ${formatToml(toml)}\n`;
-      const again = fileLayer(table, 'archwright.toml', text);
-      must(isDeepStrictEqual(again.values.get(key)?.value, value), `another value when read again: ${text}`);
-    }
-    return problems;
-  },
-  expected: [],
-};
-
-export const variables: FuzzTarget = {
-  name: 'variables and flags',
-  share: 1,
-  examples: [
-    'listen\n:8443',
-    'imageOverrides\n[{ match = "a", architectures = ["arm64"] }]',
-    'preferredArchitectures\narm64=80,amd64=20',
-    'inlineBudget\n2s',
-    'taintsToTolerate\n{ key = "a" }',
-  ],
-  words: [...Object.keys(table), ...words('= , { } [ ] " true 2s -1 64Mi', '\n', ' ')],
-  feed: (input) => {
-    const [key = '', text = ''] = input.toString('utf8').split('\n', 2);
-    const name = `ARCHWRIGHT_${key.toUpperCase()}`;
-    // Only known flags get there.
-    const flags = Object.hasOwn(table, key) ? { [key]: text } : {};
-    const layers = [environmentLayer(table, { [name]: text }), flagLayer(table, flags)];
-    return layers.map(({ problems }) => problems);
-  },
-  expected: [],
-};
-
 export const documentTargets: readonly FuzzTarget[] = [
   manifestFiles,
-  checkedManifests,
-  allowLists,
-  priceFiles,
-  webhooksFiles,
-  configuration,
-  variables,
+  {
+    name: 'checked manifests',
+    share: 1,
+    examples: [
+      ...manifestFiles.examples,
+      '[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"initContainers":[{"name":"i","image":"b"}],"containers":[{"name":"a","image":"nginx"}],"volumes":[{"name":"v","image":{"reference":"r"}}]}}]',
+      'base: &b {name: a, image: x}\nspec:\n  containers:\n  - <<: *b\n    image: y\n  - *b\n',
+    ],
+    words: [...(manifestFiles.words ?? []), 'containers', 'image', 'apiVersion: v1', 'metadata: {}'],
+    feed: (input) => {
+      const text = input.toString('utf8');
+      const lines = text.split(/\r\n?|\n/).length;
+      const places = parseDocuments({ file: 'a.yaml', text })
+        .flatMap((document) => podsIn(document, 'a.yaml').pods)
+        .flatMap((pod) => pod.places);
+      for (const { line } of places) must(line >= 1 && line <= lines, `line ${line} of ${lines}`);
+      return places;
+    },
+    expected: [UsageError],
+  },
+  {
+    name: 'allow-lists',
+    share: 1,
+    examples: [
+      '[[allow]]\nimage = "registry.example/legacy/**"\narchitectures = ["arm64"]\nreason = "x"\nexpires = "2027-03-31"\n\n[[allow]]\nimage = "nginx:1.*"\nexpires = 2027-03-31\n',
+    ],
+    words: words('[[allow]] image expires reason = " * ** @sha256: 2027-02-29 [ ] { }', '\n'),
+    feed: (input) =>
+      parseAllowList(input.toString('utf8'), 'allow.toml').map(({ line, expires }) => [line, expires]),
+    expected: [UsageError],
+  },
+  {
+    name: 'files of prices',
+    share: 1,
+    examples: [
+      'currency = "EUR"\nhours-per-month = 720\n\n[[node]]\ninstance-type = "m7g.large"\nregion = "eu-central-1"\non-demand = 0.0978\nspot = 0.04\narchitecture = "arm64"\nvcpu = 2\nmemory = "8Gi"\n\n[[node]]\ninstance-type = "m7i.large"\nspot = 1\n',
+    ],
+    words: words(
+      '[[node]] instance-type region on-demand spot vcpu memory currency = " nan inf -1 1e400 Gi',
+      '\n',
+    ),
+    feed: (input) => {
+      const { entries, hoursPerMonth } = parsePrices(input.toString('utf8'), 'prices.toml');
+      for (const { prices, size } of entries)
+        for (const value of [hoursPerMonth, ...Object.values(prices), size?.vcpu ?? 1, size?.memory ?? 1])
+          must(Number.isFinite(value) && value > 0, `the number ${value}`);
+      return entries;
+    },
+    expected: [UsageError],
+  },
+  {
+    name: 'webhooks files',
+    share: 1,
+    examples: [
+      'webhooks:\n- name: pods.archwright.example\n  clientConfig:\n    service: {namespace: archwright, name: archwright, path: /mutate, port: 443}\n  rules:\n  - operations: [CREATE]\n    apiGroups: [""]\n- name: b\n  clientConfig: {url: "https://[::1]:8443/mutate"}\n',
+    ],
+    words: words('| &a *a { } [ ] null name: url: https:// service:', '- ', ': ', '\n', '  '),
+    feed: (input) => {
+      try {
+        return webhookNamesOf(parseWebhooks(input.toString('utf8'), 'webhooks.yaml'));
+      } catch (error) {
+        // Its class is not exported: nothing handles it but the start of the controller.
+        if (error instanceof Error && error.name === 'WebhooksFileError') return undefined;
+        throw error;
+      }
+    },
+  },
+  {
+    name: 'configuration',
+    share: 4,
+    examples: [
+      'schedulableArchitectures = ["amd64"]\n[architectures.arm64]\ntaintsToTolerate = [{ key = "arch", effect = "NoSchedule" }]\n[[imageOverrides]]\nmatch = "a"\narchitectures = ["arm64"]\n',
+      'logLevel = "debug"\nlisten = ":8443"\ninlineBudget = "2s"\nmemoryBytes = "64Mi"\nagents = ["dns:agents:9443"]\n[proxies]\n"docker.io" = "proxy.corp"\n',
+    ],
+    words: words('[ ] [[ ]] " \' = { } 0x 1_000 inf 1979-05-27 listen', '\n', ' = '),
+    feed: (input) => {
+      const { values, problems } = fileLayer(table, 'archwright.toml', input.toString('utf8'));
+      for (const [key, { value }] of values) {
+        const setting = table[key];
+        const toml = setting && written(setting, value);
+        if (toml === undefined) continue;
+        const text = `${key.split('.').map(formatKey).join('.')} = ${formatToml(toml)}\n`;
+        const again = fileLayer(table, 'archwright.toml', text);
+        must(
+          isDeepStrictEqual(again.values.get(key)?.value, value),
+          `another value when read again: ${text}`,
+        );
+      }
+      return problems;
+    },
+  },
+  {
+    name: 'variables and flags',
+    share: 1,
+    examples: [
+      'listen\n:8443',
+      'imageOverrides\n[{ match = "a", architectures = ["arm64"] }]',
+      'preferredArchitectures\narm64=80,amd64=20',
+      'inlineBudget\n2s',
+      'taintsToTolerate\n{ key = "a" }',
+    ],
+    words: [...Object.keys(table), ...words('= , { } [ ] " true 2s -1 64Mi', '\n', ' ')],
+    feed: (input) => {
+      const [key = '', text = ''] = input.toString('utf8').split('\n', 2);
+      const name = `ARCHWRIGHT_${key.toUpperCase()}`;
+      // Only known flags get there.
+      const flags = Object.hasOwn(table, key) ? { [key]: text } : {};
+      const layers = [environmentLayer(table, { [name]: text }), flagLayer(table, flags)];
+      return layers.map(({ problems }) => problems);
+    },
+  },
 ];

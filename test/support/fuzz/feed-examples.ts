@@ -11,4 +11,5 @@ for (const { examples, feed, close } of parserTargets) {
   }
   await close?.();
 }
+
 process.exit();

@@ -56,108 +56,7 @@ function connectTo(server: string) {
   };
 }
 
-export const responses: FuzzTarget = {
-  name: 'HTTP responses',
-  share: 1,
-  examples: [
-    'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}',
-    'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ndate: Sat, 21 Nov 2026 10:00:00 GMT\r\n\r\n3\r\n{}\n\r\n0\r\n\r\n',
-    'HTTP/1.1 429 Too Many Requests\r\nretry-after: 120\r\ncontent-length: 0\r\n\r\n',
-    'HTTP/1.1 302 Found\r\nlocation: https://a/b\r\ncontent-encoding: gzip\r\n\r\n',
-  ],
-  words: words('HTTP/1.1 HTTP/2 100 204 999 : ; chunked ffffffffff -1', '\r\n', '\r\n\r\n', ' '),
-  feed: async (input) => {
-    answer = input;
-    const { url, pool, registry, kube } = await clients();
-    const signal = AbortSignal.timeout(10_000);
-    const reach = endpointReach({ base: url.href, origin: 'proxies' });
-    const tls = { ca: [], client: [], skipVerify: false };
-    const refused = [TransportError, KubeError];
-    const request = { method: 'GET', url, headers: {}, maxBytes: 65_536, tls, reach } as const;
-    await unlessRefused(refused, async () => {
-      const { headers } = await registry.send(request, signal);
-      retryAfter(headers['retry-after']?.[0] ?? '', 0);
-    });
-    await unlessRefused(refused, () => kube.get('/api/v1/pods', { signal }));
-    await unlessRefused(refused, async () => {
-      const limits = { dialMs: 5000 };
-      const response = await openExchange(
-        { method: 'GET', url, headers: {}, pool, limits, repeatable: false },
-        signal,
-      );
-      for await (const line of readLines(response, { maxLineBytes: 1000, maxBytes: 65_536 }))
-        must(line.length <= 65_536, 'a line that is too long');
-      await readBody(response, 10);
-    });
-  },
-  expected: [],
-  close: async () => {
-    opened?.clients.registry.close();
-    opened?.clients.kube.close();
-    opened?.server.close();
-    opened = undefined;
-    await Promise.resolve();
-  },
-};
-
-export const redirects: FuzzTarget = {
-  name: 'redirects',
-  share: 20,
-  examples: [
-    'https://cdn.example/blobs/a?sig=b\n/v2/other',
-    '//other.example/v2\nhttp://a/b',
-    '../x\nhttps://u:p@a/',
-  ],
-  words: words('https:// http:// file:/// // ? # @ : [ ] 127.0.0.1 169.254.169.254', '\n'),
-  feed: async (input) => {
-    const locations = input.toString('utf8').split('\n');
-    let sent = 0;
-    const url = new URL('https://registry.corp/v2/a/manifests/1');
-    const ownHeaders = { authorization: 'Bearer secret' };
-    const reach = endpointReach({ base: url.href, origin: 'default' });
-    const tls = { ca: [], client: [], skipVerify: false };
-    const request = { method: 'GET', url, headers: {}, ownHeaders, maxBytes: 10, tls, reach } as const;
-    await followRedirects(request, (step) => {
-      const hasSecret = step.headers['authorization'] !== undefined;
-      must(!hasSecret || step.url.host === url.host, 'a secret for another host');
-      const location = locations[sent++];
-      const headers = location === undefined ? {} : { location: [location] };
-      const status = location === undefined ? 200 : 307;
-      return Promise.resolve({ status, headers, remoteAddress: '203.0.113.7', body: Buffer.alloc(0) });
-    });
-    must(sent <= 7, 'too many requests');
-  },
-  expected: [TransportError],
-};
-
 const facts = `{"image":"nginx@${digest}","digest":"${digest}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64"}],"source":"registry","credentialSource":"anonymous","endpoint":"r.io","freshUntil":"2026-11-21T00:00:00Z","stale":false}`;
-
-export const agentAnswers: FuzzTarget = {
-  name: 'answers of agents',
-  examples: [
-    facts,
-    `${facts}\n${facts.replace(`nginx@${digest}`, 'nginx')}`,
-    '{"nodeName":"n1","architecture":"arm64","version":"1","credentialFingerprint":"abc"}',
-    `${facts.slice(0, -1)},"documents":["e30=","bm9wZQ=="]}`,
-  ],
-  words: words('{ } [ ] , null "documents": "e30=" "digest": "freshUntil":"9999-12-31T23:59:59Z"', '\n'),
-  feed: async (input) => {
-    for (const line of input.toString('utf8').split('\n')) {
-      factsOfLine(line);
-      const found = await unlessRefused([AgentError], () => factsOfAnswer(line, 'https://a:1'));
-      const reference = found && (await unlessRefused([InvalidReference], () => referenceOf(found.image)));
-      if (!found || !reference) continue;
-      const now = Date.now();
-      const accepted = await unlessRefused([RejectedFacts], () =>
-        acceptFacts(found, reference, defaultFreshness, now),
-      );
-      const until = accepted && Date.parse(accepted.freshUntil);
-      must(until === undefined || until < now + 400 * 86_400_000, 'facts that are fresh for too long');
-    }
-    readAgentInfo(JSON.parse(input.toString('utf8')));
-  },
-  expected: [SyntaxError],
-};
 
 /** A file as an agent writes it. Its hash makes most damage a refusal; lines without it are read by `answers of agents`. */
 function stateFile(lines: readonly string[]): string {
@@ -168,25 +67,121 @@ function stateFile(lines: readonly string[]): string {
 
 let dir: string | undefined;
 
-export const stateFiles: FuzzTarget = {
-  name: 'state file',
-  share: 2,
-  examples: [stateFile([facts, facts.replace('arm64', 'amd64')]), stateFile([])],
-  words: words('{ } "count": "sha256": "version":2 null', '\n'),
-  feed: async (input) => {
-    dir ??= mkdtempSync(join(tmpdir(), 'archwright-fuzz-'));
-    const path = join(dir, 'facts.ndjson');
-    writeFileSync(path, input);
-    let learned = 0;
-    const count = await new FactsFile({ path, log }).load(() => (learned += 1));
-    must(count === learned, 'another number of facts');
+export const httpTargets: readonly FuzzTarget[] = [
+  {
+    name: 'HTTP responses',
+    share: 1,
+    examples: [
+      'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}',
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ndate: Sat, 21 Nov 2026 10:00:00 GMT\r\n\r\n3\r\n{}\n\r\n0\r\n\r\n',
+      'HTTP/1.1 429 Too Many Requests\r\nretry-after: 120\r\ncontent-length: 0\r\n\r\n',
+      'HTTP/1.1 302 Found\r\nlocation: https://a/b\r\ncontent-encoding: gzip\r\n\r\n',
+    ],
+    words: words('HTTP/1.1 HTTP/2 100 204 999 : ; chunked ffffffffff -1', '\r\n', '\r\n\r\n', ' '),
+    feed: async (input) => {
+      answer = input;
+      const { url, pool, registry, kube } = await clients();
+      const signal = AbortSignal.timeout(10_000);
+      const reach = endpointReach({ base: url.href, origin: 'proxies' });
+      const tls = { ca: [], client: [], skipVerify: false };
+      const refused = [TransportError, KubeError];
+      const request = { method: 'GET', url, headers: {}, maxBytes: 65_536, tls, reach } as const;
+      await unlessRefused(refused, async () => {
+        const { headers } = await registry.send(request, signal);
+        retryAfter(headers['retry-after']?.[0] ?? '', 0);
+      });
+      await unlessRefused(refused, () => kube.get('/api/v1/pods', { signal }));
+      await unlessRefused(refused, async () => {
+        const limits = { dialMs: 5000 };
+        const response = await openExchange(
+          { method: 'GET', url, headers: {}, pool, limits, repeatable: false },
+          signal,
+        );
+        for await (const line of readLines(response, { maxLineBytes: 1000, maxBytes: 65_536 }))
+          must(line.length <= 65_536, 'a line that is too long');
+        await readBody(response, 10);
+      });
+    },
+    close: async () => {
+      opened?.clients.registry.close();
+      opened?.clients.kube.close();
+      opened?.server.close();
+      opened = undefined;
+      await Promise.resolve();
+    },
   },
-  expected: [],
-  close: async () => {
-    if (dir !== undefined) rmSync(dir, { recursive: true });
-    dir = undefined;
-    await Promise.resolve();
+  {
+    name: 'redirects',
+    share: 20,
+    examples: [
+      'https://cdn.example/blobs/a?sig=b\n/v2/other',
+      '//other.example/v2\nhttp://a/b',
+      '../x\nhttps://u:p@a/',
+    ],
+    words: words('https:// http:// file:/// // ? # @ : [ ] 127.0.0.1 169.254.169.254', '\n'),
+    feed: async (input) => {
+      const locations = input.toString('utf8').split('\n');
+      let sent = 0;
+      const url = new URL('https://registry.corp/v2/a/manifests/1');
+      const ownHeaders = { authorization: 'Bearer secret' };
+      const reach = endpointReach({ base: url.href, origin: 'default' });
+      const tls = { ca: [], client: [], skipVerify: false };
+      const request = { method: 'GET', url, headers: {}, ownHeaders, maxBytes: 10, tls, reach } as const;
+      await followRedirects(request, (step) => {
+        const hasSecret = step.headers['authorization'] !== undefined;
+        must(!hasSecret || step.url.host === url.host, 'a secret for another host');
+        const location = locations[sent++];
+        const headers = location === undefined ? {} : { location: [location] };
+        const status = location === undefined ? 200 : 307;
+        return Promise.resolve({ status, headers, remoteAddress: '203.0.113.7', body: Buffer.alloc(0) });
+      });
+      must(sent <= 7, 'too many requests');
+    },
+    expected: [TransportError],
   },
-};
-
-export const httpTargets: readonly FuzzTarget[] = [responses, redirects, agentAnswers, stateFiles];
+  {
+    name: 'answers of agents',
+    examples: [
+      facts,
+      `${facts}\n${facts.replace(`nginx@${digest}`, 'nginx')}`,
+      '{"nodeName":"n1","architecture":"arm64","version":"1","credentialFingerprint":"abc"}',
+      `${facts.slice(0, -1)},"documents":["e30=","bm9wZQ=="]}`,
+    ],
+    words: words('{ } [ ] , null "documents": "e30=" "digest": "freshUntil":"9999-12-31T23:59:59Z"', '\n'),
+    feed: async (input) => {
+      for (const line of input.toString('utf8').split('\n')) {
+        factsOfLine(line);
+        const found = await unlessRefused([AgentError], () => factsOfAnswer(line, 'https://a:1'));
+        const reference = found && (await unlessRefused([InvalidReference], () => referenceOf(found.image)));
+        if (!found || !reference) continue;
+        const now = Date.now();
+        const accepted = await unlessRefused([RejectedFacts], () =>
+          acceptFacts(found, reference, defaultFreshness, now),
+        );
+        const until = accepted && Date.parse(accepted.freshUntil);
+        must(until === undefined || until < now + 400 * 86_400_000, 'facts that are fresh for too long');
+      }
+      readAgentInfo(JSON.parse(input.toString('utf8')));
+    },
+    expected: [SyntaxError],
+  },
+  {
+    name: 'state file',
+    share: 2,
+    examples: [stateFile([facts, facts.replace('arm64', 'amd64')]), stateFile([])],
+    words: words('{ } "count": "sha256": "version":2 null', '\n'),
+    feed: async (input) => {
+      dir ??= mkdtempSync(join(tmpdir(), 'archwright-fuzz-'));
+      const path = join(dir, 'facts.ndjson');
+      writeFileSync(path, input);
+      let learned = 0;
+      const count = await new FactsFile({ path, log }).load(() => (learned += 1));
+      must(count === learned, 'another number of facts');
+    },
+    close: async () => {
+      if (dir !== undefined) rmSync(dir, { recursive: true });
+      dir = undefined;
+      await Promise.resolve();
+    },
+  },
+];

@@ -61,6 +61,7 @@ const damages: Readonly<Record<string, Damage>> = {
   nest: ({ before, part, after }, [, , length, word]) =>
     before + word.slice(0, 2).repeat(length * 50) + part + after,
 };
+
 const damage = fc.constantFrom(...Object.values(damages));
 
 function damagedBy(text: string, edit: Edit): string {

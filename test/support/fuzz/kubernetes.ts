@@ -57,133 +57,119 @@ async function listAndWatchOnce(list: unknown, lines: readonly string[]): Promis
   return kept;
 }
 
-export const lists: FuzzTarget = {
-  name: 'lists of the API server',
-  share: 4,
-  examples: [
-    `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"10","continue":"t"},"items":[${pod},${pod}]}`,
-    '{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[{"metadata":{"name":"n","labels":{"kubernetes.io/arch":"arm64"}},"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]},"status":{"nodeInfo":{"architecture":"arm64"}}}]}',
-  ],
-  words: words('{ } [ ] , null "items":null "metadata": "continue":"" -1'),
-  feed: (input) => listAndWatchOnce(parsed(input), []),
-  expected: [SyntaxError],
-};
-
-export const watches: FuzzTarget = {
-  name: 'watch streams',
-  examples: [
-    `{"type":"ADDED","object":${head}${pod.slice(1)}}\n{"type":"MODIFIED","object":${head}${pod.slice(1)}}\n{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`,
-    `{"type":"DELETED","object":${head}${pod.slice(1)}}\n{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}`,
-  ],
-  words: words('{ } "type": "ERROR" "object":null "code":410 ,"managedFields":[ ]},"spec":{', '\n'),
-  feed: (input) =>
-    listAndWatchOnce({ metadata: { resourceVersion: '1' }, items: [] }, input.toString('utf8').split('\n')),
-  expected: [],
-};
-
-export const errorAnswers: FuzzTarget = {
-  name: 'errors of the API server',
-  examples: [
-    '{"kind":"Status","message":"pods \\"a\\" is forbidden","reason":"Forbidden","details":{"causes":[{"field":"spec"}]},"code":403}',
-    '<html>Bad Gateway</html>',
-  ],
-  words: words('{ } "message": "details":null "causes":{} 429 12'),
-  feed: (input) => {
-    const text = input.toString('utf8');
-    for (const status of [409, 429, 500])
-      must(errorOfAnswer(status, text, 'GET /api/v1', text) instanceof KubeError, 'no KubeError');
-  },
-  expected: [],
-};
-
-export const leases: FuzzTarget = {
-  name: 'leases',
-  examples: [
-    '{"metadata":{"name":"archwright","resourceVersion":"1"},"spec":{"holderIdentity":"a","leaseDurationSeconds":15,"acquireTime":"2026-11-01T00:00:00.000000Z","renewTime":"2026-11-01T00:00:00.000000Z","leaseTransitions":3}}',
-  ],
-  words: words('{ } , null "spec": -1 1e999 "leaseDurationSeconds":'),
-  feed: (input) => {
-    const { durationMs, transitions } = recordOf(object(input));
-    must(durationMs >= 0 && durationMs <= 3_600_000, 'a duration out of its bounds');
-    must(transitions >= 0, 'negative transitions');
-  },
-  expected: [SyntaxError],
-};
-
-/** The API server checks the types of its own kinds. Only their texts, and optional fields, are other people's. */
-export const endpointSlices: FuzzTarget = {
-  name: 'EndpointSlices',
-  share: 20,
-  examples: ['10.0.0.1 n1 IPv4 9443', 'fd00::1 n2 IPv6 9443\n10.0.0.2 n2 IPv4 0', 'a.example  FQDN 1'],
-  words: words('127.0.0.1 ::1 IPv4 IPv6 FQDN -1 65536', '\n', ' '),
-  feed: (input) => {
-    const slices = input
-      .toString('utf8')
-      .split('\n')
-      .map((line): EndpointSlice => {
-        const [address = '', nodeName = '', addressType = '', port = ''] = line.split(' ');
-        const endpoints = address === '' ? null : [{ addresses: [address], nodeName }];
-        return { addressType, endpoints, ports: port === '' ? null : [{ name: 'api', port: Number(port) }] };
-      });
-    const agents = agentsOf(slices, 'api');
-    must(agents.length <= slices.length, 'more agents than endpoints');
-    return agents;
-  },
-  expected: [],
-};
-
-export const pullSecrets: FuzzTarget = {
-  name: 'pull secrets',
-  share: 4,
-  examples: [
-    '{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"},"gcr.io":{"username":"u","password":"p"}}}',
-    Buffer.from('{"auths":{"quay.io":{"auth":"dTpw"}}}').toString('base64'),
-  ],
-  words: words('{ } "auths": "auth": "dTpw" null eyJhdXRocyI6 =', '\n'),
-  feed: async (input) => {
-    const texts = [input.toString('base64'), input.toString('utf8')];
-    for (const text of texts) {
-      for (const [type, key] of [
-        ['kubernetes.io/dockerconfigjson', '.dockerconfigjson'],
-        ['kubernetes.io/dockercfg', '.dockercfg'],
-      ] as const) {
-        const secret: Secret = { metadata: { name: 's', namespace: 'shop' }, type, data: { [key]: text } };
-        const source = createPullSecretSource([pullSecretPart(secret)]);
-        source.problems();
-        await source.lookup('docker.io/library/nginx').catch((error: unknown) => {
-          if (!(error instanceof CredentialError)) throw error;
-        });
-      }
-    }
-  },
-  expected: [],
-};
-
-export const tokenRequests: FuzzTarget = {
-  name: 'service accounts and their tokens',
-  examples: [
-    '{"kind":"TokenRequest","spec":{"expirationSeconds":600},"status":{"token":"a.b.c","expirationTimestamp":"2026-11-21T10:00:00Z"},"metadata":{"uid":"u","annotations":{"a/b":"c"}}}',
-  ],
-  words: words('{ } , null "status": "token": "metadata": "uid": -1 1e999'),
-  feed: async (input) => {
-    const answer = parsed(input);
-    const client = { get: () => Promise.resolve(answer), create: () => Promise.resolve(answer) };
-    const tokens = createServiceAccountTokens(client as unknown as KubeClient);
-    const account = await tokens.serviceAccount('shop', 'app').catch((error: unknown) => {
-      if (!(error instanceof KubeError)) throw error;
-      return undefined;
-    });
-    await tokens.tokenFor({ namespace: 'shop', serviceAccountName: 'app' }, account?.uid ?? '', 'a');
-  },
-  expected: [SyntaxError, KubeError],
-};
-
 export const kubernetesTargets: readonly FuzzTarget[] = [
-  lists,
-  watches,
-  errorAnswers,
-  leases,
-  endpointSlices,
-  pullSecrets,
-  tokenRequests,
+  {
+    name: 'lists of the API server',
+    share: 4,
+    examples: [
+      `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"10","continue":"t"},"items":[${pod},${pod}]}`,
+      '{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":[{"metadata":{"name":"n","labels":{"kubernetes.io/arch":"arm64"}},"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]},"status":{"nodeInfo":{"architecture":"arm64"}}}]}',
+    ],
+    words: words('{ } [ ] , null "items":null "metadata": "continue":"" -1'),
+    feed: (input) => listAndWatchOnce(parsed(input), []),
+    expected: [SyntaxError],
+  },
+  {
+    name: 'watch streams',
+    examples: [
+      `{"type":"ADDED","object":${head}${pod.slice(1)}}\n{"type":"MODIFIED","object":${head}${pod.slice(1)}}\n{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`,
+      `{"type":"DELETED","object":${head}${pod.slice(1)}}\n{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}`,
+    ],
+    words: words('{ } "type": "ERROR" "object":null "code":410 ,"managedFields":[ ]},"spec":{', '\n'),
+    feed: (input) =>
+      listAndWatchOnce({ metadata: { resourceVersion: '1' }, items: [] }, input.toString('utf8').split('\n')),
+  },
+  {
+    name: 'errors of the API server',
+    examples: [
+      '{"kind":"Status","message":"pods \\"a\\" is forbidden","reason":"Forbidden","details":{"causes":[{"field":"spec"}]},"code":403}',
+      '<html>Bad Gateway</html>',
+    ],
+    words: words('{ } "message": "details":null "causes":{} 429 12'),
+    feed: (input) => {
+      const text = input.toString('utf8');
+      for (const status of [409, 429, 500])
+        must(errorOfAnswer(status, text, 'GET /api/v1', text) instanceof KubeError, 'no KubeError');
+    },
+  },
+  {
+    name: 'leases',
+    examples: [
+      '{"metadata":{"name":"archwright","resourceVersion":"1"},"spec":{"holderIdentity":"a","leaseDurationSeconds":15,"acquireTime":"2026-11-01T00:00:00.000000Z","renewTime":"2026-11-01T00:00:00.000000Z","leaseTransitions":3}}',
+    ],
+    words: words('{ } , null "spec": -1 1e999 "leaseDurationSeconds":'),
+    feed: (input) => {
+      const { durationMs, transitions } = recordOf(object(input));
+      must(durationMs >= 0 && durationMs <= 3_600_000, 'a duration out of its bounds');
+      must(transitions >= 0, 'negative transitions');
+    },
+    expected: [SyntaxError],
+  },
+  /** The API server checks the types of its own kinds. Only their texts, and optional fields, are other people's. */
+  {
+    name: 'EndpointSlices',
+    share: 20,
+    examples: ['10.0.0.1 n1 IPv4 9443', 'fd00::1 n2 IPv6 9443\n10.0.0.2 n2 IPv4 0', 'a.example  FQDN 1'],
+    words: words('127.0.0.1 ::1 IPv4 IPv6 FQDN -1 65536', '\n', ' '),
+    feed: (input) => {
+      const slices = input
+        .toString('utf8')
+        .split('\n')
+        .map((line): EndpointSlice => {
+          const [address = '', nodeName = '', addressType = '', port = ''] = line.split(' ');
+          const endpoints = address === '' ? null : [{ addresses: [address], nodeName }];
+          return {
+            addressType,
+            endpoints,
+            ports: port === '' ? null : [{ name: 'api', port: Number(port) }],
+          };
+        });
+      const agents = agentsOf(slices, 'api');
+      must(agents.length <= slices.length, 'more agents than endpoints');
+      return agents;
+    },
+  },
+  {
+    name: 'pull secrets',
+    share: 4,
+    examples: [
+      '{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"},"gcr.io":{"username":"u","password":"p"}}}',
+      Buffer.from('{"auths":{"quay.io":{"auth":"dTpw"}}}').toString('base64'),
+    ],
+    words: words('{ } "auths": "auth": "dTpw" null eyJhdXRocyI6 =', '\n'),
+    feed: async (input) => {
+      const texts = [input.toString('base64'), input.toString('utf8')];
+      for (const text of texts) {
+        for (const [type, key] of [
+          ['kubernetes.io/dockerconfigjson', '.dockerconfigjson'],
+          ['kubernetes.io/dockercfg', '.dockercfg'],
+        ] as const) {
+          const secret: Secret = { metadata: { name: 's', namespace: 'shop' }, type, data: { [key]: text } };
+          const source = createPullSecretSource([pullSecretPart(secret)]);
+          source.problems();
+          await source.lookup('docker.io/library/nginx').catch((error: unknown) => {
+            if (!(error instanceof CredentialError)) throw error;
+          });
+        }
+      }
+    },
+  },
+  {
+    name: 'service accounts and their tokens',
+    examples: [
+      '{"kind":"TokenRequest","spec":{"expirationSeconds":600},"status":{"token":"a.b.c","expirationTimestamp":"2026-11-21T10:00:00Z"},"metadata":{"uid":"u","annotations":{"a/b":"c"}}}',
+    ],
+    words: words('{ } , null "status": "token": "metadata": "uid": -1 1e999'),
+    feed: async (input) => {
+      const answer = parsed(input);
+      const client = { get: () => Promise.resolve(answer), create: () => Promise.resolve(answer) };
+      const tokens = createServiceAccountTokens(client as unknown as KubeClient);
+      const account = await tokens.serviceAccount('shop', 'app').catch((error: unknown) => {
+        if (!(error instanceof KubeError)) throw error;
+        return undefined;
+      });
+      await tokens.tokenFor({ namespace: 'shop', serviceAccountName: 'app' }, account?.uid ?? '', 'a');
+    },
+    expected: [SyntaxError, KubeError],
+  },
 ];

@@ -37,109 +37,95 @@ const unitExample =
   '[Unit]\nDescription=a\n[Service]\nEnvironment="HTTPS_PROXY=http://p:1" \\\n# comment\n  NO_PROXY=.corp\nEnvironmentFile=-/etc/default/k3s\nUnsetEnvironment=A B=1\n[Manager]\nDefaultEnvironment=A=a%%b\n';
 const environmentExample =
   "# ours\nHTTPS_PROXY=\"http://p:1\"'x'y \nA=a\\\nb\n;B=1\r\nC = 'c\nd'\nexport D=1\n";
-
-const unitFiles: FuzzTarget = {
-  name: 'units of systemd',
-  share: 20,
-  examples: [unitExample, '[Service]\r\nEnvironment=A=\\x41\\s "B=b c" \'C="\'\r\nEnvironment=\r\n'],
-  words: words('[Service] Environment= " \' \\ \\x00 \\x4 %% = ; # A=', '\n', '\r', ' ', '\\\n', '\u2028'),
-  feed: (input) => {
-    const text = input.toString('utf8');
-    const found = parseUnit(text);
-    // A space behind a backslash that ends a value, or the next line would belong to it.
-    const written = found.map(({ section, key, value }) => `[${section}]\n${key}=${value} \n`).join('');
-    must(isDeepStrictEqual(parseUnit(written), found), 'other assignments when read again');
-    return [found, found.map(({ value }) => wordsOf(value)), wordsOf(text)];
-  },
-  expected: [],
-};
-
-const environmentFiles: FuzzTarget = {
-  name: 'environment files',
-  share: 20,
-  examples: [environmentExample, 'A="a\\"b\\\nc" "d" e\\ \nB='],
-  words: words('" \' \\ = # ; A= $ `', '\n', '\r', ' ', '\\\n', '\u2028', '\0'),
-  feed: (input) => {
-    const text = input.toString('utf8');
-    const found = parseEnvironmentFile(text);
-    const quoted = (value: string): string => `"${value.replaceAll(/["\\`$]/g, String.raw`\$&`)}"`;
-    const written = found.map(([name, value]) => `${name}=${quoted(value)}\n`).join('');
-    must(isDeepStrictEqual(parseEnvironmentFile(written), found), 'other variables when read again');
-    const behindComment = parseEnvironmentFile(`# ${text.replaceAll(/[\r\n]/g, ' ')}\r\nZ=1`);
-    must(isDeepStrictEqual(behindComment, [['Z', '1']]), 'a comment that goes on');
-    return found;
-  },
-  expected: [],
-};
-
 const node = new Directory();
-
-const serviceEnvironments: FuzzTarget = {
-  name: 'environments of services',
-  share: 1,
-  examples: [
-    unitExample,
-    environmentExample,
-    '[Service]\nEnvironmentFile=/etc/../x\nEnvironmentFile=-/etc\n',
-  ],
-  words: words(
-    '[Service] [Manager] Environment= EnvironmentFile= /etc/default/k3s - .. % " \\x00',
-    '\n',
-    '\0',
-  ),
-  feed: async (input) => {
-    const root = node.write({
-      'etc/systemd/system.conf': input,
-      'etc/systemd/system/k3s.service': input,
-      'etc/systemd/system/k3s.service.d/a.conf': '[Service]\nEnvironmentFile=-/etc/default/k3s\n',
-      'etc/default/k3s': input,
-    });
-    const found = await readServiceEnvironment(root, ['k3s.service']);
-    for (const text of [...(found?.variables ?? [])].flat())
-      must(!text.includes('\0'), 'a variable that no process can have');
-    return [...(found?.variables ?? []), found?.problems];
-  },
-  expected: [],
-  close: () => node.remove(),
-};
-
 const proc = new Directory();
 const architectures = ['amd64', 'arm'];
 
-const machines: FuzzTarget = {
-  name: 'files of the kernel',
-  share: 1,
-  examples: [
-    'processor\t: 0\nmodel name\t: A CPU @ 2.60GHz\nflags\t\t: fpu cx8 cmov mmx fxsr sse sse2 pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm\n\nprocessor\t: 1\nflags\t\t: fpu\n',
-    'processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd0c\n\n',
-    'model name\t: ARMv6-compatible processor rev 7 (v6l)\nCPU architecture: 7\n',
-    `\u0006${'\0'.repeat(8)}\u0010${'\0'.repeat(22)}`,
-  ],
-  words: words(
-    'flags : CPU architecture part 0x41 AArch64 9 -1',
-    '\n',
-    '\n\n',
-    '\t',
-    '\0',
-    '\u0006\0\0\0\0\0\0\0',
-  ),
-  feed: async (input) => {
-    // Its sysctls are missing: they are not read, only looked for.
-    const path = proc.write({ cpuinfo: input, 'self/auxv': input.subarray(0, 5000) });
-    for (const architecture of architectures) {
-      const { armVariant, amd64Level, pageSize } = await readMachine(architecture, path);
-      must(armVariant === undefined || /^v[5-8]$/.test(armVariant), `variant ${armVariant}`);
-      must(amd64Level === undefined || (amd64Level >= 1 && amd64Level <= 4), `level ${amd64Level}`);
-      must(pageSize === undefined || Number.isSafeInteger(pageSize), `pages of ${pageSize} bytes`);
-    }
-  },
-  expected: [],
-  close: () => proc.remove(),
-};
-
 export const machineFileTargets: readonly FuzzTarget[] = [
-  unitFiles,
-  environmentFiles,
-  serviceEnvironments,
-  machines,
+  {
+    name: 'units of systemd',
+    share: 20,
+    examples: [unitExample, '[Service]\r\nEnvironment=A=\\x41\\s "B=b c" \'C="\'\r\nEnvironment=\r\n'],
+    words: words('[Service] Environment= " \' \\ \\x00 \\x4 %% = ; # A=', '\n', '\r', ' ', '\\\n', '\u2028'),
+    feed: (input) => {
+      const text = input.toString('utf8');
+      const found = parseUnit(text);
+      // A space behind a backslash that ends a value, or the next line would belong to it.
+      const written = found.map(({ section, key, value }) => `[${section}]\n${key}=${value} \n`).join('');
+      must(isDeepStrictEqual(parseUnit(written), found), 'other assignments when read again');
+      return [found, found.map(({ value }) => wordsOf(value)), wordsOf(text)];
+    },
+  },
+  {
+    name: 'environment files',
+    share: 20,
+    examples: [environmentExample, 'A="a\\"b\\\nc" "d" e\\ \nB='],
+    words: words('" \' \\ = # ; A= $ `', '\n', '\r', ' ', '\\\n', '\u2028', '\0'),
+    feed: (input) => {
+      const text = input.toString('utf8');
+      const found = parseEnvironmentFile(text);
+      const quoted = (value: string): string => `"${value.replaceAll(/["\\`$]/g, String.raw`\$&`)}"`;
+      const written = found.map(([name, value]) => `${name}=${quoted(value)}\n`).join('');
+      must(isDeepStrictEqual(parseEnvironmentFile(written), found), 'other variables when read again');
+      const behindComment = parseEnvironmentFile(`# ${text.replaceAll(/[\r\n]/g, ' ')}\r\nZ=1`);
+      must(isDeepStrictEqual(behindComment, [['Z', '1']]), 'a comment that goes on');
+      return found;
+    },
+  },
+  {
+    name: 'environments of services',
+    share: 1,
+    examples: [
+      unitExample,
+      environmentExample,
+      '[Service]\nEnvironmentFile=/etc/../x\nEnvironmentFile=-/etc\n',
+    ],
+    words: words(
+      '[Service] [Manager] Environment= EnvironmentFile= /etc/default/k3s - .. % " \\x00',
+      '\n',
+      '\0',
+    ),
+    feed: async (input) => {
+      const root = node.write({
+        'etc/systemd/system.conf': input,
+        'etc/systemd/system/k3s.service': input,
+        'etc/systemd/system/k3s.service.d/a.conf': '[Service]\nEnvironmentFile=-/etc/default/k3s\n',
+        'etc/default/k3s': input,
+      });
+      const found = await readServiceEnvironment(root, ['k3s.service']);
+      for (const text of [...(found?.variables ?? [])].flat())
+        must(!text.includes('\0'), 'a variable that no process can have');
+      return [...(found?.variables ?? []), found?.problems];
+    },
+    close: () => node.remove(),
+  },
+  {
+    name: 'files of the kernel',
+    share: 1,
+    examples: [
+      'processor\t: 0\nmodel name\t: A CPU @ 2.60GHz\nflags\t\t: fpu cx8 cmov mmx fxsr sse sse2 pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm\n\nprocessor\t: 1\nflags\t\t: fpu\n',
+      'processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd0c\n\n',
+      'model name\t: ARMv6-compatible processor rev 7 (v6l)\nCPU architecture: 7\n',
+      `\u0006${'\0'.repeat(8)}\u0010${'\0'.repeat(22)}`,
+    ],
+    words: words(
+      'flags : CPU architecture part 0x41 AArch64 9 -1',
+      '\n',
+      '\n\n',
+      '\t',
+      '\0',
+      '\u0006\0\0\0\0\0\0\0',
+    ),
+    feed: async (input) => {
+      // Its sysctls are missing: they are not read, only looked for.
+      const path = proc.write({ cpuinfo: input, 'self/auxv': input.subarray(0, 5000) });
+      for (const architecture of architectures) {
+        const { armVariant, amd64Level, pageSize } = await readMachine(architecture, path);
+        must(armVariant === undefined || /^v[5-8]$/.test(armVariant), `variant ${armVariant}`);
+        must(amd64Level === undefined || (amd64Level >= 1 && amd64Level <= 4), `level ${amd64Level}`);
+        must(pageSize === undefined || Number.isSafeInteger(pageSize), `pages of ${pageSize} bytes`);
+      }
+    },
+    close: () => proc.remove(),
+  },
 ];

@@ -15,115 +15,11 @@ import { retryAfter } from '../../../src/http/headers.ts';
 import { InvalidTokenResponse, readTokenResponse } from '../../../src/registry/auth/token.ts';
 import { mediaTypes } from '../registry/content.ts';
 import { words } from './inputs.ts';
-import type { FuzzTarget } from './target.ts';
+import { unlessRefused, type FuzzTarget } from './target.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
-
-export const references: FuzzTarget = {
-  name: 'references',
-  share: 20,
-  examples: [
-    'nginx',
-    'registry.corp:5000/team/app:v1',
-    `[::1]:5000/a/b@${digest}`,
-    'docker.io/library/a_b.c/d:1@sha256:x',
-  ],
-  words: ['a', 'A', '.', '_', '-', '/', ':', '@', '[', ']', '0', 'sha256:', 'a'.repeat(64), 'localhost'],
-  feed: (input) => {
-    const reference = parseReference(input.toString('utf8'));
-    const { domain, path, repository } = reference;
-    if (domain === '' || repository !== `${domain}/${path}`) throw new TypeError('no such repository');
-    pullReference(reference);
-  },
-  expected: [InvalidReference],
-};
-
-export const challenges: FuzzTarget = {
-  name: 'challenges',
-  share: 20,
-  examples: [
-    'Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:library/nginx:pull"',
-    'Basic realm="a \\"b\\""',
-    'Bearer realm=https://a/t , error="invalid_token"\nDigest realm="x", nonce=""',
-  ],
-  words: words('Bearer Basic a = " \\ , ; \u00ff realm="http://0x7f.1/"', ' ', '\t', '\n'),
-  feed: (input) => {
-    const lines = input.toString('latin1').split('\n');
-    const found = parseChallenges(lines);
-    if (found.length > lines.length) throw new TypeError('more challenges than lines');
-    for (const challenge of found) {
-      const { realm } = tokenOptions(challenge);
-      validateRealm(realm, { host: 'registry.corp', insecure: false, ip: '203.0.113.7' });
-    }
-    for (const line of lines) retryAfter(line, 0);
-  },
-  expected: [InvalidChallenge],
-};
-
-export const tokenResponses: FuzzTarget = {
-  name: 'token responses',
-  examples: [
-    '{"token":"abc","access_token":"abc","expires_in":300,"issued_at":"2026-11-21T10:00:00Z","refresh_token":"r"}',
-  ],
-  words: words('{ } "token": "expires_in": -1 1e308 "issued_at": "0000-01-01T00:00:00Z" null , \\n'),
-  feed: (input) => {
-    const { expiresAt, refreshAt } = readTokenResponse(parseObject(input), Date.now());
-    const soon = Date.now() + 25 * 60 * 60 * 1000;
-    if (!(expiresAt <= soon && refreshAt <= expiresAt)) throw new TypeError('a token that lasts too long');
-  },
-  expected: [InvalidDocument, InvalidTokenResponse],
-};
-
-export const tagLists: FuzzTarget = {
-  name: 'lists of tags',
-  share: 20,
-  examples: ['{"name":"library/nginx","tags":["1.25","1.25.3-alpine","latest"]}', '{"name":"a","tags":null}'],
-  words: words('{ } [ ] "tags": "1.2-alpine3.20" null 1 ,'),
-  feed: (input) => {
-    const tags = readTags(input);
-    for (const tag of tags.slice(0, 5)) newerTags(tag, tags);
-    return tags;
-  },
-  expected: [InvalidDocument],
-};
-
-export const cachedTagLists: FuzzTarget = {
-  name: 'cached lists of tags',
-  examples: [
-    '{"repository":"docker.io/library/nginx","listedAt":1,"isComplete":true,"tags":["1.25","latest"]}',
-  ],
-  words: words('{ } [ ] "tags": "listedAt": "isComplete": true 1e999 -1 "a/b" null ,'),
-  feed: (input) => {
-    const { tags } = readTagList(parseObject(input));
-    if (tags.length > 10_000) throw new TypeError('too many tags');
-  },
-  expected: [InvalidDocument],
-};
-
 const descriptor = (more: string): string =>
   `{"mediaType":"${mediaTypes.ociManifest}","digest":"${digest}","size":2${more}}`;
-
-/** Whatever is referred to is what was given, so that circles and nesting are tried too. */
-export const manifests: FuzzTarget = {
-  name: 'manifests and indexes',
-  share: 4,
-  examples: [
-    `{"schemaVersion":2,"mediaType":"${mediaTypes.ociIndex}","manifests":[${descriptor(',"platform":{"os":"linux","architecture":"arm64","variant":"v8"}')},${descriptor(',"annotations":{"vnd.docker.reference.type":"attestation-manifest"},"platform":{"os":"unknown","architecture":"unknown"}')}]}`,
-    `{"schemaVersion":2,"mediaType":"${mediaTypes.ociManifest}","config":{"mediaType":"${mediaTypes.ociConfig}","digest":"${digest}","size":2},"layers":[]}`,
-    `{"schemaVersion":2,"mediaType":"${mediaTypes.dockerManifest}","config":{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"${digest}","size":2},"layers":[],"architecture":"arm","os":"linux","variant":"v7","os.version":"10.0"}`,
-  ],
-  words: words('{ } [ ] , "platform": "os.features": "subject": "artifactType": null -1 "manifests":[]'),
-  feed: async (input) => {
-    await refusable(() => readConfig(input));
-    const readings = await Promise.all(
-      [mediaTypes.ociIndex, mediaTypes.dockerManifest, undefined, 'text/html; a="'].map((contentType) =>
-        refusable(() => platformsIn(input, contentType)),
-      ),
-    );
-    if (readings.every((reading) => reading === undefined)) throw new InvalidDocument('in no way');
-  },
-  expected: [InvalidDocument],
-};
 
 async function platformsIn(input: Buffer, contentType: string | undefined): Promise<readonly unknown[]> {
   const document = readManifest(input, contentType);
@@ -135,33 +31,120 @@ async function platformsIn(input: Buffer, contentType: string | undefined): Prom
   return platformsOf(platforms);
 }
 
-/** What it gives, or undefined where it is refused as it should be. */
-async function refusable<T>(read: () => T | Promise<T>): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof InvalidDocument || error instanceof RegistryError) return undefined;
-    throw error;
-  }
-}
-
-export const metricsPages: FuzzTarget = {
-  name: 'metrics of replicas',
-  share: 20,
-  examples: [
-    '# HELP a_total A.\n# TYPE a_total counter\na_total{age="10s",reason="new"} 3\nb 1.5e+9\nc{d="\\"\\\\\\n"} NaN\n',
-  ],
-  words: words('{ } " \\ = , # NaN +Inf', '\n', ' ', 'a="'),
-  feed: (input) => parseSamples(input.toString('utf8')),
-  expected: [],
-};
+/** What it gives, or undefined if it is refused as it should be. */
+const refusable = <T>(read: () => T | Promise<T>): Promise<T | undefined> =>
+  unlessRefused([InvalidDocument, RegistryError], read);
 
 export const networkTargets: readonly FuzzTarget[] = [
-  references,
-  challenges,
-  tokenResponses,
-  tagLists,
-  cachedTagLists,
-  manifests,
-  metricsPages,
+  {
+    name: 'references',
+    share: 20,
+    runs: 2000,
+    examples: [
+      'nginx',
+      'registry.corp:5000/team/app:v1',
+      `[::1]:5000/a/b@${digest}`,
+      'docker.io/library/a_b.c/d:1@sha256:x',
+    ],
+    words: ['a', 'A', '.', '_', '-', '/', ':', '@', '[', ']', '0', 'sha256:', 'a'.repeat(64), 'localhost'],
+    feed: (input) => {
+      const reference = parseReference(input.toString('utf8'));
+      const { domain, path, repository } = reference;
+      if (domain === '' || repository !== `${domain}/${path}`) throw new TypeError('no such repository');
+      pullReference(reference);
+    },
+    expected: [InvalidReference],
+  },
+  {
+    name: 'challenges',
+    share: 20,
+    runs: 2000,
+    examples: [
+      'Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:library/nginx:pull"',
+      'Basic realm="a \\"b\\""',
+      'Bearer realm=https://a/t , error="invalid_token"\nDigest realm="x", nonce=""',
+    ],
+    words: words('Bearer Basic a = " \\ , ; \u00ff realm="http://0x7f.1/"', ' ', '\t', '\n'),
+    feed: (input) => {
+      const lines = input.toString('latin1').split('\n');
+      const found = parseChallenges(lines);
+      if (found.length > lines.length) throw new TypeError('more challenges than lines');
+      for (const challenge of found) {
+        const { realm } = tokenOptions(challenge);
+        validateRealm(realm, { host: 'registry.corp', insecure: false, ip: '203.0.113.7' });
+      }
+      for (const line of lines) retryAfter(line, 0);
+    },
+    expected: [InvalidChallenge],
+  },
+  {
+    name: 'token responses',
+    examples: [
+      '{"token":"abc","access_token":"abc","expires_in":300,"issued_at":"2026-11-21T10:00:00Z","refresh_token":"r"}',
+    ],
+    words: words('{ } "token": "expires_in": -1 1e308 "issued_at": "0000-01-01T00:00:00Z" null , \\n'),
+    feed: (input) => {
+      const { expiresAt, refreshAt } = readTokenResponse(parseObject(input), Date.now());
+      const soon = Date.now() + 25 * 60 * 60 * 1000;
+      if (!(expiresAt <= soon && refreshAt <= expiresAt)) throw new TypeError('a token that lasts too long');
+    },
+    expected: [InvalidDocument, InvalidTokenResponse],
+  },
+  {
+    name: 'lists of tags',
+    share: 20,
+    examples: [
+      '{"name":"library/nginx","tags":["1.25","1.25.3-alpine","latest"]}',
+      '{"name":"a","tags":null}',
+    ],
+    words: words('{ } [ ] "tags": "1.2-alpine3.20" null 1 ,'),
+    feed: (input) => {
+      const tags = readTags(input);
+      for (const tag of tags.slice(0, 5)) newerTags(tag, tags);
+      return tags;
+    },
+    expected: [InvalidDocument],
+  },
+  {
+    name: 'cached lists of tags',
+    examples: [
+      '{"repository":"docker.io/library/nginx","listedAt":1,"isComplete":true,"tags":["1.25","latest"]}',
+    ],
+    words: words('{ } [ ] "tags": "listedAt": "isComplete": true 1e999 -1 "a/b" null ,'),
+    feed: (input) => {
+      const { tags } = readTagList(parseObject(input));
+      if (tags.length > 10_000) throw new TypeError('too many tags');
+    },
+    expected: [InvalidDocument],
+  },
+  /** Whatever is referred to is what was given, so that circles and nesting are tried too. */
+  {
+    name: 'manifests and indexes',
+    share: 4,
+    examples: [
+      `{"schemaVersion":2,"mediaType":"${mediaTypes.ociIndex}","manifests":[${descriptor(',"platform":{"os":"linux","architecture":"arm64","variant":"v8"}')},${descriptor(',"annotations":{"vnd.docker.reference.type":"attestation-manifest"},"platform":{"os":"unknown","architecture":"unknown"}')}]}`,
+      `{"schemaVersion":2,"mediaType":"${mediaTypes.ociManifest}","config":{"mediaType":"${mediaTypes.ociConfig}","digest":"${digest}","size":2},"layers":[]}`,
+      `{"schemaVersion":2,"mediaType":"${mediaTypes.dockerManifest}","config":{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"${digest}","size":2},"layers":[],"architecture":"arm","os":"linux","variant":"v7","os.version":"10.0"}`,
+    ],
+    words: words('{ } [ ] , "platform": "os.features": "subject": "artifactType": null -1 "manifests":[]'),
+    feed: async (input) => {
+      await refusable(() => readConfig(input));
+      const readings = await Promise.all(
+        [mediaTypes.ociIndex, mediaTypes.dockerManifest, undefined, 'text/html; a="'].map((contentType) =>
+          refusable(() => platformsIn(input, contentType)),
+        ),
+      );
+      if (readings.every((reading) => reading === undefined)) throw new InvalidDocument('in no way');
+    },
+    expected: [InvalidDocument],
+  },
+  {
+    name: 'metrics of replicas',
+    share: 20,
+    examples: [
+      '# HELP a_total A.\n# TYPE a_total counter\na_total{age="10s",reason="new"} 3\nb 1.5e+9\nc{d="\\"\\\\\\n"} NaN\n',
+    ],
+    words: words('{ } " \\ = , # NaN +Inf', '\n', ' ', 'a="'),
+    feed: (input) => parseSamples(input.toString('utf8')),
+  },
 ];

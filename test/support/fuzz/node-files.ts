@@ -39,60 +39,11 @@ import type { FuzzTarget } from './target.ts';
 
 const versions = ['1.6.36', '1.7.24', '2.0.0', undefined];
 
-export const hostsToml: FuzzTarget = {
-  name: 'hosts.toml',
-  share: 4,
-  examples: [
-    'server = "https://registry-1.docker.io"\n\n[host."https://mirror.corp:5000/v2/hub"]\n  capabilities = ["pull", "resolve"]\n  ca = ["/etc/ca.pem", "b.pem"]\n  client = [["c.pem", "c.key"], "d.pem"]\n  skip_verify = true\n  override_path = true\n  dial_timeout = "3s"\n  [host."https://mirror.corp:5000/v2/hub".header]\n    x-one = "1"\n    x-two = ["2", "3"]\n',
-    '[host."http://[::1]:5000"]\n[host.mirror]\n[host."other".header]\nx = "y"\n',
-    "capabilities = ['push']\nca = 'ca.pem'\nskip_verify = false\n[header]\nAuthorization = 'Basic eA=='\n",
-  ],
-  words: words('[host "] [[ ]] "\\u0041" \'x\' # 0x1F 1979-05-27T07:32:00Z true', ' = ', '\n'),
-  feed: (input) => {
-    const text = tomlText(input);
-    for (const version of versions) {
-      const rules = rulesFor(version);
-      effectiveHosts(parseHostsFile('/certs.d/docker.io', text, rules), 'docker.io', rules);
-    }
-  },
-  expected: [InvalidConfig],
-};
-
-export const configToml: FuzzTarget = {
-  name: 'config.toml',
-  share: 4,
-  examples: [
-    'version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n[plugins."io.containerd.grpc.v1.cri".registry]\n  config_path = "/etc/containerd/certs.d:/etc/docker/certs.d"\n',
-    'version = 3\n[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/etc/containerd/certs.d"\n[plugins."io.containerd.cri.v1.images"]\nuse_local_image_pull = true\n',
-    '[plugins.cri.registry.mirrors."docker.io"]\nendpoint = ["https://mirror.corp", "http://127.0.0.1:5000"]\n[plugins.cri.registry.configs."mirror.corp".auth]\nusername = "u"\npassword = "p"\nauth = "dTpw"\nidentitytoken = ""\n[plugins.cri.registry.configs."mirror.corp".tls]\ninsecure_skip_verify = true\nca_file = "ca.pem"\n[plugins.cri.registry.auths."https://x"]\nauth = "dTpw"\n[plugins.cri.registry.headers]\nx = ["y"]\n',
-  ],
-  words: words(
-    '[plugins .registry "*" "',
-    'version = 4\n',
-    'disabled_plugins = ["cri"]\n',
-    '\n[',
-    ']\n',
-    ' = ',
-  ),
-  feed: (input) => {
-    const file = parseConfigFile(tomlText(input));
-    for (const version of versions) {
-      const rules = rulesFor(version);
-      const images = imagesTable(migrateConfigFile(file, 3), rules);
-      const table = fieldsOf(images, '').table('registry') ?? {};
-      const registry = validateRegistry(readRegistry(table, rules));
-      searchRoots(effectiveConfigPath(registry, rules), usesLocalPull(images, rules));
-      for (const namespace of ['docker.io', 'localhost:5000', '']) mirrorHosts(registry, namespace);
-      for (const [host, { auth }] of registry.configs) if (auth) parseAuth(auth, host);
-    }
-  },
-  expected: [InvalidConfig],
-};
-
 function dockerConfigIn(format: DockerConfigFormat, examples: readonly string[]): FuzzTarget {
   return {
     name: format,
     share: 4,
+    runs: 1000,
     examples,
     words: words('{ } "auths": "gcr.io": "AUTH": "auth":"dTpw" "auth":"x" null , [ ] " \\ 1'),
     feed: (input) => {
@@ -103,95 +54,131 @@ function dockerConfigIn(format: DockerConfigFormat, examples: readonly string[])
   };
 }
 
-export const dockerConfig = dockerConfigIn('config.json', [
+const dockerConfig = dockerConfigIn('config.json', [
   '{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw","email":"a@b"},"*.gcr.io/team":{"username":"u","password":"p"},"[::1]:5000":{}},"credsStore":"x","HttpHeaders":{"a":"b"}}',
 ]);
 
-export const dockercfg = dockerConfigIn('dockercfg', [
-  '{"quay.io":{"auth":"dTpw\\n","email":""},"gcr.io":null}',
-]);
-
-export const helperConfig: FuzzTarget = {
-  name: 'credential helpers',
-  examples: [
-    '{"auths":{"a.example":{"identitytoken":"t"}},"credsStore":"desktop","credHelpers":{"https://index.docker.io/v1/":"hub","r.example:5000":"ecr-login"}}',
-  ],
-  words: words('{ } "credHelpers": "credsStore": "../sh" "x" null , [ ] " \\ 1 docker.io'),
-  feed: (input) => {
-    const config = parseHelperConfig(input);
-    for (const repository of ['docker.io/library/nginx', 'r.example:5000/a']) {
-      const name = helperOf(config, repository)?.name ?? 'none';
-      if (/[^A-Za-z0-9._-]/.test(name)) throw new TypeError(`a helper ${name}`);
-    }
-  },
-  expected: [HelperConfigError],
-};
-
-export const helperAnswers: FuzzTarget = {
-  name: 'answers of credential helpers',
-  examples: ['{"ServerURL":"https://index.docker.io/v1/","Username":"<token>","Secret":"s"}\n'],
-  words: words('{ } "Username": "Secret": "" null , [ ] " \\ 1 <token>'),
-  feed: (input) => parseHelperAnswer(input),
-  expected: [HelperConfigError],
-};
-
-export const registryToml: FuzzTarget = {
-  name: 'registry TOML',
-  examples: [
-    'user = "me"\nsecret = "hunter22"\n',
-    "# ours\nuser='a'\nsecret = '''b\nc'''\n[more]\nx = [1, {y = 2.5}]\n",
-  ],
-  words: ['user', 'secret', '=', '"', '[', ']', '\n', 'registry.corp_5000_', '.toml', ':'],
-  feed: (input) => {
-    const { username } = parseRegistryToml(input.toString('utf8'));
-    if (username === '') throw new TypeError('a credential without a user');
-  },
-  expected: [RegistryTomlError],
-};
-
-export const registryTomlNames: FuzzTarget = {
-  name: 'names of registry TOML files',
-  share: 20,
-  examples: ['docker.io.toml', 'registry.corp_5000_.toml', '*.corp.example.toml', '[::1]:5000.toml'],
-  words: ['.', '_', ':', '*', '/', '?', '%41', '@', 'a', '5000', 'https://'],
-  feed: (input) => registryKey(input.toString('utf8')),
-  expected: [RegistryTomlError],
-};
-
+const dockercfg = dockerConfigIn('dockercfg', ['{"quay.io":{"auth":"dTpw\\n","email":""},"gcr.io":null}']);
 const execV1 = 'credentialprovider.kubelet.k8s.io/v1';
 
-export const pluginOutput: FuzzTarget = {
-  name: 'plugin output',
-  examples: [
-    `{"kind":"CredentialProviderResponse","apiVersion":"${execV1}","cacheKeyType":"Registry","cacheDuration":"6h0m0s","auth":{"*.dkr.ecr.*.amazonaws.com":{"username":"AWS","password":"p"}}}`,
-    `{"kind":"CredentialProviderResponse","apiVersion":"${execV1}","cacheKeyType":"","auth":null}\n`,
-  ],
-  words: ['{', '}', '"auth":', '"a":', ',', 'null', '"cacheDuration":', '"1h"', '[]', '"', '\\u0000', '0'],
-  feed: (input) => decodeResponse(input.toString('utf8'), 'plugin', execV1),
-  expected: [PluginError],
-};
-
-export const providerConfig: FuzzTarget = {
-  name: 'CredentialProviderConfig',
-  share: 1,
-  examples: [
-    'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: ["*.dkr.ecr.*.amazonaws.com", \'public.ecr.aws\']\n  defaultCacheDuration: 12h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [get-credentials]\n  env:\n    - name: AWS_PROFILE\n      value: x\n  tokenAttributes:\n    serviceAccountTokenAudience: a\n    cacheType: Token\n    requireServiceAccount: true\n    requiredServiceAccountAnnotationKeys: [a/b]\n',
-    '{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"CredentialProviderConfig","providers":[{"name":"p","matchImages":["a.io:443/x"],"defaultCacheDuration":"1.5h","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1"}]}',
-  ],
-  words: words('| > &a *a { } [ ] " # on 0o17', '- ', ': ', '\n', '  ', '? ', '!!str ', '---\n'),
-  feed: (input) => validateConfig(decodeConfig(input.toString('utf8'))),
-  expected: [DecodeError],
-};
-
 export const nodeFileTargets: readonly FuzzTarget[] = [
-  hostsToml,
-  configToml,
+  {
+    name: 'hosts.toml',
+    share: 4,
+    runs: 500,
+    examples: [
+      'server = "https://registry-1.docker.io"\n\n[host."https://mirror.corp:5000/v2/hub"]\n  capabilities = ["pull", "resolve"]\n  ca = ["/etc/ca.pem", "b.pem"]\n  client = [["c.pem", "c.key"], "d.pem"]\n  skip_verify = true\n  override_path = true\n  dial_timeout = "3s"\n  [host."https://mirror.corp:5000/v2/hub".header]\n    x-one = "1"\n    x-two = ["2", "3"]\n',
+      '[host."http://[::1]:5000"]\n[host.mirror]\n[host."other".header]\nx = "y"\n',
+      "capabilities = ['push']\nca = 'ca.pem'\nskip_verify = false\n[header]\nAuthorization = 'Basic eA=='\n",
+    ],
+    words: words('[host "] [[ ]] "\\u0041" \'x\' # 0x1F 1979-05-27T07:32:00Z true', ' = ', '\n'),
+    feed: (input) => {
+      const text = tomlText(input);
+      for (const version of versions) {
+        const rules = rulesFor(version);
+        effectiveHosts(parseHostsFile('/certs.d/docker.io', text, rules), 'docker.io', rules);
+      }
+    },
+    expected: [InvalidConfig],
+  },
+  {
+    name: 'config.toml',
+    share: 4,
+    runs: 500,
+    examples: [
+      'version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n[plugins."io.containerd.grpc.v1.cri".registry]\n  config_path = "/etc/containerd/certs.d:/etc/docker/certs.d"\n',
+      'version = 3\n[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/etc/containerd/certs.d"\n[plugins."io.containerd.cri.v1.images"]\nuse_local_image_pull = true\n',
+      '[plugins.cri.registry.mirrors."docker.io"]\nendpoint = ["https://mirror.corp", "http://127.0.0.1:5000"]\n[plugins.cri.registry.configs."mirror.corp".auth]\nusername = "u"\npassword = "p"\nauth = "dTpw"\nidentitytoken = ""\n[plugins.cri.registry.configs."mirror.corp".tls]\ninsecure_skip_verify = true\nca_file = "ca.pem"\n[plugins.cri.registry.auths."https://x"]\nauth = "dTpw"\n[plugins.cri.registry.headers]\nx = ["y"]\n',
+    ],
+    words: words(
+      '[plugins .registry "*" "',
+      'version = 4\n',
+      'disabled_plugins = ["cri"]\n',
+      '\n[',
+      ']\n',
+      ' = ',
+    ),
+    feed: (input) => {
+      const file = parseConfigFile(tomlText(input));
+      for (const version of versions) {
+        const rules = rulesFor(version);
+        const images = imagesTable(migrateConfigFile(file, 3), rules);
+        const table = fieldsOf(images, '').table('registry') ?? {};
+        const registry = validateRegistry(readRegistry(table, rules));
+        searchRoots(effectiveConfigPath(registry, rules), usesLocalPull(images, rules));
+        for (const namespace of ['docker.io', 'localhost:5000', '']) mirrorHosts(registry, namespace);
+        for (const [host, { auth }] of registry.configs) if (auth) parseAuth(auth, host);
+      }
+    },
+    expected: [InvalidConfig],
+  },
   dockerConfig,
   dockercfg,
-  helperConfig,
-  helperAnswers,
-  registryToml,
-  registryTomlNames,
-  pluginOutput,
-  providerConfig,
+  {
+    name: 'credential helpers',
+    examples: [
+      '{"auths":{"a.example":{"identitytoken":"t"}},"credsStore":"desktop","credHelpers":{"https://index.docker.io/v1/":"hub","r.example:5000":"ecr-login"}}',
+    ],
+    words: words('{ } "credHelpers": "credsStore": "../sh" "x" null , [ ] " \\ 1 docker.io'),
+    feed: (input) => {
+      const config = parseHelperConfig(input);
+      for (const repository of ['docker.io/library/nginx', 'r.example:5000/a']) {
+        const name = helperOf(config, repository)?.name ?? 'none';
+        if (/[^A-Za-z0-9._-]/.test(name)) throw new TypeError(`a helper ${name}`);
+      }
+    },
+    expected: [HelperConfigError],
+  },
+  {
+    name: 'answers of credential helpers',
+    examples: ['{"ServerURL":"https://index.docker.io/v1/","Username":"<token>","Secret":"s"}\n'],
+    words: words('{ } "Username": "Secret": "" null , [ ] " \\ 1 <token>'),
+    feed: (input) => parseHelperAnswer(input),
+    expected: [HelperConfigError],
+  },
+  {
+    name: 'registry TOML',
+    runs: 500,
+    examples: [
+      'user = "me"\nsecret = "hunter22"\n',
+      "# ours\nuser='a'\nsecret = '''b\nc'''\n[more]\nx = [1, {y = 2.5}]\n",
+    ],
+    words: ['user', 'secret', '=', '"', '[', ']', '\n', 'registry.corp_5000_', '.toml', ':'],
+    feed: (input) => {
+      const { username } = parseRegistryToml(input.toString('utf8'));
+      if (username === '') throw new TypeError('a credential without a user');
+    },
+    expected: [RegistryTomlError],
+  },
+  {
+    name: 'names of registry TOML files',
+    share: 20,
+    examples: ['docker.io.toml', 'registry.corp_5000_.toml', '*.corp.example.toml', '[::1]:5000.toml'],
+    words: ['.', '_', ':', '*', '/', '?', '%41', '@', 'a', '5000', 'https://'],
+    feed: (input) => registryKey(input.toString('utf8')),
+    expected: [RegistryTomlError],
+  },
+  {
+    name: 'plugin output',
+    runs: 500,
+    examples: [
+      `{"kind":"CredentialProviderResponse","apiVersion":"${execV1}","cacheKeyType":"Registry","cacheDuration":"6h0m0s","auth":{"*.dkr.ecr.*.amazonaws.com":{"username":"AWS","password":"p"}}}`,
+      `{"kind":"CredentialProviderResponse","apiVersion":"${execV1}","cacheKeyType":"","auth":null}\n`,
+    ],
+    words: ['{', '}', '"auth":', '"a":', ',', 'null', '"cacheDuration":', '"1h"', '[]', '"', '\\u0000', '0'],
+    feed: (input) => decodeResponse(input.toString('utf8'), 'plugin', execV1),
+    expected: [PluginError],
+  },
+  {
+    name: 'CredentialProviderConfig',
+    share: 1,
+    runs: 1000,
+    examples: [
+      'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: ["*.dkr.ecr.*.amazonaws.com", \'public.ecr.aws\']\n  defaultCacheDuration: 12h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [get-credentials]\n  env:\n    - name: AWS_PROFILE\n      value: x\n  tokenAttributes:\n    serviceAccountTokenAudience: a\n    cacheType: Token\n    requireServiceAccount: true\n    requiredServiceAccountAnnotationKeys: [a/b]\n',
+      '{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"CredentialProviderConfig","providers":[{"name":"p","matchImages":["a.io:443/x"],"defaultCacheDuration":"1.5h","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1"}]}',
+    ],
+    words: words('| > &a *a { } [ ] " # on 0o17', '- ', ': ', '\n', '  ', '? ', '!!str ', '---\n'),
+    feed: (input) => validateConfig(decodeConfig(input.toString('utf8'))),
+    expected: [DecodeError],
+  },
 ];

@@ -19,59 +19,6 @@ import { must, type FuzzTarget } from './target.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const signal = new AbortController().signal;
-
-export const records: FuzzTarget = {
-  name: 'decision records',
-  examples: [
-    '{"v":1,"outcome":"placed","architectures":["amd64","arm64"],"imagesKey":"k","images":[["nginx","amd64"]],"widened":{"nodeSelector":{"kubernetes.io/arch":"amd64"},"expressions":[["kubernetes.io/arch",["amd64"]]]},"added":{"terms":[[["kubernetes.io/arch",["amd64","arm64"]]]],"match":[["zone",["a"]]],"excludedNodes":["n1"],"lookalikes":[],"made":true,"preferred":[["arm64",80]],"tolerations":[{"key":"arch","operator":"Exists"}],"pinned":"arm64"}}',
-  ],
-  words: words('{ } [ ] , null "v":1 "added": "terms": "arm64" 1e999 __proto__'),
-  feed: (input) => {
-    const annotations = { 'arch.example/decision': input.toString('utf8') };
-    const pod: Pod = { metadata: { name: 'a', annotations }, spec: { containers: [] } };
-    for (const waiting of [true, false]) {
-      const found = recordedIn({ pod, policy: defaultPolicy, waiting });
-      must((found?.architectures?.length ?? 0) <= 16, 'more architectures than a record may have');
-    }
-    return uncheckedRecord(pod).images;
-  },
-  expected: [],
-};
-
-export const weights: FuzzTarget = {
-  name: 'preferred weights',
-  share: 20,
-  examples: ['arm64=80,amd64=20', ' arm64 = 1 '],
-  words: words('arm64 amd64 = , 100 0 101 -1', ' '),
-  feed: (input) => {
-    const found = parseWeights(input.toString('utf8'));
-    const text = found?.map(({ architecture, weight }) => `${architecture}=${weight}`).join(',');
-    if (text !== undefined)
-      must(JSON.stringify(parseWeights(text)) === JSON.stringify(found), 'other weights when read again');
-    return found;
-  },
-  expected: [],
-};
-
-export const brokenNotes: FuzzTarget = {
-  name: 'notes of broken images',
-  examples: [
-    `{"sha256-${'a'.repeat(64)}.arm64":"{\\"image\\":\\"nginx\\",\\"namespaces\\":[\\"shop\\"],\\"until\\":\\"2026-11-21T10:00:00.000Z\\"}"}`,
-  ],
-  words: words('{ } , null "until": "namespaces": \\"image\\": 275760-09-13 .arm64 sha256-'),
-  feed: (input) => {
-    const notes = parseBroken(object(input));
-    for (const note of notes) {
-      const key = keyOfBroken(note.digest, note.architecture);
-      must(key !== undefined, 'a note without a key');
-      const [again] = parseBroken({ [key ?? '']: formatBroken(note) });
-      must(again?.until === note.until && again.digest === note.digest, 'another note when read again');
-    }
-    return notes;
-  },
-  expected: [SyntaxError],
-};
-
 const driftExample = {
   image: 'docker.io/library/nginx:1.29',
   digest,
@@ -80,124 +27,160 @@ const driftExample = {
   since: Date.parse('2026-11-21T10:00:00.000Z'),
 };
 
-export const driftNotes: FuzzTarget = {
-  name: 'notes of drifted tags',
-  examples: [formatDrifted(driftExample), `{"other":1,"image":"${driftExample.image}"}`],
-  words: words(
-    '{ } [ ] , null "since": "lost": "gained": "image": "linux/arm/v7" -271821-04-20 sha256:',
-    '\n',
-  ),
-  feed: async (input) => {
-    const text = input.toString('utf8');
-    // The key of the image, so that more than the key is read.
-    const { image } = object(input);
-    const key = keyOfDrifted(typeof image === 'string' ? image : driftExample.image);
-    const data = { [key]: text, [text]: text };
-    const notes = parseDrifted(data);
-    for (const note of notes) {
-      const [again] = parseDrifted({ [keyOfDrifted(note.image)]: formatDrifted(note) });
-      must(isDeepStrictEqual(again, note), 'another note when read again');
-    }
-    const cluster = { read: <T>() => Promise.resolve({ items: [{ data }, {}] } as T) };
-    const driftOf = await readDrift({ namespace: 'archwright', driftName: 'drift' }, cluster, signal);
-    driftOf?.(text);
-    const found = driftOf?.(driftExample.image);
-    const rows = (found ? [found] : notes).map((note) => ({ namespace: 'n', kind: 'k', name: 'a', ...note }));
-    return (['table', 'csv', 'json'] as const).map((output) => writeDrift(rows, output));
-  },
-  expected: [SyntaxError],
-};
-
-export const evictionNotes: FuzzTarget = {
-  name: 'notes of evictions',
-  examples: [`{"${'0'.repeat(32)}":"2026-11-21T10:00:00.000Z","x":""}`],
-  words: words('{ } , null "2026" "+275760-09-13T00:00:00.000Z" 0123456789abcdef'),
-  feed: async (input) => {
-    const data = object(input);
-    if (Object.values(data).some((value) => typeof value !== 'string')) throw new SyntaxError('no texts');
-    const client = {
-      get: () => Promise.resolve({ metadata: { resourceVersion: '1' }, data }),
-      patch: () => Promise.resolve({}),
-    } as unknown as KubeClient;
-    const causes = new Causes({ client, namespace: 'a', name: 'b' });
-    const cause = { uid: 'u', digests: [digest], architecture: 'arm64' };
-    await causes.since(cause, signal);
-    await causes.add(cause, 1_000_000, signal);
-    must((await causes.since(cause, signal)) === 1_000_000, 'a note that is not found again');
-  },
-  expected: [SyntaxError],
-};
-
-export const selectors: FuzzTarget = {
-  name: 'label selectors',
-  examples: [
-    '{"matchLabels":{"app":"web","a.b/c":""},"matchExpressions":[{"key":"zone","operator":"In","values":["a","b"]},{"key":"x","operator":"DoesNotExist"}]}',
-  ],
-  words: words('{ } [ ] , null "matchLabels": "operator": "NotIn" "values":[] "key":'),
-  feed: (input) => {
-    const problems: string[] = [];
-    const selector = readSelector(parsed(input), 'spec.labelSelector', problems);
-    selects(selector, { app: 'web', zone: 'a' });
-    return [selector, problems];
-  },
-  expected: [SyntaxError],
-};
-
-export const customResources: FuzzTarget = {
-  name: 'custom resources',
-  examples: [
-    '{"apiVersion":"arch.example/v1","kind":"ClusterPodPlacementConfig","metadata":{"name":"cluster"},"spec":{"logVerbosity":"Normal","namespaceSelector":{"matchLabels":{"a":"b"}},"fallbackArchitecture":"amd64","plugins":{"nodeAffinityScoring":{"enabled":true,"platforms":[{"architecture":"arm64","weight":50}]},"execFormatErrorMonitor":{"enabled":true}}}}',
-    '{"kind":"PodPlacementConfig","metadata":{"name":"p","namespace":"shop","creationTimestamp":"2026-11-21T10:00:00Z"},"spec":{"priority":3,"labelSelector":{"matchExpressions":[]},"architectures":["amd64","arm64"],"onUnknownImage":"allow","onNoCommonArchitecture":"deny"}}',
-  ],
-  words: words('{ } [ ] , null "spec": "plugins": "platforms": -1 256 "enabled":1'),
-  feed: (input) => {
-    const value = object(input) as KubeObject;
-    return [readClusterConfig(value), readPodConfig(value)];
-  },
-  expected: [SyntaxError],
-};
-
-export const rollouts: FuzzTarget = {
-  name: 'rollouts',
-  examples: [
-    '{"kind":"ArchitectureRollout","metadata":{"name":"web","namespace":"shop","creationTimestamp":"2026-11-21T10:00:00Z","generation":2},"spec":{"architecture":"arm64","names":["web"],"selector":{"matchLabels":{"a":"b"}},"steps":["10%",3,"100%"],"pause":"10m","unhealthy":{"restarts":2,"readyWithin":"5m","timesSlower":3},"tolerance":"10%","retryAfter":"1d","rebalance":true,"resumedAt":"2026-11-21T11:00:00Z"},"status":{"phase":"Paused","newPods":"Off","step":1,"attempt":2,"startedAt":"2026-11-21T10:00:00Z","reachedAt":"2026-11-21T10:05:00Z","message":"m"}}',
-    '{"metadata":{"name":"web","namespace":"shop"},"spec":{"architecture":"arm64"}}',
-  ],
-  words: words(
-    '{ } [ ] , null "0%" "101%" 0 1e999 "pause": "status": "phase":"RolledBack" "step":-1 "275760-09-13"',
-  ),
-  feed: (input) => {
-    const value = object(input) as KubeObject;
-    const { rollout, problems } = readRollout(value);
-    must((rollout === undefined) === problems.length > 0, 'neither a rollout nor a problem');
-    const progress = readProgress(value);
-    if (!rollout) return [problems, invalidStatus(problems, value, 0)];
-    for (const step of rollout.steps) {
-      const wanted = wantedPods(step, 7);
-      must(wanted >= 0 && wanted <= 7, `a step wants ${wanted} of 7 pods`);
-    }
-    return progress && [progress, rolloutStatus(rollout, progress, [], value, 0)];
-  },
-  expected: [SyntaxError],
-};
-
-export const execFormatLogs: FuzzTarget = {
-  name: 'logs of crashing containers',
-  share: 20,
-  examples: ['exec /app: exec format error\n', 'exec /usr/bin/app: exec format error'],
-  words: words('exec /app : format error', 'exec ', ': exec format error', '\n', ' '),
-  feed: (input) => void failureIn(input.toString('utf8')),
-  expected: [],
-};
-
 export const objectTargets: readonly FuzzTarget[] = [
-  records,
-  weights,
-  brokenNotes,
-  driftNotes,
-  evictionNotes,
-  selectors,
-  customResources,
-  rollouts,
-  execFormatLogs,
+  {
+    name: 'decision records',
+    examples: [
+      '{"v":1,"outcome":"placed","architectures":["amd64","arm64"],"imagesKey":"k","images":[["nginx","amd64"]],"widened":{"nodeSelector":{"kubernetes.io/arch":"amd64"},"expressions":[["kubernetes.io/arch",["amd64"]]]},"added":{"terms":[[["kubernetes.io/arch",["amd64","arm64"]]]],"match":[["zone",["a"]]],"excludedNodes":["n1"],"lookalikes":[],"made":true,"preferred":[["arm64",80]],"tolerations":[{"key":"arch","operator":"Exists"}],"pinned":"arm64"}}',
+    ],
+    words: words('{ } [ ] , null "v":1 "added": "terms": "arm64" 1e999 __proto__'),
+    feed: (input) => {
+      const annotations = { 'arch.example/decision': input.toString('utf8') };
+      const pod: Pod = { metadata: { name: 'a', annotations }, spec: { containers: [] } };
+      for (const waiting of [true, false]) {
+        const found = recordedIn({ pod, policy: defaultPolicy, waiting });
+        must((found?.architectures?.length ?? 0) <= 16, 'more architectures than a record may have');
+      }
+      return uncheckedRecord(pod).images;
+    },
+  },
+  {
+    name: 'preferred weights',
+    share: 20,
+    examples: ['arm64=80,amd64=20', ' arm64 = 1 '],
+    words: words('arm64 amd64 = , 100 0 101 -1', ' '),
+    feed: (input) => {
+      const found = parseWeights(input.toString('utf8'));
+      const text = found?.map(({ architecture, weight }) => `${architecture}=${weight}`).join(',');
+      if (text !== undefined)
+        must(JSON.stringify(parseWeights(text)) === JSON.stringify(found), 'other weights when read again');
+      return found;
+    },
+  },
+  {
+    name: 'notes of broken images',
+    examples: [
+      `{"sha256-${'a'.repeat(64)}.arm64":"{\\"image\\":\\"nginx\\",\\"namespaces\\":[\\"shop\\"],\\"until\\":\\"2026-11-21T10:00:00.000Z\\"}"}`,
+    ],
+    words: words('{ } , null "until": "namespaces": \\"image\\": 275760-09-13 .arm64 sha256-'),
+    feed: (input) => {
+      const notes = parseBroken(object(input));
+      for (const note of notes) {
+        const key = keyOfBroken(note.digest, note.architecture);
+        must(key !== undefined, 'a note without a key');
+        const [again] = parseBroken({ [key ?? '']: formatBroken(note) });
+        must(again?.until === note.until && again.digest === note.digest, 'another note when read again');
+      }
+      return notes;
+    },
+    expected: [SyntaxError],
+  },
+  {
+    name: 'notes of drifted tags',
+    examples: [formatDrifted(driftExample), `{"other":1,"image":"${driftExample.image}"}`],
+    words: words(
+      '{ } [ ] , null "since": "lost": "gained": "image": "linux/arm/v7" -271821-04-20 sha256:',
+      '\n',
+    ),
+    feed: async (input) => {
+      const text = input.toString('utf8');
+      // The key of the image, so that more than the key is read.
+      const { image } = object(input);
+      const key = keyOfDrifted(typeof image === 'string' ? image : driftExample.image);
+      const data = { [key]: text, [text]: text };
+      const notes = parseDrifted(data);
+      for (const note of notes) {
+        const [again] = parseDrifted({ [keyOfDrifted(note.image)]: formatDrifted(note) });
+        must(isDeepStrictEqual(again, note), 'another note when read again');
+      }
+      const cluster = { read: <T>() => Promise.resolve({ items: [{ data }, {}] } as T) };
+      const driftOf = await readDrift({ namespace: 'archwright', driftName: 'drift' }, cluster, signal);
+      driftOf?.(text);
+      const found = driftOf?.(driftExample.image);
+      const rows = (found ? [found] : notes).map((note) => ({
+        namespace: 'n',
+        kind: 'k',
+        name: 'a',
+        ...note,
+      }));
+      return (['table', 'csv', 'json'] as const).map((output) => writeDrift(rows, output));
+    },
+    expected: [SyntaxError],
+  },
+  {
+    name: 'notes of evictions',
+    examples: [`{"${'0'.repeat(32)}":"2026-11-21T10:00:00.000Z","x":""}`],
+    words: words('{ } , null "2026" "+275760-09-13T00:00:00.000Z" 0123456789abcdef'),
+    feed: async (input) => {
+      const data = object(input);
+      if (Object.values(data).some((value) => typeof value !== 'string')) throw new SyntaxError('no texts');
+      const client = {
+        get: () => Promise.resolve({ metadata: { resourceVersion: '1' }, data }),
+        patch: () => Promise.resolve({}),
+      } as unknown as KubeClient;
+      const causes = new Causes({ client, namespace: 'a', name: 'b' });
+      const cause = { uid: 'u', digests: [digest], architecture: 'arm64' };
+      await causes.since(cause, signal);
+      await causes.add(cause, 1_000_000, signal);
+      must((await causes.since(cause, signal)) === 1_000_000, 'a note that is not found again');
+    },
+    expected: [SyntaxError],
+  },
+  {
+    name: 'label selectors',
+    examples: [
+      '{"matchLabels":{"app":"web","a.b/c":""},"matchExpressions":[{"key":"zone","operator":"In","values":["a","b"]},{"key":"x","operator":"DoesNotExist"}]}',
+    ],
+    words: words('{ } [ ] , null "matchLabels": "operator": "NotIn" "values":[] "key":'),
+    feed: (input) => {
+      const problems: string[] = [];
+      const selector = readSelector(parsed(input), 'spec.labelSelector', problems);
+      selects(selector, { app: 'web', zone: 'a' });
+      return [selector, problems];
+    },
+    expected: [SyntaxError],
+  },
+  {
+    name: 'custom resources',
+    examples: [
+      '{"apiVersion":"arch.example/v1","kind":"ClusterPodPlacementConfig","metadata":{"name":"cluster"},"spec":{"logVerbosity":"Normal","namespaceSelector":{"matchLabels":{"a":"b"}},"fallbackArchitecture":"amd64","plugins":{"nodeAffinityScoring":{"enabled":true,"platforms":[{"architecture":"arm64","weight":50}]},"execFormatErrorMonitor":{"enabled":true}}}}',
+      '{"kind":"PodPlacementConfig","metadata":{"name":"p","namespace":"shop","creationTimestamp":"2026-11-21T10:00:00Z"},"spec":{"priority":3,"labelSelector":{"matchExpressions":[]},"architectures":["amd64","arm64"],"onUnknownImage":"allow","onNoCommonArchitecture":"deny"}}',
+    ],
+    words: words('{ } [ ] , null "spec": "plugins": "platforms": -1 256 "enabled":1'),
+    feed: (input) => {
+      const value = object(input) as KubeObject;
+      return [readClusterConfig(value), readPodConfig(value)];
+    },
+    expected: [SyntaxError],
+  },
+  {
+    name: 'rollouts',
+    examples: [
+      '{"kind":"ArchitectureRollout","metadata":{"name":"web","namespace":"shop","creationTimestamp":"2026-11-21T10:00:00Z","generation":2},"spec":{"architecture":"arm64","names":["web"],"selector":{"matchLabels":{"a":"b"}},"steps":["10%",3,"100%"],"pause":"10m","unhealthy":{"restarts":2,"readyWithin":"5m","timesSlower":3},"tolerance":"10%","retryAfter":"1d","rebalance":true,"resumedAt":"2026-11-21T11:00:00Z"},"status":{"phase":"Paused","newPods":"Off","step":1,"attempt":2,"startedAt":"2026-11-21T10:00:00Z","reachedAt":"2026-11-21T10:05:00Z","message":"m"}}',
+      '{"metadata":{"name":"web","namespace":"shop"},"spec":{"architecture":"arm64"}}',
+    ],
+    words: words(
+      '{ } [ ] , null "0%" "101%" 0 1e999 "pause": "status": "phase":"RolledBack" "step":-1 "275760-09-13"',
+    ),
+    feed: (input) => {
+      const value = object(input) as KubeObject;
+      const { rollout, problems } = readRollout(value);
+      must((rollout === undefined) === problems.length > 0, 'neither a rollout nor a problem');
+      const progress = readProgress(value);
+      if (!rollout) return [problems, invalidStatus(problems, value, 0)];
+      for (const step of rollout.steps) {
+        const wanted = wantedPods(step, 7);
+        must(wanted >= 0 && wanted <= 7, `a step wants ${wanted} of 7 pods`);
+      }
+      return progress && [progress, rolloutStatus(rollout, progress, [], value, 0)];
+    },
+    expected: [SyntaxError],
+  },
+  {
+    name: 'logs of crashing containers',
+    share: 20,
+    examples: ['exec /app: exec format error\n', 'exec /usr/bin/app: exec format error'],
+    words: words('exec /app : format error', 'exec ', ': exec format error', '\n', ' '),
+    feed: (input) => void failureIn(input.toString('utf8')),
+  },
 ];

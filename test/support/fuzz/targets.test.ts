@@ -8,7 +8,7 @@ import { parserTargets, targets } from './targets.ts';
 for (const target of parserTargets) {
   t.test(target.name, async (t) => {
     t.teardown(() => target.close?.());
-    await t.resolves(assertFuzz(target, sized(60, 300)));
+    await t.resolves(assertFuzz(target, target.runs ?? sized(60, 300)));
   });
 }
 

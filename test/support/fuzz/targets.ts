@@ -13,6 +13,7 @@ import { processTargets } from './processes.ts';
 import { textTargets } from './texts.ts';
 
 /** Parsers. */
+
 export const parserTargets: readonly FuzzTarget[] = [
   ...nodeFileTargets,
   ...machineFileTargets,

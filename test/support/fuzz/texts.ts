@@ -31,188 +31,178 @@ import { ServingError } from '../../../src/serving/error.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { words } from './inputs.ts';
 import { must, unlessRefused, type FuzzTarget } from './target.ts';
-
-export const durations: FuzzTarget = {
-  name: 'durations',
-  share: 20,
-  examples: ['1h30m', '7d', '500ms', '1.5h', '-1m0s', '3µs'],
-  words: words('d h m s ms us ns 0 1 9 . - + 99999999'),
-  feed: (input) => {
-    const text = input.toString('utf8');
-    const ms = parseDuration(text);
-    if (ms !== undefined) must(parseDuration(formatDuration(ms)) === ms, 'another duration when read again');
-    const go = parseGoDuration(text);
-    if (go === undefined) return goDurationError(text);
-    must(parseGoDuration(formatGoDuration(go)) !== undefined, 'a duration that cannot be read again');
-    return undefined;
-  },
-  expected: [],
-};
-
-export const quantities: FuzzTarget = {
-  name: 'quantities',
-  share: 20,
-  examples: ['500m', '1.5Gi', '1e3', '64Mi', '12'],
-  words: words('Ki Mi Gi Ei n u m k E e . - + 0 9 99999'),
-  feed: (input) => {
-    const text = input.toString('utf8');
-    const value = parseQuantity(text);
-    must(value === undefined || Number.isFinite(value), 'no finite number');
-    const bytes = parseBytes(text);
-    if (bytes !== undefined) must(parseBytes(formatBytes(bytes)) === bytes, 'other bytes when read again');
-  },
-  expected: [],
-};
-
-export const printed: FuzzTarget = {
-  name: 'texts for people',
-  share: 20,
-  examples: ['a message with an image', 'ä\u202E\0\n'],
-  words: words('\u{1F600} \uD800 \u0301 a', '\n'),
-  feed: (input) => {
-    const text = input.toString('utf8').repeat(3);
-    const shown = printable(text, maxWarningBytes);
-    must(Buffer.byteLength(shown) <= maxWarningBytes, 'longer than its limit');
-    must(printable(shown, maxWarningBytes) === shown, 'another text when printed again');
-    return boundedWarnings(Array.from({ length: 20 }, () => text));
-  },
-  expected: [],
-};
-
-export const addresses: FuzzTarget = {
-  name: 'addresses to listen on and to dial',
-  share: 20,
-  examples: ['127.0.0.1:8443', '[::1]:9443', ':8080', '::ffff:10.0.0.1', '169.254.169.254', '64:ff9b::a00:1'],
-  words: words(': [ ] . % 0 255 256 ffff :: 0x7f 2130706433 fe80::1%eth0 65535'),
-  feed: (input) => {
-    const text = input.toString('utf8');
-    const kind = addressKind(text);
-    if (kind !== undefined)
-      for (const registry of [undefined, '10.0.0.1', '127.0.0.1', text]) isForbiddenAddress(text, registry);
-    const { host, port } = parseListenAddress(text);
-    urlOf('https', host, port);
-  },
-  expected: [ServingError],
-};
-
-export const agentAddresses: FuzzTarget = {
-  name: 'addresses of agents',
-  share: 20,
-  examples: ['https://10.0.0.1:9443', 'https://[fd00::1]:9443/', 'dns:archwright-agents.archwright.svc:9443'],
-  words: words('https:// dns: @ / ? # [::1] :0 :65536 http://'),
-  feed: (input) => {
-    const text = input.toString('utf8');
-    if (text.startsWith('dns:')) return parseDnsName(text);
-    const [found] = staticDiscovery([text]).current();
-    must(staticDiscovery([found?.url ?? '']).current()[0]?.url === found?.url, 'another URL when read again');
-    return found;
-  },
-  expected: [TypeError],
-};
-
 const targets = ['https://registry.corp:5000/v2/', 'http://10.1.2.3/v2/', 'https://[fd00::1]/v2/'];
 
-export const proxies: FuzzTarget = {
-  name: 'proxy variables',
-  examples: [
-    'http://user:p%40ss@proxy.corp:3128',
-    'proxy.corp:3128\nlocalhost,.corp,10.0.0.0/8,[fd00::1]:443,*.example.com:8443',
-    'https://[::1]:8080\n*',
-  ],
-  words: words('http:// socks5:// @ : %zz %00 .corp , * 10.0.0.0/33 ::/0 /', '\n'),
-  feed: (input) => {
-    const [proxy = '', direct = ''] = input.toString('utf8').split('\n', 2);
-    const environment = { HTTPS_PROXY: proxy, HTTP_PROXY: proxy, NO_PROXY: direct };
-    const shown = describeProxies(environment);
-    for (const target of targets) proxyFor(new URL(target), environment);
-    return shown;
-  },
-  expected: [ProxyError],
-};
-
-export const mirrors: FuzzTarget = {
-  name: 'settings of registry proxies',
-  share: 20,
-  examples: [
-    'docker.io docker-proxy.corp',
-    'quay.io http://mirror.corp:5000/quay',
-    'localhost:5000 [::1]:80',
-  ],
-  words: words('https:// / ? # @ : v2 [ ] 127.0.0.1', ' '),
-  feed: async (input) => {
-    const [namespace = '', ...rest] = input.toString('utf8').split(' ');
-    const source = createDefaultEndpoints({
-      proxies: { [namespace]: rest.join(' ') },
-      insecureRegistries: [namespace],
-    });
-    return await source.endpoints(namespace);
-  },
-  expected: [ProxySettingError],
-};
-
-export const overrides: FuzzTarget = {
-  name: 'image overrides',
-  share: 20,
-  examples: ['registry.corp/team/*:v1.*', 'nginx', '*@sha256:' + 'a'.repeat(64), 'docker.io/library/*'],
-  words: words('* ** / : @ [ ] ( \\ . + ?'),
-  feed: (input) => {
-    const list: ImageOverride[] = [{ match: input.toString('utf8'), architectures: ['amd64'] }];
-    const compiled = compileOverrides(list, systemClock);
-    const image = `registry.corp/${'team/'.repeat(40)}app:v1.${'1'.repeat(100)}`;
-    for (const each of [image, 'nginx']) compiled.find(each, parseReference(each));
-  },
-  expected: [OverridePatternError],
-};
-
-export const patterns: FuzzTarget = {
-  name: 'patterns of imports and of images',
-  share: 4,
-  examples: [
-    '/etc/conf.d/*.toml',
-    '/etc/[a-z]?/\\*',
-    '*.dkr.ecr.*.amazonaws.com',
-    'https://index.docker.io/v1/',
-  ],
-  words: words('* ? [ ] ^ - \\ / a-z [^ ]] **'),
-  feed: async (input) => {
-    const text = input.toString('utf8').replaceAll('\0', '');
-    parsePattern(text);
-    parseGoUrl(text);
-    parseVersion(text);
-    // In an empty root: only the pattern matters.
-    await glob(`/${text.split('/').at(-1) ?? ''}`, '/proc/self/fdinfo/none');
-  },
-  expected: [InvalidConfig],
-};
-
-export const commandLines: FuzzTarget = {
-  name: 'command lines',
-  share: 1,
-  examples: [
-    '--log-level debug --listen :8443 -h',
-    'pod/web-0 -n shop -f - --output=json',
-    'deployment/web --no-x',
-  ],
-  words: words('-- - = --config --no- --listen pod/ a/b/c', ' '),
-  feed: async (input) => {
-    const args = input.toString('utf8').split(' ');
-    for (const subcommand of [webhook, explain])
-      await unlessRefused([UsageError], () => parseFlags(subcommand, args));
-    await unlessRefused([UsageError], () => parseNamedObjects(args));
-    for (const arg of args) await unlessRefused([UsageError], () => parseNamedObjects([arg]));
-  },
-  expected: [],
-};
-
 export const textTargets: readonly FuzzTarget[] = [
-  durations,
-  quantities,
-  printed,
-  addresses,
-  agentAddresses,
-  proxies,
-  mirrors,
-  overrides,
-  patterns,
-  commandLines,
+  {
+    name: 'durations',
+    share: 20,
+    examples: ['1h30m', '7d', '500ms', '1.5h', '-1m0s', '3µs'],
+    words: words('d h m s ms us ns 0 1 9 . - + 99999999'),
+    feed: (input) => {
+      const text = input.toString('utf8');
+      const ms = parseDuration(text);
+      if (ms !== undefined)
+        must(parseDuration(formatDuration(ms)) === ms, 'another duration when read again');
+      const go = parseGoDuration(text);
+      if (go === undefined) return goDurationError(text);
+      must(parseGoDuration(formatGoDuration(go)) !== undefined, 'a duration that cannot be read again');
+      return undefined;
+    },
+  },
+  {
+    name: 'quantities',
+    share: 20,
+    examples: ['500m', '1.5Gi', '1e3', '64Mi', '12'],
+    words: words('Ki Mi Gi Ei n u m k E e . - + 0 9 99999'),
+    feed: (input) => {
+      const text = input.toString('utf8');
+      const value = parseQuantity(text);
+      must(value === undefined || Number.isFinite(value), 'no finite number');
+      const bytes = parseBytes(text);
+      if (bytes !== undefined) must(parseBytes(formatBytes(bytes)) === bytes, 'other bytes when read again');
+    },
+  },
+  {
+    name: 'texts for people',
+    share: 20,
+    examples: ['a message with an image', 'ä\u202E\0\n'],
+    words: words('\u{1F600} \uD800 \u0301 a', '\n'),
+    feed: (input) => {
+      const text = input.toString('utf8').repeat(3);
+      const shown = printable(text, maxWarningBytes);
+      must(Buffer.byteLength(shown) <= maxWarningBytes, 'longer than its limit');
+      must(printable(shown, maxWarningBytes) === shown, 'another text when printed again');
+      return boundedWarnings(Array.from({ length: 20 }, () => text));
+    },
+  },
+  {
+    name: 'addresses to listen on and to dial',
+    share: 20,
+    examples: [
+      '127.0.0.1:8443',
+      '[::1]:9443',
+      ':8080',
+      '::ffff:10.0.0.1',
+      '169.254.169.254',
+      '64:ff9b::a00:1',
+    ],
+    words: words(': [ ] . % 0 255 256 ffff :: 0x7f 2130706433 fe80::1%eth0 65535'),
+    feed: (input) => {
+      const text = input.toString('utf8');
+      const kind = addressKind(text);
+      if (kind !== undefined)
+        for (const registry of [undefined, '10.0.0.1', '127.0.0.1', text]) isForbiddenAddress(text, registry);
+      const { host, port } = parseListenAddress(text);
+      urlOf('https', host, port);
+    },
+    expected: [ServingError],
+  },
+  {
+    name: 'addresses of agents',
+    share: 20,
+    examples: [
+      'https://10.0.0.1:9443',
+      'https://[fd00::1]:9443/',
+      'dns:archwright-agents.archwright.svc:9443',
+    ],
+    words: words('https:// dns: @ / ? # [::1] :0 :65536 http://'),
+    feed: (input) => {
+      const text = input.toString('utf8');
+      if (text.startsWith('dns:')) return parseDnsName(text);
+      const [found] = staticDiscovery([text]).current();
+      must(
+        staticDiscovery([found?.url ?? '']).current()[0]?.url === found?.url,
+        'another URL when read again',
+      );
+      return found;
+    },
+    expected: [TypeError],
+  },
+  {
+    name: 'proxy variables',
+    examples: [
+      'http://user:p%40ss@proxy.corp:3128',
+      'proxy.corp:3128\nlocalhost,.corp,10.0.0.0/8,[fd00::1]:443,*.example.com:8443',
+      'https://[::1]:8080\n*',
+    ],
+    words: words('http:// socks5:// @ : %zz %00 .corp , * 10.0.0.0/33 ::/0 /', '\n'),
+    feed: (input) => {
+      const [proxy = '', direct = ''] = input.toString('utf8').split('\n', 2);
+      const environment = { HTTPS_PROXY: proxy, HTTP_PROXY: proxy, NO_PROXY: direct };
+      const shown = describeProxies(environment);
+      for (const target of targets) proxyFor(new URL(target), environment);
+      return shown;
+    },
+    expected: [ProxyError],
+  },
+  {
+    name: 'settings of registry proxies',
+    share: 20,
+    examples: [
+      'docker.io docker-proxy.corp',
+      'quay.io http://mirror.corp:5000/quay',
+      'localhost:5000 [::1]:80',
+    ],
+    words: words('https:// / ? # @ : v2 [ ] 127.0.0.1', ' '),
+    feed: async (input) => {
+      const [namespace = '', ...rest] = input.toString('utf8').split(' ');
+      const source = createDefaultEndpoints({
+        proxies: { [namespace]: rest.join(' ') },
+        insecureRegistries: [namespace],
+      });
+      return await source.endpoints(namespace);
+    },
+    expected: [ProxySettingError],
+  },
+  {
+    name: 'image overrides',
+    share: 20,
+    examples: ['registry.corp/team/*:v1.*', 'nginx', '*@sha256:' + 'a'.repeat(64), 'docker.io/library/*'],
+    words: words('* ** / : @ [ ] ( \\ . + ?'),
+    feed: (input) => {
+      const list: ImageOverride[] = [{ match: input.toString('utf8'), architectures: ['amd64'] }];
+      const compiled = compileOverrides(list, systemClock);
+      const image = `registry.corp/${'team/'.repeat(40)}app:v1.${'1'.repeat(100)}`;
+      for (const each of [image, 'nginx']) compiled.find(each, parseReference(each));
+    },
+    expected: [OverridePatternError],
+  },
+  {
+    name: 'patterns of imports and of images',
+    share: 4,
+    examples: [
+      '/etc/conf.d/*.toml',
+      '/etc/[a-z]?/\\*',
+      '*.dkr.ecr.*.amazonaws.com',
+      'https://index.docker.io/v1/',
+    ],
+    words: words('* ? [ ] ^ - \\ / a-z [^ ]] **'),
+    feed: async (input) => {
+      const text = input.toString('utf8').replaceAll('\0', '');
+      parsePattern(text);
+      parseGoUrl(text);
+      parseVersion(text);
+      // In an empty root: only the pattern matters.
+      await glob(`/${text.split('/').at(-1) ?? ''}`, '/proc/self/fdinfo/none');
+    },
+    expected: [InvalidConfig],
+  },
+  {
+    name: 'command lines',
+    share: 1,
+    examples: [
+      '--log-level debug --listen :8443 -h',
+      'pod/web-0 -n shop -f - --output=json',
+      'deployment/web --no-x',
+    ],
+    words: words('-- - = --config --no- --listen pod/ a/b/c', ' '),
+    feed: async (input) => {
+      const args = input.toString('utf8').split(' ');
+      for (const subcommand of [webhook, explain])
+        await unlessRefused([UsageError], () => parseFlags(subcommand, args));
+      await unlessRefused([UsageError], () => parseNamedObjects(args));
+      for (const arg of args) await unlessRefused([UsageError], () => parseNamedObjects([arg]));
+    },
+  },
 ];

@@ -3,8 +3,6 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { imagesTable, isCriDisabled, loadConfig } from '../../../../daemon/containerd/config/config.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
-import { configToml } from '../../../support/fuzz/node-files.ts';
-import { assertFuzz } from '../../../support/fuzz/target.ts';
 import { write, type Files } from '../files.ts';
 
 const old = 'io.containerd.grpc.v1.cri';
@@ -190,5 +188,3 @@ t.test('a disabled CRI plugin', async (t) => {
   t.equal(await disabled(`version = 3\ndisabled_plugins = ["${images}"]`), true);
   t.equal(await disabled('version = 2'), false);
 });
-
-t.test('property: any text gives a configuration or an InvalidConfig', () => assertFuzz(configToml, 500));

@@ -3,8 +3,6 @@ import { parseHostsFile } from '../../../../daemon/containerd/hosts/hosts-file.t
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 import { InvalidConfig } from '../../../../daemon/containerd/config/toml.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
-import { hostsToml } from '../../../support/fuzz/node-files.ts';
-import { assertFuzz } from '../../../support/fuzz/target.ts';
 
 const newest = rulesFor();
 const parse = (text: string, version?: string) =>
@@ -179,5 +177,3 @@ t.test('deep nesting is refused, not followed', async (t) => {
     t.throws(() => parse(text), { name: 'InvalidConfig', code: 'syntax' });
   }
 });
-
-t.test('property: any text gives hosts or an InvalidConfig', () => assertFuzz(hostsToml, 500));

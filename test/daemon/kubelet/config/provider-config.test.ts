@@ -1,7 +1,5 @@
 import t from 'tap';
 import { decodeConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
-import { providerConfig } from '../../../support/fuzz/node-files.ts';
-import { assertFuzz } from '../../../support/fuzz/target.ts';
 
 const group = 'kubelet.config.k8s.io';
 const head = (version = 'v1') => `apiVersion: ${group}/${version}\nkind: CredentialProviderConfig\n`;
@@ -122,5 +120,3 @@ t.test('a file with very many problems gives a short message', async (t) => {
     message: /^strict decoding error: [^]{100,2000}, and 980 more$/,
   });
 });
-
-t.test('property: any text gives providers or a DecodeError', () => assertFuzz(providerConfig, 1000));

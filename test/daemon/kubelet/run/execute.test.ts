@@ -8,8 +8,6 @@ import { FairSemaphores } from '../../../../src/async/fair-semaphore.ts';
 import { answering, execV1, marking, nodeDir, sh, waitingFor, writePlugin } from '../support.ts';
 import { until } from '../../../support/until.ts';
 import { secret, reveal } from '../../../../src/telemetry/secret.ts';
-import { pluginOutput } from '../../../support/fuzz/node-files.ts';
-import { assertFuzz } from '../../../support/fuzz/target.ts';
 
 /** Executes a plugin with this body, which has the path of a log. */
 function setUp(t: Test, body: (log: string) => string, config: Partial<ProviderConfig> = {}, maxRuns = 6) {
@@ -171,5 +169,3 @@ t.test('other responses are refused in the kubelet’s words, without quoting th
     'another group, even if it is configured',
   );
 });
-
-t.test('property: any output gives a response or a PluginError', () => assertFuzz(pluginOutput, 500));
