@@ -1,7 +1,7 @@
 /** `archwright check` against real registries. */
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
+import { closedPort } from '../support/listen.ts';
 import { helmChart, image, index, multiArch } from '../support/registry/content.ts';
 import { run, type Result } from './run.ts';
 import { child, directory, dockerConfig, files, registry } from './world.ts';
@@ -228,15 +228,6 @@ t.test('without a place for the cache it goes on', async (t) => {
   t.equal(code, 0);
   t.match(err, /note: answers are not cached/);
 });
-
-/** A port on which nothing listens. */
-async function closedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 t.test('each kind of answer has its word and its exit code', async (t) => {
   const { server: open, app, old, check } = await checker(t);

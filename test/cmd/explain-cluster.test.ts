@@ -1,7 +1,8 @@
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
 import { image, multiArch } from '../support/registry/content.ts';
 import { json } from '../support/kube-server.ts';
+import { listen } from '../support/listen.ts';
 import { startTestAgent } from '../daemon/support.ts';
 import { factsOf } from '../fleet/support.ts';
 import { run } from './run.ts';
@@ -273,9 +274,8 @@ t.test('a cluster that gives no answer is left out, with one line', async (t) =>
   const answer = json({ kind: 'Status', message: 'who are you', code: 401 }, 401);
   refusing.script('/api/v1/namespaces/shop', answer);
   const silent = createServer(() => undefined);
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const port = await listen(silent);
   t.teardown(() => silent.close());
-  const { port } = silent.address() as AddressInfo;
   const cases: [what: string, server: string, reason: RegExp][] = [
     ['nobody there', 'https://127.0.0.1:1', /127\.0\.0\.1:1/],
     ['it refuses us', refusing.access.server, /who are you/],

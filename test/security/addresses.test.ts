@@ -1,11 +1,10 @@
 /** Attack: an image in a "registry" that is a service of the node or the cloud, in unusual notations of its address. */
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
 import { createRegistrySource } from '../../src/images/sources/registry-source.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 import { patience, testClient } from '../support/registry/client.ts';
+import { startCountingListener } from './support.ts';
 
 /** Names as an attacker's DNS answers them. */
 const names: Readonly<Record<string, string>> = {
@@ -96,20 +95,10 @@ t.test('ports of the node are refused', async (t) => {
 });
 
 t.test('names that resolve to them, or to localhost, are refused', async (t) => {
-  const listener = createServer();
-  const connected: unknown[] = [];
-  listener.on('connection', (socket) => {
-    connected.push(socket.remotePort);
-    socket.destroy();
-  });
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  t.teardown(() => listener.close());
-  const address = listener.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
+  const { port, connections } = await startCountingListener(t);
   const attack = await attacker(t);
   for (const name of Object.keys(names)) await refused(t, attack, `${name}:${port}`);
-  t.same(connected, []);
+  t.equal(connections(), 0);
 });
 
 /** Refused before anything was connected to, or no reference at all. */

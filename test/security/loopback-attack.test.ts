@@ -1,7 +1,5 @@
 /** Attack: an image at a port of the node, to learn from the error text or the time whether something listens there. */
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { openMemory } from '../../cmd/wiring/image-facts.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
 import { systemClock } from '../../src/async/clock.ts';
@@ -11,6 +9,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
 import { silentLog } from '../fleet/support.ts';
 import { run } from '../cmd/run.ts';
+import { startCountingListener } from './support.ts';
 
 const spellings = [
   'localhost',
@@ -33,21 +32,6 @@ const spellings = [
   '[64:ff9b::7f00:1]',
   'app.localhost',
 ];
-
-/** A port of the loopback address that closes each connection, and counts them. */
-async function startCountingListener(t: Test): Promise<{ port: number; connections: () => number }> {
-  let connections = 0;
-  const listener = createServer((socket) => {
-    connections += 1;
-    socket.destroy();
-  });
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  t.teardown(() => listener.close());
-  const address = listener.address();
-  if (address === null || typeof address === 'string') throw new Error('the listener has no port');
-  return { port: address.port, connections: () => connections };
-}
 
 t.test('in a cluster, no spelling of loopback tells an open port from a closed one', async (t) => {
   const listener = await startCountingListener(t);

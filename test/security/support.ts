@@ -1,5 +1,6 @@
 /** What the attacks share: a node with sources of its own, asked as an agent asks it. */
 import { chmodSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
@@ -10,6 +11,7 @@ import { patience } from '../support/registry/client.ts';
 import { write } from '../cmd/world.ts';
 import { configText } from '../daemon/kubelet/support.ts';
 import { captureLog } from '../support/captured.ts';
+import { listen } from '../support/listen.ts';
 
 /** The configuration of one plugin. */
 export const pluginConfig = (matchImages: readonly string[]): string =>
@@ -52,4 +54,15 @@ export async function openNode(t: Test, settings: Readonly<Record<string, string
         { signal: patience },
       ),
   };
+}
+
+/** A port of the loopback address that closes each connection, and counts them. */
+export async function startCountingListener(t: Test): Promise<{ port: number; connections: () => number }> {
+  let connections = 0;
+  const listener = createServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  });
+  t.teardown(() => listener.close());
+  return { port: await listen(listener), connections: () => connections };
 }

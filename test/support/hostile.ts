@@ -2,24 +2,19 @@
  * A webhook and agents as processes of their own, a registry that works, and one that accepts connections and never
  * answers (a tarpit). For the attack tests and `npm run bench:hostile`.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { Agent, createServer, request } from 'node:https';
-import { get } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { Agent, createServer } from 'node:https';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
+import { send } from '../serving/support.ts';
+import { podOf, review } from '../webhook/support.ts';
 import { createCa, issueTls, type TestCa } from './certificates.ts';
-import { compileCache } from './compile-cache.ts';
+import { listen } from './listen.ts';
+import { startProgram, type Part, type Program } from './program.ts';
 import { multiArch } from './registry/content.ts';
 import { startTestRegistry } from './registry/server.ts';
-
-const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
-/** Ends only what hangs. */
-const startLimitMs = 150_000;
 
 export interface Decided {
   /** Whether the pod has a required architecture now. */
@@ -41,8 +36,8 @@ export async function startHostileWorld({ agents, inlineBudget }: HostileOptions
   const dir = mkdtempSync(join(tmpdir(), 'archwright-hostile-'));
   const closing: (() => unknown)[] = [() => rmSync(dir, { recursive: true, force: true })];
   const ca = await createCa();
-  const start = async (args: readonly string[]): Promise<Program> => {
-    const started = await startProgram(dir, args);
+  const start = async (part: Part, ...flags: readonly string[]): Promise<Program> => {
+    const started = await startProgram(part, flags, { home: dir });
     closing.push(() => started.stop());
     return started;
   };
@@ -63,25 +58,18 @@ export async function startHostileWorld({ agents, inlineBudget }: HostileOptions
     ip: ['127.0.0.1'],
     server: true,
   });
-  const ports = ['--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
   const empty = join(dir, 'host');
   mkdirSync(empty);
+  const nodeFlags = ['--tls-dir', agentDir, '--host-root', empty];
   const nodes = await Promise.all(
     Array.from({ length: agents }, (_, index) =>
-      start(['agent', ...ports, '--tls-dir', agentDir, '--host-root', empty, '--node-name', `node-${index}`]),
+      start('agent', ...nodeFlags, '--node-name', `node-${index}`),
     ),
   );
+  const budget = ['--inline-budget', inlineBudget];
+  const urls = nodes.flatMap(({ url }) => ['--agents', url]);
   const webhook = await start(
-    [
-      'webhook',
-      ...ports,
-      '--tls-dir',
-      webhookDir,
-      '--inline-budget',
-      inlineBudget,
-      '--agent-tls-dir',
-      clientDir,
-    ].concat(nodes.flatMap(({ url }) => ['--agents', url])),
+    ...(['webhook', '--tls-dir', webhookDir, ...budget, '--agent-tls-dir', clientDir, ...urls] as const),
   );
   const pool = new Agent({ ca: ca.cert, keepAlive: true });
   closing.push(() => pool.destroy());
@@ -110,55 +98,6 @@ export async function startHostileWorld({ agents, inlineBudget }: HostileOptions
   };
 }
 
-type Program = Awaited<ReturnType<typeof startProgram>>;
-
-export async function startProgram(
-  home: string,
-  args: readonly string[],
-  more: Readonly<Record<string, string>> = {},
-) {
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home, ...compileCache, ...more };
-  const child = spawn(process.execPath, [program, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (log += chunk));
-  const listening = new RegExp('"(?:url|api)":"(https:[^"]+)"');
-  const health = new RegExp('"health":"(http:[^"]+)"');
-  await untilTrue(
-    child,
-    () => listening.test(log) && health.test(log),
-    () => log,
-  );
-  const [url = '', healthUrl = ''] = [listening, health].map((found) => found.exec(log)?.[1]);
-  return {
-    url,
-    log: () => log,
-    /** The value of a sample of its metrics; 0 if there is none. */
-    metric: async (sample: string): Promise<number> => {
-      const [response] = (await once(get(`${healthUrl}/metrics`), 'response')) as [
-        Parameters<typeof text>[0],
-      ];
-      const line = (await text(response)).split('\n').find((one) => one.startsWith(`${sample} `));
-      return line === undefined ? 0 : Number(line.split(' ').at(-1));
-    },
-    /** The most resident memory that the process ever had. */
-    peakBytes: (): number =>
-      Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) * 1024,
-    stop: async () => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-    },
-  };
-}
-
-async function untilTrue(child: ChildProcess, what: () => boolean, log: () => string): Promise<void> {
-  const end = Date.now() + startLimitMs;
-  while (!what()) {
-    if (Date.now() > end || child.exitCode !== null) throw new Error(`it did not start: ${log()}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
 /** All of 127.0.0.0/8 is this machine, so there are as many tarpit registries as names are needed. */
 async function startTarpit(ca: TestCa) {
   const sockets = new Set<Socket>();
@@ -167,8 +106,7 @@ async function startTarpit(ca: TestCa) {
   server.on('connection', (socket: Socket) => {
     sockets.add(socket.on('error', () => undefined).on('close', () => sockets.delete(socket)));
   });
-  await once(server.listen(0, '0.0.0.0'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server, '0.0.0.0');
   let images = 0;
   return {
     /** Connections that hang now. */
@@ -198,34 +136,12 @@ async function create(
   images: readonly string[],
 ): Promise<Decided> {
   const started = performance.now();
-  const sent = request(url, { method: 'POST', agent, headers: { 'content-type': 'application/json' } });
-  sent.end(podReview(namespace, images));
-  const [response] = (await once(sent, 'response')) as [Parameters<typeof text>[0]];
-  const { response: reply } = JSON.parse(await text(response)) as {
-    response: { patch?: string; warnings?: string[] };
-  };
-  const patch = Buffer.from(reply.patch ?? '', 'base64').toString();
-  const answer = [patch, ...(reply.warnings ?? [])].join('\n');
+  const object = { ...podOf(images), metadata: { generateName: 'app-', namespace } };
+  const body = review({ namespace, object });
+  const headers = { 'content-type': 'application/json' };
+  const answered = await send(url, { method: 'POST', agent, headers, body });
+  const { response } = JSON.parse(answered.body) as { response: { patch?: string; warnings?: string[] } };
+  const patch = Buffer.from(response.patch ?? '', 'base64').toString();
+  const answer = [patch, ...(response.warnings ?? [])].join('\n');
   return { isPlaced: patch.includes('kubernetes.io/arch'), tookMs: performance.now() - started, answer };
-}
-
-function podReview(namespace: string, images: readonly string[]): string {
-  const containers = images.map((image, index) => ({ name: `c-${index}`, image }));
-  return JSON.stringify({
-    kind: 'AdmissionReview',
-    apiVersion: 'admission.k8s.io/v1',
-    request: {
-      uid: '00000000-0000-0000-0000-000000000000',
-      kind: { group: '', version: 'v1', kind: 'Pod' },
-      resource: { group: '', version: 'v1', resource: 'pods' },
-      namespace,
-      operation: 'CREATE',
-      object: {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { generateName: 'app-', namespace },
-        spec: { containers },
-      },
-    },
-  });
 }

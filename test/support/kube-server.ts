@@ -1,11 +1,11 @@
 /** HTTPS servers in the place of an API server: a listener for doubles, and a server with a script of answers for each path. */
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { KubeAccess } from '../../src/kube/api/access.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { sharedServer } from './certificates.ts';
+import { listen } from './listen.ts';
 
 export interface KubeRequest {
   readonly method: string;
@@ -45,8 +45,7 @@ export async function listenAsKube(
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
 
   function dropConnections(): void {
     for (const socket of sockets) socket.destroy();

@@ -1,13 +1,12 @@
 /** Attacks by anyone who reaches the webhook's port, on a webhook that is a process of its own. */
-import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { test, type Test } from 'tap';
-import { childEnv, program, registry } from '../cmd/world.ts';
+import { childEnv, registry } from '../cmd/world.ts';
 import { send, tlsDirectory, until } from '../serving/support.ts';
 import { sized } from '../support/exhaustive.ts';
+import { startProgram } from '../support/program.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { maxValues } from '../../src/webhook/review.ts';
 import { ca, podOf, readAnswer, review, serverPair } from './support.ts';
@@ -22,15 +21,10 @@ async function start(t: Test, args: readonly string[] = []) {
   const paths = join(serverDir, 'path');
   await mkdir(paths);
   await writeFile(join(paths, 'current'), token);
-  const listen = ['--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
-  const given = [...listen, '--tls-dir', serverDir, '--webhook-path-dir', paths, ...args];
-  const child = spawn(process.execPath, [program, 'webhook', ...given], { env: childEnv });
-  t.teardown(() => child.kill('SIGKILL'));
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
-  const found = (name: string): string | undefined => new RegExp(`"${name}":"([^"]+)"`).exec(log)?.[1];
-  await until('the webhook runs', () => found('health') !== undefined, 30_000);
-  const [url = '', health = ''] = [found('url'), found('health')];
+  const flags = ['--tls-dir', serverDir, '--webhook-path-dir', paths, ...args];
+  const webhook = await startProgram('webhook', flags, { home: childEnv.HOME });
+  t.teardown(() => webhook.stop());
+  const { url } = webhook;
   const post = (body: string, path: string) =>
     send(`${url}${path}`, {
       method: 'POST',
@@ -47,15 +41,7 @@ async function start(t: Test, args: readonly string[] = []) {
       t.teardown(() => socket.destroy());
       socket.once('error', reject).on('error', () => undefined);
     });
-  return {
-    post,
-    open,
-    log: () => log,
-    metrics: async () => (await send(`${health}/metrics`)).body,
-    /** Most bytes of memory that the process ever had. */
-    mostBytes: () =>
-      Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) * 1024,
-  };
+  return { ...webhook, post, open, metrics: async () => (await send(`${webhook.health}/metrics`)).body };
 }
 
 function head(path: string, length: number): string {
@@ -76,8 +62,8 @@ test('60 connections that hold bodies of 7 MiB: memory stays below the limit, an
   await until('most are refused', () => closed >= 50, 60_000);
   const good = readAnswer(await webhook.post(review({ object: podOf(['registry.invalid/app:1']) }), path));
   t.equal(good.allowed, true);
-  t.comment(`${Math.round(webhook.mostBytes() / MiB)} MiB`);
-  t.ok(webhook.mostBytes() < memoryLimit);
+  t.comment(`${Math.round(webhook.peakBytes() / MiB)} MiB`);
+  t.ok(webhook.peakBytes() < memoryLimit);
 });
 
 test('60 clients that drip large bodies: a review of 300 KiB is answered', async (t) => {
@@ -126,9 +112,9 @@ for (const [what, text] of Object.entries(bombs)) {
     const answers = await Promise.allSettled(Array.from({ length: bodies }, () => webhook.post(body, path)));
     const statuses = answers.map((each) => (each.status === 'fulfilled' ? each.value.status : 'closed'));
     t.comment(
-      `${Math.round(webhook.mostBytes() / MiB)} MiB, ${statuses.filter((one) => one === 200).length} answered`,
+      `${Math.round(webhook.peakBytes() / MiB)} MiB, ${statuses.filter((one) => one === 200).length} answered`,
     );
-    t.ok(webhook.mostBytes() < memoryLimit);
+    t.ok(webhook.peakBytes() < memoryLimit);
     t.ok(statuses.every((status) => [200, 413, 503, 'closed'].includes(status)));
     t.equal(readAnswer(await webhook.post(review({ object: pod }), path)).allowed, true);
   });

@@ -109,7 +109,7 @@ async function world(t: Test) {
   const trust = ['--state-dir', dir, '--ca-files', join(dir, 'registry.pem')];
   const agent = await measured(t, 'agent', ['--tls-dir', pki.serverDir, ...trust]);
   const cluster = ['--kubeconfig', join(dir, 'config'), '--namespace', 'archwright'];
-  const agents = ['--agents', `https://${agent.address}`, '--agent-tls-dir', pki.clientDir];
+  const agents = ['--agents', agent.url, '--agent-tls-dir', pki.clientDir];
   const issuer = ['--certificates', 'external'];
   const controller = await measured(t, 'controller', [...cluster, ...agents, ...issuer]);
   let pods = 0;
@@ -120,14 +120,14 @@ async function world(t: Test) {
     const containers = [{ name: 'c', image: `${host.host}/${name}:v1`, imagePullPolicy: 'IfNotPresent' }];
     store.put(path, { spec: { containers, schedulingGates: [gate] } });
     const placed = (): boolean => {
-      controller.mostBytes();
+      controller.peakBytes();
       const { spec } = store.get(path) as { spec: { affinity?: object; schedulingGates?: object[] } };
       return spec.affinity !== undefined && !spec.schedulingGates?.length;
     };
     await until('a good pod is placed', placed, 2 * patienceMs);
-    const { mostBytes, limit } = controller;
-    t.comment(`${what}: ${Math.round(mostBytes() / MiB)} of ${limit / MiB} MiB`);
-    t.ok(mostBytes() < limit, what);
+    const { peakBytes, limit } = controller;
+    t.comment(`${what}: ${Math.round(peakBytes() / MiB)} of ${limit / MiB} MiB`);
+    t.ok(peakBytes() < limit, what);
   };
   await survived(t, 'no attack');
   return { store, survived };

@@ -32,11 +32,11 @@ export async function startMeasured(t: Test, rogues: readonly string[] = [], aut
   ];
   const agent = await measured(t, 'agent', agentFlags);
   const webhookFlags = ['--tls-dir', tlsDir, '--webhook-path-dir', pathDir, '--inline-budget', '1s'];
-  const urls = [`https://${agent.address}`, ...rogues].flatMap((url) => ['--agents', url]);
+  const urls = [agent.url, ...rogues].flatMap((url) => ['--agents', url]);
   const agents = [...urls, '--agent-tls-dir', pki.clientDir];
   const webhook = await measured(t, 'webhook', [...webhookFlags, ...agents]);
   const post = (body: string) =>
-    send(`https://${webhook.address}/mutate/${token}?timeout=10s`, {
+    send(`${webhook.url}/mutate/${token}?timeout=10s`, {
       method: 'POST',
       agent: false,
       ca: webhookCa.cert,
@@ -59,9 +59,9 @@ export async function startMeasured(t: Test, rogues: readonly string[] = [], aut
       },
       patienceMs,
     );
-    for (const [name, { mostBytes, limit }] of Object.entries({ webhook, agent })) {
-      t.comment(`${name}, ${what}: ${Math.round(mostBytes() / MiB)} of ${limit / MiB} MiB`);
-      t.ok(mostBytes() < limit, `${name}: ${what}`);
+    for (const [name, { peakBytes, limit }] of Object.entries({ webhook, agent })) {
+      t.comment(`${name}, ${what}: ${Math.round(peakBytes() / MiB)} of ${limit / MiB} MiB`);
+      t.ok(peakBytes() < limit, `${name}: ${what}`);
     }
   };
   await survived(t, 'no-attack');

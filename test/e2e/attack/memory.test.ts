@@ -17,10 +17,10 @@ import { startMeasured, token } from './measured-world.ts';
 async function idle(
   t: Test,
   count: number,
-  { address }: Measured,
+  { url }: Measured,
   options: ConnectionOptions & Pick<TcpNetConnectOpts, 'localAddress'>,
 ) {
-  const [host = '', port = ''] = address.split(':');
+  const { hostname: host, port } = new URL(url);
   const one = (): Promise<TLSSocket> =>
     new Promise((resolve, reject) => {
       const socket = connect({ ...options, host, port: Number(port) }, () => resolve(socket));
@@ -90,7 +90,7 @@ t.test('memory with pods of huge labels and annotations', async (t) => {
     const pod = podOf([`${host.host}/good/app:no-attack`]);
     const body = review({ object: { ...pod, metadata: { ...pod.metadata, labels, annotations: labels } } });
     const statuses = await statusesOf(Array.from({ length: sized(4, 30) }, () => body));
-    t.comment(`${what}: ${Math.round(webhook.mostBytes() / MiB)}`);
+    t.comment(`${what}: ${Math.round(webhook.peakBytes() / MiB)}`);
     t.ok(
       statuses.every((status) => [200, 413, 503, 'closed'].includes(status)),
       `${what}: ${statuses.join()}`,

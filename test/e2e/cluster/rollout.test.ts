@@ -2,12 +2,12 @@
  * Rollouts on a real control plane: three webhooks behind one address, leaders that die, an HPA that scales, and pods that kwok lets fail
  * on arm64, or lets become ready late. Most of it runs side by side. It measures the error of the share, the time to roll back, and the pods that are left behind.
  */
-import { once } from 'node:events';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
 import t, { type Test } from 'tap';
 import type { RolloutStatus } from '../../../src/controller/rollouts/status.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { podConfig } from '../../policy/resources/objects.ts';
+import { listen } from '../../support/listen.ts';
 import { archIn, requiring, termOf } from '../../support/placement-input.ts';
 import {
   configureWebhook,
@@ -119,9 +119,8 @@ async function startBalancer(t: Test, servers: readonly Server[]): Promise<strin
       one.on('error', () => other.destroy()).on('close', () => other.destroy());
     socket.pipe(upstream).pipe(socket);
   });
-  await once(balancer.listen(0, '127.0.0.1'), 'listening');
   t.teardown(() => void balancer.close());
-  return `https://127.0.0.1:${(balancer.address() as AddressInfo).port}`;
+  return `https://127.0.0.1:${await listen(balancer)}`;
 }
 
 const living = (pods: Watched<PodNow>, app: string): PodNow[] =>

@@ -6,14 +6,9 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import {
-  connect,
-  createServer as createTcpServer,
-  type AddressInfo,
-  type Server,
-  type Socket,
-} from 'node:net';
+import { connect, type Server, type Socket } from 'node:net';
 import { createCa, type TestCa } from '../../support/certificates.ts';
+import { closedPort, listen as listenAt } from '../../support/listen.ts';
 import { connection, respond, type Behavior, type Recorded, type Stock } from './registry.ts';
 
 /** Hosts by their special property; values as in image references and hosts.toml. */
@@ -86,9 +81,7 @@ export async function createWorld() {
     });
     server.on('tlsClientError', () => undefined);
     open.push(server);
-    server.listen(0, address);
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
+    const port = await listenAt(server, address);
     host = `${name}:${port}`;
     return name === '' ? `${address}:${port}` : host;
   }
@@ -128,7 +121,7 @@ export async function createWorld() {
     plain: await plain('127.0.0.6'),
     plain2: await plain('127.0.0.7'),
     localhost: await plain('127.0.0.1', 'localhost'),
-    gone: await closedPort('127.0.0.8'),
+    gone: `127.0.0.8:${await closedPort('127.0.0.8')}`,
     ...names,
   };
   const behind = new Map<string, string>();
@@ -166,16 +159,6 @@ export async function createWorld() {
       await Promise.all(closed);
     },
   };
-}
-
-/** An address without a listener: a port that was free a moment ago. */
-async function closedPort(address: string): Promise<string> {
-  const server = createTcpServer().listen(0, address);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return `${address}:${port}`;
 }
 
 /** A forward proxy: CONNECT to the server behind a name; plain requests are answered in its place. */

@@ -6,8 +6,8 @@
 import { createPrivateKey, sign, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import type { PemPair } from '../../support/certificates.ts';
+import { listen } from '../../support/listen.ts';
 
 export async function startTokenServer(options: {
   readonly tls: PemPair;
@@ -66,9 +66,8 @@ export async function startTokenServer(options: {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ token: token(access, user ?? ''), expires_in: 300 }));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
-    realm: `https://127.0.0.1:${(server.address() as AddressInfo).port}/token`,
+    realm: `https://127.0.0.1:${await listen(server)}/token`,
     close: async () => {
       server.closeAllConnections();
       await once(server.close(), 'close');

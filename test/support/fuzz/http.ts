@@ -1,9 +1,8 @@
 /** Responses of servers, as bytes on a socket: heads, bodies, redirects. And the state file, as bytes on a disk. */
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
-import { createServer, type AddressInfo, type Server } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/async/clock.ts';
@@ -23,6 +22,7 @@ import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { followRedirects } from '../../../src/registry/net/redirect.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
+import { listen } from '../listen.ts';
 import { words } from './inputs.ts';
 import { must, unlessRefused, type FuzzTarget } from './target.ts';
 
@@ -40,8 +40,7 @@ async function clients(): Promise<ReturnType<typeof connectTo>> {
     socket.on('error', () => undefined);
     socket.once('data', () => socket.end(answer));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const connected = connectTo(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const connected = connectTo(`http://127.0.0.1:${await listen(server)}`);
   opened = { server, clients: connected };
   return connected;
 }

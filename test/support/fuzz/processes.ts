@@ -12,7 +12,7 @@ import { buffer } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import { parse } from 'yaml';
 import { createCa, issueTls, type PemPair } from '../certificates.ts';
-import { startProgram } from '../hostile.ts';
+import { startProgram } from '../program.ts';
 import { parseBytes } from '../../../src/names/quantity.ts';
 import { factsRequests, reviews } from './cluster.ts';
 import { words } from './inputs.ts';
@@ -50,7 +50,6 @@ async function start(program: Program): Promise<Running> {
   const tlsDir = await issueTls(ca, join(dir, 'server'), issue);
   const host = join(dir, 'host');
   mkdirSync(host);
-  const args = ['--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0', '--tls-dir', tlsDir];
   const own = {
     webhook: [
       '--inline-budget',
@@ -61,7 +60,8 @@ async function start(program: Program): Promise<Running> {
     agent: ['--host-root', host, '--node-name', 'node-1'],
   };
   const env = { HTTPS_PROXY: nowhere, HTTP_PROXY: nowhere, NODE_OPTIONS: nodeOptions(program) };
-  const started = await startProgram(dir, [program, ...args, ...own[program]], env);
+  const flags = ['--tls-dir', tlsDir, ...own[program]];
+  const started = await startProgram(program, flags, { home: dir, env });
   const client = await ca.issue({ cn: 'archwright-webhook', client: true });
   const tls = { ca: ca.cert, ...client };
   const pool = new Agent({ ...tls, keepAlive: true, servername: 'archwright-agent' });

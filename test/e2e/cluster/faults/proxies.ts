@@ -2,10 +2,10 @@
  * Proxies of the API server: one for TCP with connections that can be reset or paused, one for HTTPS that answers some requests with errors
  * (it forwards as one user, because a client certificate ends at the proxy).
  */
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent, createServer as createHttpsServer, request } from 'node:https';
-import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
+import { type Socket, connect, createServer } from 'node:net';
+import { listen } from '../../../support/listen.ts';
 import type { Cluster } from '../harness.ts';
 
 export interface StormAnswer {
@@ -84,10 +84,8 @@ export async function startStorm(cluster: Cluster, cn: string) {
     received.pipe(sent);
   }
 
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   const storm = {
-    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `https://127.0.0.1:${await listen(server)}`,
     rule: (_method: string, _path: string): StormAnswer | undefined => undefined,
     struck,
     close: async (): Promise<void> => {
@@ -122,10 +120,8 @@ export async function startCut(target: string) {
     far.pipe(near);
     if (held) for (const socket of pair) socket.unpipe();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   return {
-    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `https://127.0.0.1:${await listen(server)}`,
     /** Resets every connection; new ones are taken. */
     cut: (): void => {
       for (const [near] of pairs) near.resetAndDestroy();
