@@ -6,6 +6,8 @@ export const pod = '/api/v1/namespaces/default/pods/gated';
 export const node = '/api/v1/nodes/worker';
 export const account = '/api/v1/namespaces/archwright/serviceaccounts/archwright-controller';
 export const webhooks = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
+/** The taint of another program. */
+export const dedicated = { key: 'dedicated', value: 'db', effect: 'NoSchedule' };
 const gates = (...names: readonly string[]): object => ({
   spec: { schedulingGates: names.map((name) => ({ name })) },
 });
@@ -18,6 +20,15 @@ export type Attempt = readonly [name: string, call: Call];
 export function merge(path: string, body: object): Call {
   return (who) => who.patch(path, { type: 'merge', body }, { signal: patience() });
 }
+const label = (path: string, key: string, value: string | null): Call =>
+  merge(path, { metadata: { labels: { [key]: value } } });
+const annotation = (path: string, key: string, value: string | null): Call =>
+  merge(path, { metadata: { annotations: { [key]: value } } });
+const spec = (path: string, fields: object): Call => merge(path, { spec: fields });
+const status = (path: string, fields: object): Call => merge(`${path}/status`, { status: fields });
+const add = (path: string, at: string, value: unknown): Call => json(path, { op: 'add', path: at, value });
+const replace = (path: string, at: string, value: unknown): Call =>
+  json(path, { op: 'replace', path: at, value });
 function json(path: string, ...body: readonly object[]): Call {
   return (who) => who.patch(path, { type: 'json', body }, { signal: patience() });
 }
@@ -31,9 +42,11 @@ function remove(path: string): Call {
   return (who) => who.delete(path, { signal: patience() });
 }
 
-function applied(kind: string, name: string): Patch {
-  const body = { apiVersion: 'v1', kind, metadata: { name, namespace: 'archwright' } };
-  return { type: 'apply', body, fieldManager: 'archwright', force: true };
+/** A Secret of the controller, as it applies it. */
+function applySecret(name: string): Call {
+  const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'archwright' } };
+  const patch: Patch = { type: 'apply', body, fieldManager: 'archwright', force: true };
+  return (who) => who.patch(`/api/v1/namespaces/archwright/secrets/${name}`, patch, { signal: patience() });
 }
 
 const own = { namespace: 'archwright', name: 'archwright-webhook' };
@@ -50,41 +63,20 @@ function webhooksBecome(clientConfig: object, rule?: object): Call {
 
 /** Each would give a stolen token of the controller more than it needs. Policies refuse them, whatever roles grant. */
 export const heldByPolicies: readonly Attempt[] = [
-  [
-    'another image',
-    json(pod, { op: 'replace', path: '/spec/containers/0/image', value: 'evil.example/x:1' }),
-  ],
-  [
-    'another image of an init container',
-    json(pod, { op: 'replace', path: '/spec/initContainers/0/image', value: 'evil.example/x:1' }),
-  ],
-  ['another command', json(pod, { op: 'add', path: '/spec/containers/0/command', value: ['sh'] })],
-  ['another service account', merge(pod, { spec: { serviceAccountName: 'admin' } })],
-  [
-    'a host path',
-    json(pod, { op: 'add', path: '/spec/volumes', value: [{ name: 'h', hostPath: { path: '/' } }] }),
-  ],
-  ['the host network', merge(pod, { spec: { hostNetwork: true } })],
-  ['a deadline of a pod', merge(pod, { spec: { activeDeadlineSeconds: 1 } })],
+  ['another image', replace(pod, '/spec/containers/0/image', 'evil.example/x:1')],
+  ['another image of an init container', replace(pod, '/spec/initContainers/0/image', 'evil.example/x:1')],
+  ['another command', add(pod, '/spec/containers/0/command', ['sh'])],
+  ['another service account', spec(pod, { serviceAccountName: 'admin' })],
+  ['a host path', add(pod, '/spec/volumes', [{ name: 'h', hostPath: { path: '/' } }])],
+  ['the host network', spec(pod, { hostNetwork: true })],
+  ['a deadline of a pod', spec(pod, { activeDeadlineSeconds: 1 })],
   ["another controller's gate", merge(pod, gates('arch.example/scheduling-gate'))],
-  ['a label of a pod', merge(pod, { metadata: { labels: { app: 'victim' } } })],
-  [
-    'another label of archwright on a pod',
-    merge(pod, { metadata: { labels: { 'arch.example/placement': 'disabled' } } }),
-  ],
-  [
-    'another value of its label on a pod',
-    merge(pod, { metadata: { labels: { 'arch.example/placement-state': 'victim' } } }),
-  ],
-  ['an annotation of another program', merge(pod, { metadata: { annotations: { 'x.example/y': 'z' } } })],
-  [
-    'an annotation of another program removed',
-    merge(pod, { metadata: { annotations: { 'x.example/kept': null } } }),
-  ],
-  [
-    'a deletion cost of another program',
-    merge(pod, { metadata: { annotations: { 'controller.kubernetes.io/pod-deletion-cost': '1' } } }),
-  ],
+  ['a label of a pod', label(pod, 'app', 'victim')],
+  ['another label of archwright on a pod', label(pod, 'arch.example/placement', 'disabled')],
+  ['another value of its label on a pod', label(pod, 'arch.example/placement-state', 'victim')],
+  ['an annotation of another program', annotation(pod, 'x.example/y', 'z')],
+  ['an annotation of another program removed', annotation(pod, 'x.example/kept', null)],
+  ['a deletion cost of another program', annotation(pod, 'controller.kubernetes.io/pod-deletion-cost', '1')],
   ['a finalizer of a pod', merge(pod, { metadata: { finalizers: ['x.example/stuck'] } })],
   [
     'an owner of a pod',
@@ -92,7 +84,7 @@ export const heldByPolicies: readonly Attempt[] = [
       metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'worker', uid: 'x' }] },
     }),
   ],
-  ['the status of a pod', merge(`${pod}/status`, { status: { phase: 'Failed' } })],
+  ['the status of a pod', status(pod, { phase: 'Failed' })],
   [
     'an ephemeral container',
     merge(`${pod}/ephemeralcontainers`, { spec: { ephemeralContainers: [{ name: 'e', image: 'x' }] } }),
@@ -114,38 +106,16 @@ export const heldByPolicies: readonly Attempt[] = [
   ],
   ['a deleted pod', remove(pod)],
   ['a deleted node', remove(node)],
-  ['a node that takes no pods', merge(node, { spec: { unschedulable: true } })],
-  ["another program's taint removed", merge(node, { spec: { taints: [] } })],
-  [
-    'a taint that evicts pods',
-    merge(node, {
-      spec: {
-        taints: [
-          { key: 'dedicated', value: 'db', effect: 'NoSchedule' },
-          { key: 'x', effect: 'NoExecute' },
-        ],
-      },
-    }),
-  ],
-  [
-    "another program's taint recorded as archwright's",
-    merge(node, { metadata: { annotations: { 'arch.example/taint': 'dedicated' } } }),
-  ],
-  [
-    'another label of archwright on a node',
-    merge(node, { metadata: { labels: { 'arch.example/placement': 'x' } } }),
-  ],
-  [
-    'a CPU level that does not exist',
-    merge(node, { metadata: { labels: { 'arch.example/amd64-level': 'v9' } } }),
-  ],
-  ['a label of a node', merge(node, { metadata: { labels: { 'kubernetes.io/arch': 'arm64' } } })],
-  [
-    'a role label of a node',
-    merge(node, { metadata: { labels: { 'node-role.kubernetes.io/control-plane': '' } } }),
-  ],
-  ['an annotation of a node', merge(node, { metadata: { annotations: { 'x.example/y': 'z' } } })],
-  ['the status of a node', merge(`${node}/status`, { status: { nodeInfo: { architecture: 'arm64' } } })],
+  ['a node that takes no pods', spec(node, { unschedulable: true })],
+  ["another program's taint removed", spec(node, { taints: [] })],
+  ['a taint that evicts pods', spec(node, { taints: [dedicated, { key: 'x', effect: 'NoExecute' }] })],
+  ["another program's taint recorded as archwright's", annotation(node, 'arch.example/taint', 'dedicated')],
+  ['another label of archwright on a node', label(node, 'arch.example/placement', 'x')],
+  ['a CPU level that does not exist', label(node, 'arch.example/amd64-level', 'v9')],
+  ['a label of a node', label(node, 'kubernetes.io/arch', 'arm64')],
+  ['a role label of a node', label(node, 'node-role.kubernetes.io/control-plane', '')],
+  ['an annotation of a node', annotation(node, 'x.example/y', 'z')],
+  ['the status of a node', status(node, { nodeInfo: { architecture: 'arm64' } })],
   [
     "another program's service as a webhook",
     webhooksBecome({ service: { namespace: 'kube-system', name: 'evil' } }),
@@ -168,7 +138,7 @@ export const heldByPolicies: readonly Attempt[] = [
       metadata: { name: 'another-leader' },
     }),
   ],
-  ['the specification of a custom resource', merge(config, { spec: { fallbackArchitecture: 's390x' } })],
+  ['the specification of a custom resource', spec(config, { fallbackArchitecture: 's390x' })],
 ];
 
 /** RBAC refuses these: the chart grants no such verb. */
@@ -197,10 +167,7 @@ export const refusedByRoles: readonly Attempt[] = [
       metadata: { name: 'evil' },
     }),
   ],
-  [
-    "another program's webhook configuration",
-    merge(`${webhooks}-other`, { metadata: { labels: { a: 'b' } } }),
-  ],
+  ["another program's webhook configuration", label(`${webhooks}-other`, 'a', 'b')],
   ['a deleted webhook configuration', remove(webhooks)],
   [
     'a policy less',
@@ -252,8 +219,8 @@ export const work: readonly Attempt[] = [
       },
     }),
   ],
-  ['its label on a pod', merge(pod, { metadata: { labels: { 'arch.example/placement-state': 'placed' } } })],
-  ['its label removed', merge(pod, { metadata: { labels: { 'arch.example/placement-state': null } } })],
+  ['its label on a pod', label(pod, 'arch.example/placement-state', 'placed')],
+  ['its label removed', label(pod, 'arch.example/placement-state', null)],
   [
     'its taint on a node',
     json(
@@ -266,7 +233,7 @@ export const work: readonly Attempt[] = [
       { op: 'add', path: '/metadata/annotations/arch.example~1taint', value: 'arch.example/architecture' },
     ),
   ],
-  ['its label on a node', merge(node, { metadata: { labels: { 'arch.example/agent': 'true' } } })],
+  ['its label on a node', label(node, 'arch.example/agent', 'true')],
   [
     'its taint and label removed',
     json(
@@ -277,13 +244,5 @@ export const work: readonly Attempt[] = [
     ),
   ],
   ['its webhook configuration', webhooksBecome({ service: { ...own, path: '/mutate' } })],
-  [
-    'a new Secret of certificates',
-    (who) =>
-      who.patch(
-        '/api/v1/namespaces/archwright/secrets/archwright-webhook-tls',
-        applied('Secret', 'archwright-webhook-tls'),
-        { signal: patience() },
-      ),
-  ],
+  ['a new Secret of certificates', applySecret('archwright-webhook-tls')],
 ];

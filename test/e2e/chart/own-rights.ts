@@ -8,7 +8,17 @@ import { KubeError } from '../../../src/kube/api/errors.ts';
 import { tokenOf } from '../cluster/accounts.ts';
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
 import { createHelm } from '../helm/release.ts';
-import { config, get, heldByPolicies, node, pod, refusedByRoles, webhooks, work } from './escalations.ts';
+import {
+  config,
+  dedicated,
+  get,
+  heldByPolicies,
+  node,
+  pod,
+  refusedByRoles,
+  webhooks,
+  work,
+} from './escalations.ts';
 import { chart } from './helm.ts';
 import { untilRefused } from './protection.ts';
 
@@ -54,7 +64,7 @@ async function createVictims(cluster: Cluster): Promise<void> {
   });
   await cluster.make('Node', 'worker', {
     metadata: { labels: { 'kubernetes.io/arch': 'amd64' }, annotations: { 'x.example/kept': 'yes' } },
-    spec: { taints: [{ key: 'dedicated', value: 'db', effect: 'NoSchedule' }] },
+    spec: { taints: [dedicated] },
   });
   for (const [namespace, name] of [
     ['kube-system', 'bootstrap'],
