@@ -21,8 +21,6 @@ export interface Section {
   readonly values: readonly Value[];
 }
 
-type Description = Omit<Value, 'key' | 'schema'>;
-
 /** Makes the values of one section; keys get the prefix. */
 export function valuesOf(prefix: string, described: Readonly<Record<string, Omit<Value, 'key'>>>): Value[] {
   return Object.entries(described).map(([key, value]) => ({
@@ -33,13 +31,23 @@ export function valuesOf(prefix: string, described: Readonly<Record<string, Omit
 
 export type Described = Readonly<Record<string, Omit<Value, 'key'>>>;
 
-/** Makes a value with a schema. */
-function kind(schema: JsonSchema): (value: Description) => Omit<Value, 'key'> {
-  return (value) => ({ ...value, schema });
+type Kind = (help: string, byDefault: TomlValue | undefined, example: TomlValue) => Omit<Value, 'key'>;
+
+/** Makes values with a schema, from what they are for, their default, and another sound value. */
+function kind(schema: JsonSchema): Kind {
+  return (help, byDefault, example) => ({
+    help,
+    ...(byDefault !== undefined && { default: byDefault }),
+    example,
+    schema,
+  });
 }
 
 export const text = kind({ type: 'string' });
-export const flag = kind({ type: 'boolean' });
+const flag = kind({ type: 'boolean' });
+/** A switch that is on by default. */
+export const on = (help: string): Omit<Value, 'key'> => flag(help, true, false);
+export const off = (help: string): Omit<Value, 'key'> => flag(help, false, true);
 export const count = kind({ type: 'integer', minimum: 0 });
 export const port = kind({ type: 'integer', minimum: 1, maximum: 65_535 });
 export const seconds = kind({ type: 'integer', minimum: 1 });
@@ -51,10 +59,10 @@ export const textMap = kind({ type: 'object', additionalProperties: { type: 'str
 export const object = kind({ type: 'object' });
 export const objects = kind({ type: 'array', items: { type: 'object' } });
 
-export function oneOf(...values: readonly string[]): (value: Description) => Omit<Value, 'key'> {
+export function oneOf(...values: readonly string[]): Kind {
   return kind({ enum: values });
 }
 
-export function shaped(schema: JsonSchema, value: Description): Omit<Value, 'key'> {
+export function shaped(schema: JsonSchema, value: Omit<Value, 'key' | 'schema'>): Omit<Value, 'key'> {
   return { ...value, schema };
 }
