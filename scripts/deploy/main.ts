@@ -6,6 +6,9 @@ import { deployFiles } from './files.ts';
 
 for (const [path, make] of Object.entries(deployFiles)) {
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, make((values, args) => render('helm4', values, args)));
+  writeFileSync(
+    path,
+    make((values, args) => render('helm4', values, args)),
+  );
   process.stdout.write(`${path}\n`);
 }

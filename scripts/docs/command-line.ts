@@ -34,7 +34,11 @@ interface Entry {
 /** Makes the page. */
 export async function commandLinePage(): Promise<string> {
   const entries = await Promise.all(
-    Object.entries(subcommands).map(async ([name, entry]) => ({ name, summary: entry.summary, ...(await entry.load()) })),
+    Object.entries(subcommands).map(async ([name, entry]) => ({
+      name,
+      summary: entry.summary,
+      ...(await entry.load()),
+    })),
   );
   const firstOf = new Map<string, string>();
   for (const { name, subcommand } of entries)
@@ -62,5 +66,7 @@ function section({ name, summary, subcommand }: Entry, firstOf: ReadonlyMap<stri
 }
 
 function titleOf(name: string, { short, value }: OwnFlag): string {
-  return code(`${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`);
+  return code(
+    `${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`,
+  );
 }

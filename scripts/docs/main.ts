@@ -38,7 +38,9 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/reference/metrics.md': metricsPage,
   'docs/use/placement.md': placementPage,
   'docs/operate/runbooks/README.md': runbookIndex,
-  ...Object.fromEntries(alerts.map((alert) => [`docs/operate/runbooks/${alert.name}.md`, () => runbookPage(alert)])),
+  ...Object.fromEntries(
+    alerts.map((alert) => [`docs/operate/runbooks/${alert.name}.md`, () => runbookPage(alert)]),
+  ),
 };
 
 /**

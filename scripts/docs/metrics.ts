@@ -51,8 +51,12 @@ const codes = factsErrorCodes.join('|');
 
 /** Long lists that occur more than once, by their text, with the label that they belong to. */
 function sharedLists(): ReadonlyMap<string, string> {
-  const all = metricGroups.flatMap(({ metrics }) => metrics.flatMap(({ labels = {} }) => Object.entries(labels)));
-  const long = all.filter(([, values]) => values.length >= longList).map(([label, values]) => [values.join('|'), label] as const);
+  const all = metricGroups.flatMap(({ metrics }) =>
+    metrics.flatMap(({ labels = {} }) => Object.entries(labels)),
+  );
+  const long = all
+    .filter(([, values]) => values.length >= longList)
+    .map(([label, values]) => [values.join('|'), label] as const);
   const repeated = long.filter(([text], index) => long.findIndex(([other]) => other === text) !== index);
   return new Map(repeated.filter(([text]) => !text.endsWith(codes)));
 }

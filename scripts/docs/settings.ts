@@ -61,11 +61,21 @@ export function settingsPage(): string {
 }
 
 function group({ title, settings }: (typeof settingGroups)[number]): string {
-  return [`## ${title}\n`, ...Object.entries(settings).map(([key, setting]) => entry(key, setting)), ''].join('\n');
+  return [`## ${title}\n`, ...Object.entries(settings).map(([key, setting]) => entry(key, setting)), ''].join(
+    '\n',
+  );
 }
 
 /** Kinds that a default shows. */
-const evident = new Set(['boolean', 'duration', 'size', 'name', 'address and port', 'directory', 'label key']);
+const evident = new Set([
+  'boolean',
+  'duration',
+  'size',
+  'name',
+  'address and port',
+  'directory',
+  'label key',
+]);
 
 function entry(key: string, setting: Setting<unknown>): string {
   const preset = written(setting, setting.default);

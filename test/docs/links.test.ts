@@ -19,8 +19,12 @@ function brokenLinks({ path, links, anchors }: Page): string[] {
 t.test('links lead to existing files and headings', async (t) => {
   t.ok(allPages.flatMap(({ links }) => links).length > 100);
   for (const each of allPages) t.same(brokenLinks(each), [], each.path);
-  const links = '[a](gates.md#gates) [b](gates.md#hinges) [c](gate.md) [d](https://example.com/x) [e](#here) [f](../README.md)';
-  t.same(brokenLinks(pageOf('docs/use/gates.md', `# Here\n\n${links}\n\n\`[g](none.md)\``)), ['gates.md#hinges', 'gate.md']);
+  const links =
+    '[a](gates.md#gates) [b](gates.md#hinges) [c](gate.md) [d](https://example.com/x) [e](#here) [f](../README.md)';
+  t.same(brokenLinks(pageOf('docs/use/gates.md', `# Here\n\n${links}\n\n\`[g](none.md)\``)), [
+    'gates.md#hinges',
+    'gate.md',
+  ]);
 });
 
 /** Pages that links of a page lead to; a link to a folder leads to its index. */
@@ -32,19 +36,28 @@ function targets({ path, links }: Page): string[] {
 }
 
 function rowsOf({ path, text }: Page): Page {
-  return pageOf(path, text.split('\n').filter((line) => /^[|-] /.test(line)).join('\n'));
+  return pageOf(
+    path,
+    text
+      .split('\n')
+      .filter((line) => /^[|-] /.test(line))
+      .join('\n'),
+  );
 }
 
-t.test('every page has a row or an item in the index of its folder, and every folder one in the index above', async (t) => {
-  const folders = globSync('docs/**/', { exclude: ['docs/images'] });
-  t.ok(folders.length > 6);
-  for (const folder of folders) {
-    const linked = targets(rowsOf(page(join(folder, 'README.md'))));
-    const entries = [...globSync(`${folder}/!(README).md`), ...globSync(`${folder}/*/README.md`)];
-    t.ok(entries.length > 3, folder);
-    for (const each of entries) t.ok(linked.includes(each), `${folder}: ${each}`);
-  }
-});
+t.test(
+  'every page has a row or an item in the index of its folder, and every folder one in the index above',
+  async (t) => {
+    const folders = globSync('docs/**/', { exclude: ['docs/images'] });
+    t.ok(folders.length > 6);
+    for (const folder of folders) {
+      const linked = targets(rowsOf(page(join(folder, 'README.md'))));
+      const entries = [...globSync(`${folder}/!(README).md`), ...globSync(`${folder}/*/README.md`)];
+      t.ok(entries.length > 3, folder);
+      for (const each of entries) t.ok(linked.includes(each), `${folder}: ${each}`);
+    }
+  },
+);
 
 t.test('every page is two clicks away from README.md at most', async (t) => {
   const first = targets(page('README.md'));
@@ -61,10 +74,22 @@ t.test('README.md has at most ten links', async (t) => {
 
 t.test('CONTRIBUTING.md has every room and every script', async (t) => {
   const { text, spans } = page('CONTRIBUTING.md');
-  for (const room of readdirSync('src', { withFileTypes: true })) t.ok(spans.includes(`src/${room.name}/`), room.name);
-  for (const room of ['cmd', 'daemon', 'test', 'scripts', 'bench', 'examples', 'docs', 'charts/archwright', 'deploy'])
+  for (const room of readdirSync('src', { withFileTypes: true }))
+    t.ok(spans.includes(`src/${room.name}/`), room.name);
+  for (const room of [
+    'cmd',
+    'daemon',
+    'test',
+    'scripts',
+    'bench',
+    'examples',
+    'docs',
+    'charts/archwright',
+    'deploy',
+  ])
     t.ok(spans.includes(`${room}/`), room);
-  for (const folder of globSync('src/controller/*/')) t.ok(spans.includes(`${folder.replace(/\/$/, '')}/`), folder);
+  for (const folder of globSync('src/controller/*/'))
+    t.ok(spans.includes(`${folder.replace(/\/$/, '')}/`), folder);
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
   // `npm ci` runs its own last step.
   for (const name of Object.keys(scripts).filter((name) => name !== 'prepare'))

@@ -10,7 +10,9 @@ import { parseDuration } from '../../src/names/duration.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 import { allPages, pageOf, source, type Page } from './pages.ts';
 
-const metrics = new Map(metricGroups.flatMap((group) => group.metrics).map((metric) => [metric.name, metric]));
+const metrics = new Map(
+  metricGroups.flatMap((group) => group.metrics).map((metric) => [metric.name, metric]),
+);
 const values = chartSections().flatMap((section) => section.values.map(({ key }) => key));
 const vocabulary = await vocabularyOf(subcommands);
 const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
@@ -23,7 +25,15 @@ const keys = new Set(
 );
 
 /** Fields of Kubernetes and containerd that only the pages mention. */
-const fieldsOfOthers = new Set(['cacheType', 'runAsNonRoot', 'ignoreDifferences', 'minAvailable', 'unhealthyPodEvictionPolicy', 'imageData', 'manifestList']);
+const fieldsOfOthers = new Set([
+  'cacheType',
+  'runAsNonRoot',
+  'ignoreDifferences',
+  'minAvailable',
+  'unhealthyPodEvictionPolicy',
+  'imageData',
+  'manifestList',
+]);
 
 function wrongMetrics({ text }: Page): string[] {
   const wrong: string[] = [];
@@ -33,7 +43,9 @@ function wrongMetrics({ text }: Page): string[] {
     for (const [, label = '', value = ''] of labels.matchAll(/(\w+)[=!]~?"([^"]*)"/g)) {
       const known = metric?.labels?.[label] ?? [];
       // An ellipsis stands for any of them.
-      const isKnown = value.split('|').every((each) => (each === '…' ? known.length > 0 : known.includes(each)));
+      const isKnown = value
+        .split('|')
+        .every((each) => (each === '…' ? known.length > 0 : known.includes(each)));
       if (!isKnown) wrong.push(`${name} has no ${label}="${value}"`);
     }
   }
@@ -80,9 +92,11 @@ function callsIn({ blocks, spans }: Page): string[][] {
   const shell = [...blocks.filter(({ language }) => language === 'sh').map(({ text }) => text), ...commands];
   const lines = shell.flatMap((text) => text.replaceAll(/\\\n/g, ' ').split('\n'));
   return lines.flatMap((line) =>
-    [...line.replace(/(?:^|\s)#.*$/, '').matchAll(/(?:^|[|&;(]\s*|npx |kubectl |-- +|bin\/)archwright ([^|&;)>]+)/g)].map(
-      ([, words = '']) => words.trim().split(/\s+/),
-    ),
+    [
+      ...line
+        .replace(/(?:^|\s)#.*$/, '')
+        .matchAll(/(?:^|[|&;(]\s*|npx |kubectl |-- +|bin\/)archwright ([^|&;)>]+)/g),
+    ].map(([, words = '']) => words.trim().split(/\s+/)),
   );
 }
 
@@ -143,18 +157,42 @@ t.test('unknown names are found', async (t) => {
     ['metrics and their labels', '`archwright_gated_pods`, `archwright_gated_duration_seconds_bucket`', []],
     ['metrics and their labels', '`archwright_gated_pots`', ['archwright_gated_pots']],
     ['metrics and their labels', '`archwright_gated_pods{age="older"}`', []],
-    ['metrics and their labels', '`archwright_gated_pods{age="old"}`', ['archwright_gated_pods has no age="old"']],
-    ['metrics and their labels', '`archwright_gated_pods{aeg="…"}`', ['archwright_gated_pods has no aeg="…"']],
+    [
+      'metrics and their labels',
+      '`archwright_gated_pods{age="old"}`',
+      ['archwright_gated_pods has no age="old"'],
+    ],
+    [
+      'metrics and their labels',
+      '`archwright_gated_pods{aeg="…"}`',
+      ['archwright_gated_pods has no aeg="…"'],
+    ],
     ['settings, values and fields', '`misplacedPods = "evict"`, `webhook.replicas`, `certManager`', []],
     ['settings, values and fields', '`misplacedPots = "evict"`', ['misplacedPots']],
-    ['settings, values and fields', '`architectures.<arch>.requireNodeLabel`', ['architectures.<arch>.requireNodeLabel']],
+    [
+      'settings, values and fields',
+      '`architectures.<arch>.requireNodeLabel`',
+      ['architectures.<arch>.requireNodeLabel'],
+    ],
     ['defaults', '`gateWorkers` (64), `maxGateDuration` (5 min), `brokenImageTime` (7 days)', []],
     ['defaults', '`gateWorkers` (65)', ['`gateWorkers` (65): the default is 64']],
     ['defaults', '`maxGateDuration` (5 s)', ['`maxGateDuration` (5 s): the default is 300000']],
-    ['subcommands and flags', '```sh\nkubectl -n archwright get pods\nx | archwright config check -\n```', []],
-    ['subcommands and flags', '```sh\narchwright explain --path   # the patch\n```', ['archwright explain --path']],
+    [
+      'subcommands and flags',
+      '```sh\nkubectl -n archwright get pods\nx | archwright config check -\n```',
+      [],
+    ],
+    [
+      'subcommands and flags',
+      '```sh\narchwright explain --path   # the patch\n```',
+      ['archwright explain --path'],
+    ],
     ['subcommands and flags', '`kubectl archwright explian pod/x`', ['archwright explian']],
-    ['subcommands and flags', '```sh\nkubectl exec x -- \\\n  archwright agent --chek\n```', ['archwright agent --chek']],
+    [
+      'subcommands and flags',
+      '```sh\nkubectl exec x -- \\\n  archwright agent --chek\n```',
+      ['archwright agent --chek'],
+    ],
     ['npm scripts', '`npm run demo`', []],
     ['npm scripts', '`npm run demos`', ['demos']],
     ['files and folders', '`src/kube/`, `docs/use/gates.md`', []],

@@ -22,7 +22,10 @@ const span = /`([^`]+)`/g;
 
 /** Parses a page. */
 export function pageOf(path: string, text: string): Page {
-  const blocks = [...text.matchAll(fence)].map(([, language = '', block = '']) => ({ language, text: block }));
+  const blocks = [...text.matchAll(fence)].map(([, language = '', block = '']) => ({
+    language,
+    text: block,
+  }));
   const prose = text.replaceAll(fence, '');
   const plain = prose.replaceAll(span, '');
   return {
@@ -60,7 +63,10 @@ export function page(path: string): Page {
 }
 
 /** The source of the program and of the chart's templates, with strings that continue on the next line joined. */
-export const source: string = globSync(['{src,cmd,daemon,scripts/image}/**/*.ts', 'charts/archwright/templates/**'], { withFileTypes: true })
+export const source: string = globSync(
+  ['{src,cmd,daemon,scripts/image}/**/*.ts', 'charts/archwright/templates/**'],
+  { withFileTypes: true },
+)
   .filter((entry) => entry.isFile())
   .map((entry) => readFileSync(`${entry.parentPath}/${entry.name}`, 'utf8'))
   .join('\n')

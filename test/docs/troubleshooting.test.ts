@@ -43,18 +43,33 @@ function pieces(quotation: string): string[] {
 
 /** Quotations of the program: text blocks, italics, and code spans of several words. */
 function quotations({ blocks, spans, text }: Page): string[] {
-  const lines = blocks.filter(({ language }) => language === 'text').flatMap(({ text }) => text.trim().split('\n'));
-  const italics = [...text.matchAll(/(?<![*\w])\*([^*\n]+(?:\n[^*\n]+)?)\*(?![*\w])/g)].map(([, words = '']) => words.replaceAll(/\s*\n\s*/g, ' '));
-  const sentences = spans.filter((span) => /^[a-z]\w*(?: [\w;:,'-]+){3,}$/.test(span) && !/^(?:kubectl|helm|npm|archwright [a-z]+ -)/.test(span));
+  const lines = blocks
+    .filter(({ language }) => language === 'text')
+    .flatMap(({ text }) => text.trim().split('\n'));
+  const italics = [...text.matchAll(/(?<![*\w])\*([^*\n]+(?:\n[^*\n]+)?)\*(?![*\w])/g)].map(
+    ([, words = '']) => words.replaceAll(/\s*\n\s*/g, ' '),
+  );
+  const sentences = spans.filter(
+    (span) =>
+      /^[a-z]\w*(?: [\w;:,'-]+){3,}$/.test(span) && !/^(?:kubectl|helm|npm|archwright [a-z]+ -)/.test(span),
+  );
   return [...lines, ...[...italics, ...sentences].filter((words) => words.split(' ').length > 2)];
 }
 
 function unknownPieces(found: Page): string[] {
-  return quotations(found).flatMap(pieces).filter((piece) => !source.includes(piece));
+  return quotations(found)
+    .flatMap(pieces)
+    .filter((piece) => !source.includes(piece));
 }
 
 function unknownReasons({ spans }: Page): string[] {
-  return spans.filter((span) => /^[A-Z][a-z]+(?:[A-Z][a-z]+)+$/.test(span) && !eventReasons.has(span) && !othersNames.test(span) && !source.includes(`'${span}'`));
+  return spans.filter(
+    (span) =>
+      /^[A-Z][a-z]+(?:[A-Z][a-z]+)+$/.test(span) &&
+      !eventReasons.has(span) &&
+      !othersNames.test(span) &&
+      !source.includes(`'${span}'`),
+  );
 }
 
 t.test('quotations are texts of the program', async (t) => {
@@ -63,14 +78,17 @@ t.test('quotations are texts of the program', async (t) => {
 });
 
 t.test('event reasons on the pages exist', async (t) => {
-  for (const each of writtenPages.filter(({ path }) => !path.startsWith('docs/internals/decisions.md'))) t.same(unknownReasons(each), [], each.path);
+  for (const each of writtenPages.filter(({ path }) => !path.startsWith('docs/internals/decisions.md')))
+    t.same(unknownReasons(each), [], each.path);
 });
 
 t.test('every event reason and error code is on the page', async (t) => {
   const { text } = troubleshooting;
   t.ok(eventReasons.size >= 8, [...eventReasons].join(' '));
   for (const reason of eventReasons) t.ok(text.includes(reason), reason);
-  const failures = metricGroups.flatMap(({ metrics }) => metrics).find(({ name }) => name === 'archwright_facts_failures_total');
+  const failures = metricGroups
+    .flatMap(({ metrics }) => metrics)
+    .find(({ name }) => name === 'archwright_facts_failures_total');
   const codes = failures?.labels?.['code'] ?? [];
   t.ok(codes.length > 8);
   for (const code of codes) t.ok(text.includes(`\`${code}\``), code);
@@ -86,7 +104,10 @@ t.test('every section is linked from the table at the top', async (t) => {
 t.test('unknown quotations are found', async (t) => {
   const cases: readonly (readonly [text: string, found: readonly string[]])[] = [
     ['```text\nWarning  ImageUnknown  not known after 300 s, so it may run …\n```', []],
-    ['```text\nWarning  ImageUnknown  not heard of within … s, so it may run …\n```', ['not heard of within']],
+    [
+      '```text\nWarning  ImageUnknown  not heard of within … s, so it may run …\n```',
+      ['not heard of within'],
+    ],
     ['```text\nWarning  ImageUnheard  …\n```', ['ImageUnheard']],
     ['```console\nwords of somebody else\n```', []],
     ['*no agents are known; see archwright status*', []],
@@ -94,5 +115,7 @@ t.test('unknown quotations are found', async (t) => {
     ['`nobody leads at all now`', ['nobody leads at all now']],
   ];
   for (const [text, found] of cases) t.same(unknownPieces(pageOf('x.md', text)), found, text);
-  t.same(unknownReasons(pageOf('x.md', '`ImageUnknown`, `ImagePullBackOff`, `ImageUnheard`')), ['ImageUnheard']);
+  t.same(unknownReasons(pageOf('x.md', '`ImageUnknown`, `ImagePullBackOff`, `ImageUnheard`')), [
+    'ImageUnheard',
+  ]);
 });

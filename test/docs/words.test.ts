@@ -3,7 +3,8 @@ import t from 'tap';
 import { allPages, writtenPages, type Page } from './pages.ts';
 
 /** Words as `wc -w` counts them, without marks of lists and tables. */
-const wordsOf = ({ text }: Page): number => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+const wordsOf = ({ text }: Page): number =>
+  text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 
 const isDocumentation = ({ path }: Page): boolean => path === 'README.md' || path.startsWith('docs/');
 
@@ -14,5 +15,6 @@ function total(pages: readonly Page[]): number {
 t.test('README.md and docs/ have a bounded number of words, and so does each page', async (t) => {
   t.ok(total(allPages) <= 25_000, `${total(allPages)} words`);
   t.ok(total(writtenPages) <= 18_400, `${total(writtenPages)} words are not generated`);
-  for (const page of allPages.filter(isDocumentation)) t.ok(wordsOf(page) <= 2_400, `${page.path}: ${wordsOf(page)} words`);
+  for (const page of allPages.filter(isDocumentation))
+    t.ok(wordsOf(page) <= 2_400, `${page.path}: ${wordsOf(page)} words`);
 });

@@ -23,10 +23,13 @@ export const alerts: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'Prometheus scrapes no archwright webhook.',
-    meaning: 'Under `failurePolicy: Ignore` pods are created without a placement, and evicted later from nodes that cannot run them. Under `Fail` no pod can be created.',
+    meaning:
+      'Under `failurePolicy: Ignore` pods are created without a placement, and evicted later from nodes that cannot run them. Under `Fail` no pod can be created.',
     steps: [
       '`kubectl -n archwright get pods -l app.kubernetes.io/component=webhook`: are they ready?',
-      '`ContainerCreating`: they wait for certificates from the controller. ' + logs('controller') + ' says why.',
+      '`ContainerCreating`: they wait for certificates from the controller. ' +
+        logs('controller') +
+        ' says why.',
       'Ready but not scraped: check `networkPolicy.metricsFrom` and `monitoring.labels`.',
       'To allow pods under `Fail`: `helm upgrade … --reuse-values --set failurePolicy=Ignore`.',
     ],
@@ -50,7 +53,8 @@ export const alerts: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'No archwright controller leads.',
-    meaning: 'New pods are not gated. Gated pods wait. Certificates and the webhook configuration are not maintained.',
+    meaning:
+      'New pods are not gated. Gated pods wait. Certificates and the webhook configuration are not maintained.',
     steps: [
       '`kubectl -n archwright get pods,lease` shows if controllers run.',
       `${logs('controller')} has the [cause](../troubleshooting.md#no-controller-leads).`,
@@ -63,7 +67,8 @@ export const alerts: readonly Alert[] = [
     for: '2m',
     severity: 'critical',
     summary: 'No archwright agent answers a webhook or controller.',
-    meaning: 'Images that are not in memory stay unknown. Their pods are not gated: they get `fallbackArchitecture`, or may run anywhere.',
+    meaning:
+      'Images that are not in memory stay unknown. Their pods are not gated: they get `fallbackArchitecture`, or may run anywhere.',
     steps: [
       '`archwright status` names the cause. If it does not: `kubectl -n archwright describe daemonset archwright-agent` (*violates PodSecurity*) and `kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide`. With [`agentNodes`](../agent-nodes.md), agents run only on nodes with the label `arch.example/agent=true`.',
       'Agents are ready, but unreachable: a security group may block their port (`agent.port`, 9443) between nodes.',
@@ -89,7 +94,10 @@ export const alerts: readonly Alert[] = [
     severity: 'warning',
     summary: 'Objects were admitted unchanged because the webhook failed on them.',
     meaning: 'Their pods have no placement. This is a defect in archwright.',
-    steps: [`${logs('webhook')}: the line \`admission failed, the object was let through\` has the error.`, 'Report the defect with that line.'],
+    steps: [
+      `${logs('webhook')}: the line \`admission failed, the object was let through\` has the error.`,
+      'Report the defect with that line.',
+    ],
   },
   {
     name: 'ArchwrightSlowAdmissions',
@@ -97,7 +105,8 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'One in a hundred admissions takes longer than half a second.',
-    meaning: 'An admission waits at most `inlineBudget` for an unknown image. If it takes longer, the webhook lacks CPU.',
+    meaning:
+      'An admission waits at most `inlineBudget` for an unknown image. If it takes longer, the webhook lacks CPU.',
     steps: [
       'Compare the CPU usage of the webhook with its limit, and look at `nodejs_eventloop_lag_p99_seconds`.',
       'Add replicas (`webhook.replicas`, `webhook.autoscaling.enabled`), or raise the CPU request.',
@@ -122,7 +131,8 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'Images cannot be inspected: {{ $labels.code }}.',
-    meaning: 'No credential is accepted. Either the nodes cannot pull these images, or archwright does not find the credentials that the nodes use.',
+    meaning:
+      'No credential is accepted. Either the nodes cannot pull these images, or archwright does not find the credentials that the nodes use.',
     steps: [
       `${logs('agent')} names the images.`,
       'Run `archwright inspect --verbose IMAGE` and `archwright agent --check` in an agent’s pod: [the registry says 401](../troubleshooting.md#the-registry-says-401).',
@@ -146,7 +156,8 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'Part of the source {{ $labels.source }} cannot be used.',
-    meaning: 'A file of a node or a mounted Secret is missing, misnamed or malformed. Its last good content may still be in force.',
+    meaning:
+      'A file of a node or a mounted Secret is missing, misnamed or malformed. Its last good content may still be in force.',
     steps: [
       '`kubectl -n archwright get events --field-selector=reason=CredentialProblem` names nodes, files and problems. See [credentials are not used](../troubleshooting.md#credentials-are-not-used).',
       '`kubectl -n archwright exec AGENT-POD -- archwright agent --check` shows all sources of a node.',
@@ -161,7 +172,7 @@ export const alerts: readonly Alert[] = [
     summary: 'The current configuration file cannot be used.',
     meaning: 'The last good one stays in force. Pods that start now end with exit code 2.',
     steps: [
-      '`kubectl -n archwright get configmap archwright -o jsonpath=\'{.data.archwright\\.toml}\' | archwright config check -` shows line and key.',
+      "`kubectl -n archwright get configmap archwright -o jsonpath='{.data.archwright\\.toml}' | archwright config check -` shows line and key.",
       'Correct the values and run `helm upgrade`, or `helm rollback`.',
     ],
   },
@@ -185,7 +196,8 @@ export const alerts: readonly Alert[] = [
     for: '0m',
     severity: 'warning',
     summary: 'Containers ended with an exec format error on {{ $labels.architecture }}.',
-    meaning: 'The manifest of an image names this architecture, but a binary is for another one. New pods of the namespace avoid the architecture for `brokenImageTime`.',
+    meaning:
+      'The manifest of an image names this architecture, but a binary is for another one. New pods of the namespace avoid the architecture for `brokenImageTime`.',
     steps: [
       '`kubectl get events -A --field-selector=reason=ExecFormatError` and the ConfigMap `archwright-broken-images` name the image.',
       'Report it to the author of the image. Until it is fixed, set its real architectures in `imageOverrides`.',
@@ -197,7 +209,8 @@ export const alerts: readonly Alert[] = [
     for: '30m',
     severity: 'warning',
     summary: '{{ $value }} pods are on nodes that cannot run their images, and stay there.',
-    meaning: 'A PodDisruptionBudget blocks the eviction, no other node accepts them, their workload was evicted before, a DaemonSet recreates them, or `misplacedPods` is `event`.',
+    meaning:
+      'A PodDisruptionBudget blocks the eviction, no other node accepts them, their workload was evicted before, a DaemonSet recreates them, or `misplacedPods` is `event`.',
     steps: [
       '`kubectl get events -A | grep MisplacedPod` names each pod and the [reason](../misplaced-pods.md#events).',
       '`sum by (outcome) (increase(archwright_misplaced_pods_total[1h]))` counts the reasons.',
@@ -252,7 +265,13 @@ export const alerts: readonly Alert[] = [
 
 /** What the template of the PrometheusRule reads. */
 export function alertsFile(): string {
-  const rules = alerts.map(({ name, expr, for: time, severity, summary }) => ({ name, expr, for: time, severity, summary }));
+  const rules = alerts.map(({ name, expr, for: time, severity, summary }) => ({
+    name,
+    expr,
+    for: time,
+    severity,
+    summary,
+  }));
   return `${JSON.stringify(rules, undefined, 2)}\n`;
 }
 
@@ -260,7 +279,9 @@ export function alertsFile(): string {
 export function runbookIndex(): string {
   const severities = [...new Set(alerts.map(({ severity }) => severity))];
   const rows = severities.map((each) => {
-    const links = alerts.filter(({ severity }) => severity === each).map(({ name }) => `[${name}](${name}.md)`);
+    const links = alerts
+      .filter(({ severity }) => severity === each)
+      .map(({ name }) => `[${name}](${name}.md)`);
     return `- ${each}: ${links.join(', ')}`;
   });
   return (
@@ -271,7 +292,9 @@ export function runbookIndex(): string {
 }
 
 function withLabels(summary: string): string {
-  return summary.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => code(label)).replaceAll('{{ $value }}', 'Some');
+  return summary
+    .replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => code(label))
+    .replaceAll('{{ $value }}', 'Some');
 }
 
 /** The page of an alert. */

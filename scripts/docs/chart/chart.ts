@@ -30,7 +30,10 @@ export function chartSections(): readonly Section[] {
   const first = firstValues.map((key) => all.get(key)).filter((value) => value !== undefined);
   return [
     { title: 'The ten values to look at first', values: first },
-    ...sections.map(({ title, values }) => ({ title, values: values.filter(({ key }) => !firstValues.includes(key)) })),
+    ...sections.map(({ title, values }) => ({
+      title,
+      values: values.filter(({ key }) => !firstValues.includes(key)),
+    })),
   ];
 }
 
@@ -89,7 +92,10 @@ function objectSchema(tree: Tree<Value>): ObjectSchema {
   const properties = Object.entries(tree).map(([name, node]): [string, object] => {
     if (!isLeaf(node)) return [name, objectSchema(node)];
     const { help, schema, default: preset } = node.leaf;
-    return [name, { description: help, ...nullable(schema, node.leaf), ...(preset !== undefined && { default: preset }) }];
+    return [
+      name,
+      { description: help, ...nullable(schema, node.leaf), ...(preset !== undefined && { default: preset }) },
+    ];
   });
   return { type: 'object', properties: Object.fromEntries(properties) };
 }

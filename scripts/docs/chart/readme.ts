@@ -21,7 +21,9 @@ export function chartReadme(): string {
   const own = sections
     .map(({ title, values }) => ({
       title,
-      values: values.filter((value) => !shared.has(value.key) && (!isSetting(value) || firstValues.includes(value.key))),
+      values: values.filter(
+        (value) => !shared.has(value.key) && (!isSetting(value) || firstValues.includes(value.key)),
+      ),
     }))
     .filter(({ values }) => values.length > 0);
   const [first, ...rest] = own.map(sectionText);
@@ -50,7 +52,9 @@ function settingsText(values: readonly SettingValue[]): string {
       .map(({ key }) => code(key))
       .join(', '),
   ]);
-  const others = values.flatMap(({ key, chartDefault }) => (chartDefault === undefined ? [] : [[code(key), chartDefault]]));
+  const others = values.flatMap(({ key, chartDefault }) =>
+    chartDefault === undefined ? [] : [[code(key), chartDefault]],
+  );
   return [
     '### Settings\n',
     'Every setting of the program is a value of the same name.\n',
@@ -74,7 +78,10 @@ function commonTable(common: ReadonlyMap<string, readonly Value[]>): string {
     const tables = same.map(({ key }) => tableOf(key));
     const isEvery = tables.length === podTables.length;
     const presets = new Set(same.map(presetOf));
-    const preset = presets.size === 1 ? presetOf(first) : same.map((value) => `${tableOf(value.key)}: ${presetOf(value)}`).join('; ');
+    const preset =
+      presets.size === 1
+        ? presetOf(first)
+        : same.map((value) => `${tableOf(value.key)}: ${presetOf(value)}`).join('; ');
     return [code(nameOf(first.key)), isEvery ? 'all' : tables.join(', '), first.help, preset];
   });
   const tables = podTables.map(code).join(', ');
@@ -84,10 +91,9 @@ function commonTable(common: ReadonlyMap<string, readonly Value[]>): string {
 function labelsText(): string {
   const kinds = new Set<string>(labeledKinds);
   const others = labels.values.filter(({ key }) => !kinds.has(tableOf(key)));
-  const rows = [...others, ...labels.values.filter(({ key }) => tableOf(key) === labeledKinds[0])].map((value) => [
-    code(value.key),
-    value.help,
-  ]);
+  const rows = [...others, ...labels.values.filter(({ key }) => tableOf(key) === labeledKinds[0])].map(
+    (value) => [code(value.key), value.help],
+  );
   const same = labeledKinds.slice(1).map(code).join(', ');
   return `### ${labels.title}\n\n${table(['Value', 'Meaning'], rows)}\n\nThe last two also exist for ${same}.\n`;
 }
@@ -107,7 +113,9 @@ function presetOf(value: Value): string {
   if (preset === undefined) return `not set (${typeName(value)})`;
   const text = code(isSetting(value) ? formatToml(preset) : JSON.stringify(preset));
   const { enum: words } = value.schema;
-  const others = Array.isArray(words) ? words.filter((word) => word !== preset).map((word) => code(JSON.stringify(word))) : [];
+  const others = Array.isArray(words)
+    ? words.filter((word) => word !== preset).map((word) => code(JSON.stringify(word)))
+    : [];
   return others.length === 0 ? text : `${text}, or ${others.join(', ')}`;
 }
 

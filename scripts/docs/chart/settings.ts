@@ -86,7 +86,15 @@ export function settingsFile(): string {
     .map(({ key, setting }) => {
       const { restart, parts, kind } = setting;
       const preset = written(setting, setting.default);
-      return [key, { restart, parts, ...(kind.rule && { rule: kind.rule }), ...(preset !== undefined && { default: preset }) }];
+      return [
+        key,
+        {
+          restart,
+          parts,
+          ...(kind.rule && { rule: kind.rule }),
+          ...(preset !== undefined && { default: preset }),
+        },
+      ];
     });
   return `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
 }
@@ -115,7 +123,12 @@ function takes({ kind: { schema, rule, isSwitch = false } }: Setting<unknown>): 
   if (type === 'array') return { isList: true, ...(rule && 'items' in rule && { rule: rule.items }) };
   if (type === 'object' || schema['anyOf'] !== undefined) return {};
   const range = type === 'integer' ? { range: [minimum ?? 0, maximum ?? 0] } : {};
-  return { ...(words !== undefined && { words }), ...(pattern !== undefined && { pattern }), ...range, ...(rule && { rule }) };
+  return {
+    ...(words !== undefined && { words }),
+    ...(pattern !== undefined && { pattern }),
+    ...range,
+    ...(rule && { rule }),
+  };
 }
 
 /** Sound values that no rule gives. */

@@ -9,7 +9,9 @@ const width = 118;
 
 /** Makes the file. */
 export function valuesFile(): string {
-  const sections = wholeTrees().map(({ title, values }) => [`# --- ${title}`, '', ...print(treeOf(values), '')].join('\n'));
+  const sections = wholeTrees().map(({ title, values }) =>
+    [`# --- ${title}`, '', ...print(treeOf(values), '')].join('\n'),
+  );
   return `# The values of the chart. README.md has them as a table.\n\n${sections.join('\n')}`;
 }
 
@@ -61,7 +63,9 @@ function isSet(tree: Tree<Value>): boolean {
 }
 
 function yaml(name: string, value: TomlValue): string[] {
-  return stringify({ [name]: value }, { lineWidth: 0 }).trimEnd().split('\n');
+  return stringify({ [name]: value }, { lineWidth: 0 })
+    .trimEnd()
+    .split('\n');
 }
 
 function wrap(text: string, columns: number): string[] {
