@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * Starts the program from a clone. Node 22.18 and later run its TypeScript source directly. An older Node starts the Node
- * that `npm ci` installed.
+ * Starts the program from a clone. Node 22.18 and later run its TypeScript source directly. An older Node
+ * starts the Node that `npm ci` installed.
  */
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';

@@ -54,22 +54,22 @@ export function judgedPod(options: JudgedOptions): JudgedPod {
   };
 }
 
+/** Every so many workloads have this cause; the first one counts. */
+const blocked: readonly (readonly [every: number, Blocker['cause']])[] = [
+  [11, 'image'],
+  [97, 'broken'],
+  [61, 'unknown'],
+  [29, 'selector'],
+  [53, 'affinity'],
+];
+
 /** A cluster of one size in which every state occurs, the same in each run. */
 export function largeCluster(workloads: number): readonly JudgedPod[] {
   return Array.from({ length: workloads }, (_, index) => {
     const image = `registry.example.com/team-${index % 40}/service-${index % 1200}:1.${index % 7}`;
-    const blockers: readonly Blocker[] =
-      index % 11 === 0
-        ? [{ cause: 'image', image }]
-        : index % 97 === 0
-          ? [{ cause: 'broken', image }]
-          : index % 61 === 0
-            ? [{ cause: 'unknown', image }]
-            : index % 29 === 0
-              ? [{ cause: 'selector' }]
-              : index % 53 === 0
-                ? [{ cause: 'affinity' }]
-                : [];
+    const [, cause] = blocked.find(([every]) => index % every === 0) ?? [];
+    const isPinned = cause === 'selector' || cause === 'affinity';
+    const blockers = cause === undefined ? [] : [isPinned ? { cause } : { cause, image }];
     const pods = 1 + (index % 3);
     return Array.from({ length: pods }, () =>
       judgedPod({
