@@ -43,7 +43,6 @@ const runs: Readonly<Record<string, readonly string[]>> = {
   json: ['--output', 'json'],
   html: ['--html', pageName],
   'html, newer tags': ['--html', pageName, '--newer-tags'],
-  'html, newer tags, again': ['--html', pageName, '--newer-tags'],
 };
 
 interface Measured {
