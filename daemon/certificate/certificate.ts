@@ -61,7 +61,7 @@ const maxFileBytes = 512 * 1024;
 const failureBackOff: BackOff = { firstMs: 1000, mostMs: 5 * 60_000 };
 /** A controller answers within a second. Without a leader, thousands of agents wait. */
 const pollBackOff: BackOff = { firstMs: 250, mostMs: 20_000 };
-/** After this, the log says what to check. The API server keeps open requests for a day. */
+/** After this, the log names what to check. The API server keeps open requests for a day. */
 const patienceMs = 15 * 60_000;
 /** The certificate is compared with the clock this often: the wall clock may have jumped. */
 const lookMs = 10 * 60_000;

@@ -1,5 +1,5 @@
 /**
- * How `archwright inspect` asks the agent of its container: HTTP on a Unix socket in the agent's state
+ * How `archwright inspect` reaches the agent of its container: HTTP on a Unix socket in the agent's state
  * directory, which only root can open. So a second process needs no memory for credentials, connections and
  * documents, and shows what this agent sees.
  */

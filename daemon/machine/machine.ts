@@ -1,6 +1,6 @@
 /**
  * What this node's CPU and kernel run, from files of the kernel. The agent's container sees the same files as
- * its node. A file that cannot be read, or says something unusual, leaves its field out.
+ * its node. A file that cannot be read, or has unusual content, leaves its field out.
  */
 import { endianness } from 'node:os';
 import { join } from 'node:path';
@@ -68,7 +68,7 @@ function amd64Of(cpus: readonly Cpu[]): Pick<Machine, 'amd64Level'> {
 
 /**
  * The variant that containerd takes for its own, by the first processor (containerd/platforms
- * `cpuinfo_linux.go`). A Raspberry Pi with an ARMv6 CPU says 7 (golang.org/issue/35555 names the model).
+ * `cpuinfo_linux.go`). A Raspberry Pi with an ARMv6 CPU states 7 (golang.org/issue/35555 names the model).
  */
 function armVariantOf([cpu]: readonly Cpu[]): Pick<Machine, 'armVariant'> {
   const version = cpu?.get('CPU architecture') ?? '';

@@ -1,6 +1,6 @@
 /**
  * The proxy variables of the node's container runtime: of the running process if it may be read, else of its
- * systemd service. An agent asks registries by the same way as the runtime pulls, unless it has proxy
+ * systemd service. An agent reaches registries in the same way as the runtime pulls, unless it has proxy
  * variables of its own.
  */
 import type { Problem } from '../../src/credentials/credential.ts';

@@ -1,8 +1,8 @@
 /**
  * The agents as one source of image facts, for webhook and controller.
  *
- * A lookup goes to the agent that owns the image's repository (`rendezvous.ts`), so that one agent asks the
- * registry and remembers, however many webhooks there are. If that does not end in facts:
+ * A lookup goes to the agent that owns the image's repository (`rendezvous.ts`), so that one agent queries
+ * the registry and remembers, however many webhooks there are. If that does not end in facts:
  *
  * - the agent is unreachable, loses the connection or is overloaded: the next agent of its credential group
  *   is asked; if it is slow, in addition to it (`hedge.ts`);
@@ -10,10 +10,10 @@
  *   (`groups.ts`), because other nodes may have other credentials and another network;
  * - an agent that failed is backed off (`agent-health.ts`).
  *
- * The groups that can pull are remembered (`pullability.ts`), and the others asked on demand (`survey.ts`).
+ * The groups that can pull are remembered (`pullability.ts`), and the others queried on demand (`survey.ts`).
  *
  * A lookup costs a bounded number of requests and a bounded time (`lookup.ts`), and always ends in facts:
- * without an answer, they hold an error that lists the agents asked and their failures.
+ * without an answer, they hold an error that lists the queried agents and their failures.
  */
 import type { AgentAddress, Discovery } from './discovery/discovery.ts';
 import {
@@ -47,7 +47,7 @@ import { Survey } from './groups/survey.ts';
 export interface CredentialGroup {
   /** Short form of the fingerprint, for people. */
   readonly name: string;
-  /** Nodes whose names are known, sorted. */
+  /** Nodes with known names, sorted. */
   readonly nodes: readonly string[];
   readonly architectures: readonly string[];
 }
@@ -57,7 +57,7 @@ export interface PullableGroups {
   readonly able: readonly CredentialGroup[];
   /** Refused by the registry, or without a way to it. */
   readonly unable: readonly CredentialGroup[];
-  /** Present if some group was never asked: resolves when it was, in a bounded time. */
+  /** Present for a group that was never queried: resolves when it was, in a bounded time. */
   readonly pending?: Promise<void>;
 }
 
@@ -71,11 +71,11 @@ export interface Fleet extends ImageFactsSource {
   opinions(request: ImageRequest, signal: AbortSignal): Promise<readonly ImageFacts[]>;
   /** False if no agent has answered for some time, so that no pod should wait for one. */
   isAvailable(): boolean;
-  /** What agents say of their nodes, by node; the same map until something changes. */
+  /** What agents report of their nodes, by node; the same map until something changes. */
   nodeReports(): ReadonlyMap<string, NodeReport>;
   /** Credentials that nodes do not use, and why, by node; nodes without a problem are left out. */
   credentialProblems(): ReadonlyMap<string, readonly SourceProblem[]>;
-  /** Resolves when each agent was asked for its credential group, at the latest when `signal` aborts. */
+  /** Resolves when each agent was queried for its credential group, at the latest with `signal`. */
   grouped(signal: AbortSignal): Promise<void>;
   /** The shared facts of all agents that discovery has found. Ends after them, or with `signal`. */
   shared(signal: AbortSignal): AsyncIterable<ImageFacts>;
@@ -100,7 +100,7 @@ export interface FleetOptions {
   readonly patienceMs?: number | undefined;
 }
 
-/** Just less than memory gives a lookup (15 s), so that the answer says which agents were asked in vain. */
+/** Just less than memory gives a lookup (15 s), so that the answer names the agents that failed. */
 const defaultLookupTimeoutMs = 14_000;
 
 /** Agents that must agree before a pod is evicted. */
@@ -109,7 +109,7 @@ export const opinions = 2;
 /** Codes after which another node may have access. */
 const askElsewhere: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'unavailable']);
 
-/** Makes a fleet; it asks the agents for their credential groups until it is closed. */
+/** Makes a fleet; it queries the agents for their credential groups until it is closed. */
 export function createFleet(options: FleetOptions): Fleet {
   const { discovery, connection, clock, log, freshness = defaultFreshness } = options;
   const health = new AgentHealth(clock);
@@ -250,7 +250,7 @@ function groupFor({ fingerprint, nodes, architectures }: Members): CredentialGro
   return { name: shortName(fingerprint), nodes, architectures };
 }
 
-/** A refusal says more than a registry that a node cannot reach; among equals the first stands. */
+/** A refusal is more informative than a registry that a node cannot reach; among equals the first stands. */
 function moreInformative(before: ImageFacts | undefined, after: ImageFacts): ImageFacts {
   return before === undefined || before.error?.code === 'unavailable' ? after : before;
 }

@@ -58,7 +58,7 @@ export interface ExchangeRequest {
   readonly serverName?: string | undefined;
 }
 
-/** A response whose body has not been read. The caller reads the body to its end, or calls `close`. */
+/** A response with an unread body. The caller reads the body to its end, or calls `close`. */
 export interface OpenResponse {
   /** Host and port of the request, for messages. */
   readonly where: string;

@@ -46,7 +46,7 @@ export class TransportError extends Error {
   }
 }
 
-/** The error's message with the system's words for it, for a peer that people may be told about. */
+/** The error's message with the system's own, for a peer that may be shown to people. */
 export function messageWithCause({ message, cause }: TransportError): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }

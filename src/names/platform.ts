@@ -22,7 +22,7 @@ export interface FullPlatform extends Platform {
   readonly unnamed?: true;
 }
 
-/** Operating system of nodes and pods where nothing else is said. */
+/** Default operating system of nodes and pods. */
 export const defaultOs = 'linux';
 
 /**
@@ -97,7 +97,7 @@ export function normalizePlatform(platform: FullPlatform): FullPlatform {
   };
 }
 
-/** `os/architecture[/variant]`; `unknown` where there is no operating system. */
+/** `os/architecture[/variant]`; `unknown` without an operating system. */
 export function formatPlatform(platform: Platform): string {
   if (platform.os === '') return 'unknown';
   return [platform.os, platform.architecture, platform.variant ?? ''].filter((part) => part !== '').join('/');

@@ -60,7 +60,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
       );
     },
     tags: ({ repository, trace, ...lookup }, signal) =>
-      // By no digest: only endpoints that may resolve a tag are asked.
+      // No digest: only endpoints that may resolve tags get requests.
       firstSuccess({ ...lookup, repository, reference: 'tags' }, clock, signal, (endpoint, credential) =>
         tagsAtEndpoint(
           { repository, endpoint, credential, trace },

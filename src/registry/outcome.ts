@@ -1,5 +1,5 @@
 /**
- * Statuses and failures become RegistryErrors, with a message that says what to do next. Of several errors,
+ * Statuses and failures become RegistryErrors, with a message on what to do next. Of several errors,
  * the ranks decide which one is reported.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';

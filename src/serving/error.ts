@@ -1,6 +1,6 @@
 export type ServingErrorCode = 'invalid-address' | 'cannot-listen' | 'tls-files';
 
-/** Why a server cannot start. Messages say what to change. */
+/** Why a server cannot start. Messages name what to change. */
 export class ServingError extends Error {
   readonly code: ServingErrorCode;
   readonly temporary: boolean;

@@ -24,7 +24,7 @@ export interface HelperConfig {
 
 export interface ChosenHelper {
   readonly name: string;
-  /** What the helper is asked for. */
+  /** The argument of the helper. */
   readonly server: string;
 }
 

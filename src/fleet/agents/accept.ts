@@ -13,7 +13,7 @@ export class RejectedFacts extends Error {
 
 /**
  * The facts that count of an agent's answer: those of a digest are derived from its documents, and none is
- * fresh for longer than the receiver's settings say.
+ * fresh for longer than the receiver's settings allow.
  * @param now milliseconds since 1970
  * @throws RejectedFacts
  */

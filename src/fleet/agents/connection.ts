@@ -26,11 +26,11 @@ export type AgentErrorCode =
   | 'timeout'
   /** The agent does not answer this client's certificate. */
   | 'refused'
-  /** The agent has too much to do, or says that it failed. */
+  /** The agent is overloaded, or reports that it failed. */
   | 'overloaded'
-  /** The agent finds the request wrong; asking another agent the same would not help. */
+  /** The request is wrong; another agent would reject it too. */
   | 'rejected'
-  /** The answer is too large or not what the API says. */
+  /** The answer is too large, or does not conform to the API. */
   | 'bad-answer';
 
 export class AgentError extends Error {

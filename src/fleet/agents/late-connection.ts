@@ -1,5 +1,5 @@
 /**
- * A connection whose certificate may not be there yet: the first controller of a new cluster issues it.
+ * A connection with a certificate that may not exist yet: the first controller of a new cluster issues it.
  * Until it can be opened, every agent is unreachable.
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
@@ -27,7 +27,7 @@ export function lateConnection(
         return;
       } catch (error) {
         const problem = messageOf(error);
-        if (problem !== logged) log.warn({ problem }, 'agents cannot be asked yet');
+        if (problem !== logged) log.warn({ problem }, 'agents cannot be queried yet');
         logged = problem;
         await clock.sleep(againMs, closing.signal).catch(() => undefined);
       }
@@ -38,7 +38,7 @@ export function lateConnection(
 
   function ready(url: string): AgentConnection {
     if (connection) return connection;
-    throw new AgentError('unreachable', url, 'there is no client certificate to ask agents with yet');
+    throw new AgentError('unreachable', url, 'there is no client certificate for agents yet');
   }
 
   return {

@@ -77,7 +77,7 @@ function parseAgentUrl(text: string): string {
   const shown = JSON.stringify(text.trim().slice(0, 200));
   if (!url) throw new TypeError(`${shown} is no URL; write https://host:port`);
   if (url.protocol !== 'https:') {
-    throw new TypeError(`${shown}: agents are asked over https only; write https://host:port`);
+    throw new TypeError(`${shown}: agents are reached over https only; write https://host:port`);
   }
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
     throw new TypeError(`${shown} has more than a host and a port; write https://host:port`);

@@ -24,7 +24,7 @@ export interface DnsDiscoveryOptions extends DnsName {
 
 /** Cluster DNS answers carry a TTL of 5 to 30 s; agents come and go more rarely than that. */
 const refreshMs = 10_000;
-/** Without a first answer no agent can be asked; resolve again soon. */
+/** Without a first answer, no agent is known. */
 const retryMs = 1000;
 /** The system's resolver may take 5 s for one server; after that there is no answer to wait for. */
 const timeoutMs = 5000;

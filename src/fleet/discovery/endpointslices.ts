@@ -30,7 +30,7 @@ export function endpointSliceDiscovery(slices: Reflector<EndpointSlice>, portNam
 
 /**
  * The agents in these slices. An unset `ready` counts as ready, and addresses of the type FQDN are left out,
- * as the API says (kubernetes api/discovery/v1 types.go). A node counts once: in a dual-stack cluster its
+ * as the API defines (kubernetes api/discovery/v1 types.go). A node counts once: in a dual-stack cluster its
  * agent is in a slice of each family, and while the API server moves endpoints it may be in two slices of
  * one.
  */

@@ -1,5 +1,5 @@
 /**
- * Credential groups: agents whose nodes have the same credential sources, by the fingerprint that each agent
+ * Credential groups: agents on nodes with the same credential sources, by the fingerprint that each agent
  * gives at `/v1/info`. If one group has no access to an image, another may have; another agent of the same
  * group never has.
  *
@@ -19,7 +19,7 @@ import type { AgentAddress, Discovery } from '../discovery/discovery.ts';
 export interface Members {
   readonly fingerprint: string;
   readonly agents: readonly AgentAddress[];
-  /** Names of their nodes, sorted; agents whose node has no known name are left out. */
+  /** Names of their nodes, sorted; without agents on unknown nodes. */
   readonly nodes: readonly string[];
   /** Architectures of their nodes, sorted. */
   readonly architectures: readonly string[];
@@ -32,9 +32,9 @@ export interface GroupsOptions {
   readonly log: Log;
   /** How long a fingerprint counts, milliseconds. */
   readonly refreshMs?: number;
-  /** Whether lookups at the agent fail now: it is then asked again soon. */
+  /** Whether lookups at the agent fail now; then it is due. */
   readonly isFailing?: (url: string) => boolean;
-  /** Called after agents were asked, and after they changed. */
+  /** Called after agents were queried, and after they changed. */
   readonly onRound?: () => void;
 }
 
@@ -42,7 +42,7 @@ export const unknownGroup = 'unknown';
 
 /** Credentials of nodes change with rollouts of machines and files: minutes are soon enough. */
 const defaultRefreshMs = 60_000;
-/** How often due agents are asked, also those that did not answer. */
+/** How often due agents are queried, also those that did not answer. */
 const tickMs = 5000;
 /** In a large cluster the requests are spread out: this much time for each agent, ten requests a second. */
 const perAgentMs = 100;
@@ -50,12 +50,12 @@ const concurrency = 16;
 const timeoutMs = 2000;
 const maxInfoBytes = 16 * 1024;
 
-/** Asks the agents of a discovery for their fingerprints, until it is closed. */
+/** Queries the agents of a discovery for their fingerprints, until it is closed. */
 export class Groups {
   readonly #options: GroupsOptions;
   readonly #stopping = new AbortController();
   readonly #known = new Map<string, { readonly info: AgentInfo; readonly until: number }>();
-  /** The agents that answered when they were last asked. */
+  /** The agents that answered the last query. */
   readonly #answering = new Set<string>();
   #round: Promise<void> | undefined;
   #members:
@@ -79,7 +79,7 @@ export class Groups {
     return new Set(this.#options.discovery.current().map(this.groupOf)).size;
   }
 
-  /** Whether the agent answered when it was last asked. */
+  /** Whether the agent answered the last query. */
   readonly answers = ({ url }: Pick<AgentAddress, 'url'>): boolean => this.#answering.has(url);
 
   /** The groups with a known fingerprint; the same map until something changes. */
@@ -107,7 +107,7 @@ export class Groups {
     );
   }
 
-  /** Resolves when every agent that is known now was asked once, at the latest when `signal` aborts. */
+  /** Resolves when all agents known now were queried once, at the latest with `signal`. */
   async ready(signal: AbortSignal): Promise<void> {
     if (!signal.aborted) await unlessAborted(this.#nextRound(), signal).catch(() => undefined);
   }

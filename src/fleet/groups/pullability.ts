@@ -17,7 +17,7 @@ import { scopedKey, scopeOf, withAccount } from '../../images/memory/scope.ts';
 import type { AgentAddress } from '../discovery/discovery.ts';
 import { unknownGroup, type Groups } from './groups.ts';
 
-/** `unknown`: a group was asked, and its answer shows neither. */
+/** `unknown`: the answer of a group shows neither. */
 export const pullResults = ['able', 'refused', 'unreachable', 'unknown'] as const;
 export type PullResult = (typeof pullResults)[number];
 
@@ -86,7 +86,7 @@ export class Pullability {
     this.#put(key, group, { result, agent, at, dueAt: at + times[result].dueMs });
   }
 
-  /** Notes that a group was asked and showed neither; an earlier result keeps counting. */
+  /** Notes that the answer of a group shows neither; an earlier result keeps counting. */
   noteUnknown(request: ImageRequest, group: string): void {
     const at = this.#clock.monotonic();
     const dueAt = at + times.unknown.dueMs;

@@ -1,6 +1,6 @@
 /**
- * Asks credential groups in the background whether they can pull: the agent of each group that owns the
- * repository, so that every webhook asks the same one and its memory answers the others.
+ * Determines in the background which credential groups can pull: the agent of each group that owns the
+ * repository, so that all webhooks query the same one, which answers from memory.
  */
 import { setMaxListeners } from 'node:events';
 import { concurrently } from '../../async/concurrently.ts';
@@ -14,9 +14,9 @@ import { rank } from './rendezvous.ts';
 
 /** A burst of new repositories is spread over later admissions; each starts a survey of what is missing. */
 const maxSurveys = 128;
-/** Groups asked in one survey; the next one asks further groups. */
+/** Groups in one survey; the next survey has further groups. */
 const maxGroups = 32;
-/** Groups asked at the same time. */
+/** Groups queried at the same time. */
 const concurrency = 4;
 
 export class Survey {
@@ -33,7 +33,7 @@ export class Survey {
   }
 
   /**
-   * Asks these groups, or joins the survey of the repository that runs.
+   * Queries these groups, or joins the survey of the repository that runs.
    * @returns resolves when all have answered or their time is up; at once if too many surveys run
    */
   async ask(request: ImageRequest, groups: readonly Members[]): Promise<void> {

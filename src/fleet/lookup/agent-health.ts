@@ -34,7 +34,7 @@ export class AgentHealth {
     health.backedOffUntil = now + backOffMs(backOff, health.failures);
   }
 
-  /** The agent did not answer in time, or an agent that was asked later answered first. */
+  /** The agent did not answer in time, or a later request to another agent was answered first. */
   slow(url: string): void {
     const health = this.#of(url);
     health.slow += 1;
@@ -45,7 +45,7 @@ export class AgentHealth {
     this.#byUrl.delete(url);
   }
 
-  /** Milliseconds until the agent is asked again; 0 for a healthy agent. */
+  /** Milliseconds until the next request to the agent; 0 for a healthy agent. */
   backedOffMs(url: string): number {
     return Math.max(0, (this.#byUrl.get(url)?.backedOffUntil ?? 0) - this.#clock.monotonic());
   }

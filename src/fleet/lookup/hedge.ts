@@ -1,13 +1,13 @@
 /**
- * Asks agents of one credential group until one answers: the next agent as soon as one fails, and in addition
- * to one that is slow (a hedged request, after Dean and Barroso, "The Tail at Scale", 2013). The first answer
- * counts, the other requests are aborted.
+ * Queries agents of one credential group until one answers: the next agent as soon as one fails, and in
+ * addition to one that is slow (a hedged request, after Dean and Barroso, "The Tail at Scale", 2013). The
+ * first answer counts, the other requests are aborted.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { AgentAddress } from '../discovery/discovery.ts';
 
 export interface HedgeOptions<T> {
-  /** In the order in which they are asked; taken one by one, when the next is needed. */
+  /** In the order of requests; taken one by one, when the next is needed. */
   readonly agents: Iterable<AgentAddress>;
   /** Rejects if the agent gives no answer. */
   readonly ask: (agent: AgentAddress, signal: AbortSignal) => Promise<T>;
@@ -15,11 +15,11 @@ export interface HedgeOptions<T> {
   readonly hedgeAfterMs: number;
   readonly signal: AbortSignal;
   readonly clock: Pick<Clock, 'timer'>;
-  /** Whether an agent may be asked because others are slow. Default: always. */
+  /** Whether slow agents may cause another request. Default: always. */
   readonly mayHedge?: () => boolean;
-  /** This agent was asked because others were slow. */
+  /** This agent got a request because others were slow. */
   readonly onHedge?: (agent: AgentAddress) => void;
-  /** An agent that was asked later answered before this one. */
+  /** A later request to another agent was answered before this one. */
   readonly onOvertaken?: (agent: AgentAddress) => void;
 }
 

@@ -1,4 +1,4 @@
-/** One lookup through the agents: the remaining time and requests, the agents asked, the outcome. */
+/** One lookup through the agents: the remaining time and requests, the queried agents, the outcome. */
 import { failedFacts, type ImageFacts, type ImageRequest } from '../../images/facts/facts.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { FairSemaphore, Leave } from '../../async/fair-semaphore.ts';
@@ -241,7 +241,7 @@ function nameOf(agent: AgentAddress): string {
 }
 
 function listed(reasons: readonly string[]): string {
-  if (reasons.length === 0) return 'none was asked';
+  if (reasons.length === 0) return 'no request was sent';
   const shown = reasons.slice(0, maxShown).join('; ');
   return reasons.length > maxShown ? `${shown}; and ${reasons.length - maxShown} more` : shown;
 }

@@ -23,7 +23,7 @@ export interface FactsError {
   readonly hint?: string;
 }
 
-/** The hint if there is no agent that could be asked. */
+/** The hint without any known agent. */
 export const noAgentsHint = 'no agents are known; see archwright status';
 
 /** Where facts come from: a registry just now, memory, or `[[imageOverrides]]`. */

@@ -55,7 +55,7 @@ export class NoProof extends Error {
 
 /**
  * The facts that the documents of a digest prove.
- * @param claimed only says where the facts come from
+ * @param claimed only for the origin of the facts
  * @throws NoProof if documents are missing, not genuine or invalid
  */
 export async function proveFacts(digest: string, claimed: ImageFacts): Promise<ImageFacts> {

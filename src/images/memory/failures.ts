@@ -1,5 +1,5 @@
 /**
- * Failures of lookups, remembered so that a registry is not asked again at once for what it has just refused.
+ * Failures of lookups, remembered so that a registry does not get the same request again at once.
  *
  * Not found and denied are answers: they hold for a short fixed time, in which the image may be pushed or
  * access be granted. Other failures back off from one second, with jitter so that images that failed together

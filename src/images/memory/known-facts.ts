@@ -131,7 +131,7 @@ export class KnownFacts {
   /** Keeps the result of a lookup. @param old facts to confirm, returned instead of a failure */
   record(request: ImageRequest, answer: ImageFacts, old: Entry | undefined): ImageFacts {
     const isSlow = answer.error?.code === 'timeout' && request.serviceAccount !== undefined;
-    // If answers depend on accounts at all, one whose credentials are slow must not hold up the others.
+    // If answers depend on accounts at all, slow credentials of one must not delay the others.
     const perAccount = isPerAccount(answer) || (this.#dependsOnAccounts && isSlow);
     if (perAccount) this.#dependsOnAccounts = true;
     const scope = scopeOfFailure(request, perAccount);
@@ -232,7 +232,7 @@ export class KnownFacts {
     return this.#clock.now() + (monotonicMs - this.#clock.monotonic());
   }
 
-  /** In monotonic time. Facts from a registry were confirmed now, whatever the clock of the agent says. */
+  /** In monotonic time. Facts from a registry were confirmed now, whatever the agent's clock. */
   #confirmedAt(facts: ImageFacts, byDigest: boolean): number {
     const now = this.#clock.now();
     if (facts.source === 'registry') return this.#clock.monotonic();

@@ -189,7 +189,7 @@ export class Lookups {
     });
   }
 
-  /** The lookup did not start. That says nothing about the image or its registry. */
+  /** The lookup did not start. The cause is neither the image nor its registry. */
   #notStarted(request: ImageRequest, error: unknown): ImageFacts {
     if (this.#closed) return this.#failed(request, 'unavailable', 'the program is ending');
     if (error instanceof Overloaded) {

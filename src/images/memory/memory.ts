@@ -116,7 +116,7 @@ export class FactsMemory implements ImageFactsSource {
 
   /**
    * The answer of memory: an override, facts that are fresh for the request's pull policy, or a failure
-   * (facts with `error`). `undefined`: the source must be asked. Never waits, but starts a revalidation if
+   * (facts with `error`). `undefined`: a lookup is needed. Never waits, but starts a revalidation if
    * one is due. A failure holds for exactly the pull credentials of the request: before the pod's Secrets
    * were read, it is not final.
    */
@@ -128,7 +128,7 @@ export class FactsMemory implements ImageFactsSource {
 
   /**
    * The answer of memory, else of the source. A lookup at the source is shared and has its own time limit: it
-   * goes on when `signal` aborts. `trace` hears only of requests that this lookup caused.
+   * goes on when `signal` aborts. `trace` is called only for requests of this lookup.
    * @throws the signal's reason if it aborts first
    */
   async lookup(request: ImageRequest, { signal, trace }: LookupOptions): Promise<ImageFacts> {
@@ -136,7 +136,7 @@ export class FactsMemory implements ImageFactsSource {
     const { facts: recalled } = this.#recall(request);
     if (recalled) return recalled;
     let facts = await unlessAborted(this.#ask(request, trace), signal);
-    // Another agent may remember what the tag named before. For `Always` it asks the registry.
+    // Another agent may remember what the tag named before. `Always` makes it query the registry.
     if (this.#drifted.isOutdated(request, facts))
       facts = await unlessAborted(this.#ask({ ...request, pullPolicy: 'Always' }, trace), signal);
     return facts.image === request.image ? facts : { ...facts, image: request.image };

@@ -19,7 +19,7 @@ export interface Reference {
   readonly digest?: string;
 }
 
-/** A reference as a registry is asked for it: a tag or a digest, never both and never neither. */
+/** A reference in a request to a registry: a tag or a digest. */
 interface PullReference extends Reference {
   /** What follows `/manifests/`. */
   readonly object: string;

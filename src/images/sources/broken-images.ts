@@ -20,7 +20,7 @@ export interface BrokenImages {
 
 /**
  * Facts without the broken architectures. If that would leave none for an operating system, the image runs
- * nowhere or the notes are wrong; then it is tried as its manifest says.
+ * nowhere or the notes are wrong; then its manifest counts.
  */
 export function avoiding(facts: ImageFacts, architectures: readonly string[]): ImageFacts {
   const platforms = facts.platforms.filter(({ architecture }) => !architectures.includes(architecture));

@@ -1,5 +1,5 @@
 /**
- * `[[imageOverrides]]`: what a person says of images instead of their registry. The first that matches wins.
+ * `[[imageOverrides]]`: settings that replace what a registry states. The first match counts.
  *
  * `match` is a glob over the normalized image, `domain/path[:tag]`:
  * - `*` stands for any characters but `/`, `**` for any characters. Everything else is literal.
@@ -19,7 +19,7 @@ import { defaultDomain, defaultTag, type Reference } from '../references/referen
 
 export interface ImageOverride {
   readonly match: string;
-  /** Values of `kubernetes.io/arch`. Empty: the image constrains nothing. Absent: the registry says them. */
+  /** Values of `kubernetes.io/arch`. Empty: the image constrains nothing. Absent: the registry decides. */
   readonly architectures?: readonly string[];
   /** Of x86-64, which its programs need on amd64. */
   readonly level?: `v${Amd64Level}`;
@@ -46,7 +46,7 @@ const maxPatternLength = 512;
 /** An override names architectures, not systems: it holds for every system that a pod is for. */
 const podSystems = ['linux', 'windows'] as const;
 
-/** A pattern that cannot be used; `message` says what is wrong with it. */
+/** A pattern that cannot be used; `message` has the reason. */
 export class OverridePatternError extends Error {
   override readonly name = 'OverridePatternError';
   readonly code = 'invalid-pattern';
@@ -61,7 +61,7 @@ export class OverridePatternError extends Error {
 
 interface Compiled {
   readonly matches: (reference: Reference) => boolean;
-  /** `undefined`: the registry says them. */
+  /** `undefined`: the registry decides. */
   readonly platforms: readonly Platform[] | undefined;
   readonly level: Amd64Level | undefined;
 }

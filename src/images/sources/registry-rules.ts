@@ -1,5 +1,5 @@
 /**
- * Which registries may be asked at all: `allowedRegistries`, `deniedRegistries`, `allowLoopbackRegistries`.
+ * Which registries may be queried at all: `allowedRegistries`, `deniedRegistries`, `allowLoopbackRegistries`.
  * The rules are checked before any request and before any Secret is read. A refusal is the same whatever the
  * registry would answer.
  *

@@ -94,7 +94,7 @@ export async function accessTo(
   const { domain, repository } = pullReference(request.reference);
   const bases = await endpoints.endpoints(domain);
   if (bases.length === 0) {
-    const message = `no endpoint may be asked for ${domain}; look into proxies and the hosts.toml files of the node's containerd`;
+    const message = `no endpoint may be queried for ${domain}; look into proxies and the hosts.toml files of the node's containerd`;
     throw new RegistryError('unavailable', domain, message);
   }
   const own = await credentials.lookup(repository, signal, request.serviceAccount);
@@ -103,7 +103,7 @@ export async function accessTo(
   const allowed = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
   if (allowed.length === 0) {
     const message =
-      `no credential matches ${repository}, and privateRegistries forbids asking for it without one; ` +
+      `no credential matches ${repository}, and privateRegistries forbids requests without one; ` +
       'give the pod a pull secret, or the node a credential for it';
     throw new RegistryError('unauthorized', domain, message);
   }
@@ -117,7 +117,7 @@ function imageOf(
 ): ImageContent & Pick<ImageFacts, 'unchanged'> {
   if (answer.unchanged) {
     if (known?.digest !== answer.digest) {
-      const message = 'the registry confirmed a digest that was not asked for';
+      const message = 'the registry confirmed a digest that was not requested';
       throw new RegistryError('digest-mismatch', answer.endpoint.host, message);
     }
     const { digest, mediaType, platforms, error, unchanged } = known;

@@ -32,7 +32,7 @@ export type AuthScheme = { readonly scheme: 'basic' } | BearerScheme;
  * The best challenge of a 401 that this client can answer.
  * @param lines the `WWW-Authenticate` header lines
  * @param registryIp address that sent the response; undefined behind a proxy
- * @throws InvalidChallenge for a Bearer challenge whose realm is missing or not allowed
+ * @throws InvalidChallenge for a Bearer challenge without an allowed realm
  */
 export function authSchemeOf(
   { url, repository }: ChallengedRequest,
@@ -61,7 +61,7 @@ const maxSchemes = 4096;
 
 interface General {
   readonly scheme: AuthScheme;
-  /** The repository whose challenge it was. */
+  /** The challenged repository. */
   readonly repository: string;
 }
 

@@ -169,9 +169,9 @@ export function readTokenResponse(body: unknown, receivedAt: number): BearerToke
   const known = typeof expiresIn === 'number' && !Number.isNaN(expiresIn) ? expiresIn : 0;
   const lifetimeSeconds = Math.min(Math.max(known, defaultLifetimeSeconds), maxLifetimeSeconds);
   const issuedAt = instant(members['issued_at']);
-  // A server whose clock is ahead must not make a token last longer than from now on.
+  // A server's fast clock must not prolong a token.
   const start = issuedAt === undefined ? receivedAt : Math.min(issuedAt, receivedAt);
-  // A server whose clock is behind (or ours ahead) must not make every token expired on arrival.
+  // A server's slow clock (or our fast one) must not make tokens expire on arrival.
   const remaining = Math.max(start + lifetimeSeconds * 1000 - receivedAt, defaultLifetimeSeconds * 1000);
   return {
     token: secret(text),

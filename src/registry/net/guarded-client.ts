@@ -44,7 +44,7 @@ interface Circuits {
   readonly lane: string;
   /** The host with one credential. */
   readonly personal: string;
-  /** The responses of one repository say nothing about the others. */
+  /** The responses of one repository tell nothing about the others. */
   readonly repository: string;
   /** Whether another registry sent the client to this host, by a redirect or as its realm. */
   readonly isForeign: boolean;
