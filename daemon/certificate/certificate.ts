@@ -11,7 +11,7 @@ import { backOffMs, type BackOff } from '../../src/async/back-off.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
-import { decodeUtf8, readBounded } from '../../src/files/read.ts';
+import { readText } from '../../src/files/read.ts';
 import {
   agentRequestName,
   agentSigner,
@@ -223,9 +223,6 @@ function authorityOf(certificate: string | undefined, ca: string | undefined): A
 }
 
 async function readAuthority(dir: string): Promise<Authority> {
-  const read = async (name: string): Promise<string> => {
-    const path = join(dir, name);
-    return decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path);
-  };
+  const read = (name: string) => readText(join(dir, name), { maxBytes: maxFileBytes });
   return { ca: await read('ca.crt'), sample: await read('tls.crt') };
 }

@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
-import { decodeUtf8, FileError, listDirectory, readBounded } from '../../src/files/read.ts';
+import { FileError, listDirectory, readText } from '../../src/files/read.ts';
 import { parseEnvironmentFile, parseUnit, variableOf, wordsOf, type Assignment } from './unit-file.ts';
 
 export interface ServiceEnvironment {
@@ -87,7 +87,9 @@ class Reader {
     const own = valuesOf('Environment').flatMap(wordsOf);
     const files = valuesOf('EnvironmentFile');
     const unset = valuesOf('UnsetEnvironment').flatMap(wordsOf);
-    const variables = new Map([...(await this.#managerVariables()), ...own].flatMap((word) => pair(word)));
+    const variables = new Map(
+      [...(await this.#managerVariables()), ...own].map(variableOf).filter((pair) => pair !== undefined),
+    );
     for (const file of files.slice(0, maxEnvironmentFiles)) {
       for (const [name, value] of await this.#environmentFile(service, file)) variables.set(name, value);
     }
@@ -171,7 +173,7 @@ class Reader {
   }
 
   async #read(path: string): Promise<string> {
-    return decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes, root: this.#root }), path);
+    return await readText(path, { maxBytes: maxFileBytes, root: this.#root });
   }
 
   async #try<T>(
@@ -189,11 +191,6 @@ class Reader {
       return undefined;
     }
   }
-}
-
-function pair(word: string): (readonly [string, string])[] {
-  const found = variableOf(word);
-  return found ? [found] : [];
 }
 
 /** `k3s-agent.service.d`, `k3s-.service.d`, `service.d`: the strongest first. */

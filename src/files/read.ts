@@ -120,6 +120,11 @@ export function decodeUtf8(bytes: Uint8Array, where: string): string {
   return new TextDecoder().decode(bytes);
 }
 
+/** Reads a whole text file. @throws FileError */
+export async function readText(path: string, options: ReadOptions): Promise<string> {
+  return decodeUtf8(await readBounded(path, options), path);
+}
+
 async function attempts<T>(
   path: string,
   root: string | undefined,

@@ -11,7 +11,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
-import { decodeUtf8, FileError, readBounded } from './read.ts';
+import { FileError, readText } from './read.ts';
 
 export interface StateFileOptions<Item> {
   readonly path: string;
@@ -137,7 +137,7 @@ class StateFileError extends Error {
 async function readItems<Item>(options: StateFileOptions<Item>): Promise<Item[]> {
   const { path, maxBytes, read } = options;
   const header = headerOf(options);
-  const text = decodeUtf8(await readBounded(path, { maxBytes }), path);
+  const text = await readText(path, { maxBytes });
   if (!text.startsWith(`${header}\n`)) {
     throw new StateFileError(path, 'is no state file, or one of another version');
   }

@@ -71,7 +71,11 @@ export function createHttpClient(options: {
       const exchange = { method, url, headers, body, pool, proxy, limits, repeatable: true };
       const response = await openExchange(exchange, signal);
       const { status, remoteAddress } = response;
-      const received = await bodyOf(response, request);
+      const isOk = status >= 200 && status < 300;
+      const { maxBytes, large } = request;
+      const received = isOk
+        ? await readBody(response, maxBytes, large)
+        : await readBeginning(response, maxErrorBodyBytes).then(() => Buffer.alloc(0));
       return { status, headers: response.headers, remoteAddress, body: received };
     },
     close: (): void => connections.close(),
@@ -85,10 +89,4 @@ function findProxy(url: URL, environment: Environment): Proxy | undefined {
     if (error instanceof ProxyError) throw new TransportError('proxy', url.host, error.message, error);
     throw error;
   }
-}
-
-async function bodyOf(response: OpenResponse, { maxBytes, large }: HttpRequest): Promise<Buffer> {
-  if (response.status >= 200 && response.status < 300) return await readBody(response, maxBytes, large);
-  await readBeginning(response, maxErrorBodyBytes);
-  return Buffer.alloc(0);
 }

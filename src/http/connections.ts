@@ -2,12 +2,13 @@
  * Pools of kept-alive connections. Requests share a pool only if trust, client certificate, reach and proxy
  * are equal, so that no request travels on a connection that it could not have opened itself.
  */
-import { createHash, X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { BoundedMap } from '../async/bounded-map.ts';
+import { hashOf } from '../names/hash.ts';
 import { reveal } from '../telemetry/secret.ts';
 import { retirePool } from './exchange.ts';
 import type { Proxy } from './proxy/proxy.ts';
@@ -78,10 +79,6 @@ function poolId({ secure, tls, reach, proxy, roots, dialMs }: ConnectionNeeds): 
 /** Equal for equal settings; reveals nothing. */
 function trustId({ roots, tls }: TrustSettings): string {
   return hashOf([roots.id, tls.ca, tls.client.map(({ certificate, key }) => [certificate, reveal(key)])]);
-}
-
-function hashOf(parts: readonly unknown[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('base64');
 }
 
 /** A tunnel that is being opened ends with the dial limit, or when the caller gives up. */

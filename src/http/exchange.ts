@@ -157,10 +157,6 @@ class Attempt {
       this.#fail(error);
       return;
     }
-    this.#waitForHeader();
-  }
-
-  #waitForHeader(): void {
     this.#phase = 'header';
     this.#enter('header-timeout', this.#request.limits.headerMs, 'waiting for a response');
   }

@@ -95,7 +95,10 @@ async function firstSuccess<Result>(
         try {
           return await visit(endpoint, offered);
         } catch (cause) {
-          if (signal.aborted) throw outOfTime(cause, lookup, endpoint);
+          if (signal.aborted) {
+            const message = `${endpoint.host}: no response for ${lookup.repository} in time`;
+            throw new RegistryError('timeout', endpoint.host, message, { cause });
+          }
           const about = { host: endpoint.host, repository: lookup.repository, credential: offered };
           const error = registryError(cause, about, clock.now());
           if (!isUnreachable(error)) answered.add(endpoint.host);
@@ -111,7 +114,9 @@ async function firstSuccess<Result>(
     // Another credential cannot reach endpoints that are all unreachable.
     if (!reached) break;
   }
-  throw mostHelpful([...failures.values()]) ?? noEndpoint(lookup);
+  const { repository, reference } = lookup;
+  const message = `no endpoint serves ${repository} by ${reference}`;
+  throw mostHelpful([...failures.values()]) ?? new RegistryError('not-found', '', message);
 }
 
 /** The endpoints for a tag or digest: only some are trusted to resolve a tag. */
@@ -136,12 +141,4 @@ function offeredTo(
 ): MatchedCredential | undefined {
   if (!credential) return endpoint.ownCredential;
   return endpoint.acceptsCredentials ? credential : undefined;
-}
-
-function outOfTime(cause: unknown, { repository }: ManifestLookup, { host }: Endpoint): RegistryError {
-  return new RegistryError('timeout', host, `${host}: no response for ${repository} in time`, { cause });
-}
-
-function noEndpoint({ repository, reference }: ManifestLookup): RegistryError {
-  return new RegistryError('not-found', '', `no endpoint serves ${repository} by ${reference}`);
 }

@@ -73,7 +73,8 @@ export class DocumentLimits {
   /** @throws RegistryError `rate-limited` if the registry's documents caused too much work in a short time */
   spend(registry: Registry, work: number): void {
     if (work <= freeWork) return;
-    const key = keyOf(registry);
+    // A mirror serves several registries, and each of them has its own share.
+    const key = `${registry.host} for ${registry.namespace}`;
     const now = this.#clock.monotonic();
     const { work: before, at } = this.#spent.get(key) ?? { work: 0, at: now };
     const left = Math.max(0, before - ((now - at) / 1000) * workPerSecond);
@@ -140,9 +141,4 @@ export class LookupDocuments {
     }
     this.#limits.spend(registry, bytes);
   }
-}
-
-/** A mirror serves several registries, and each of them has its own share. */
-function keyOf({ host, namespace }: Registry): string {
-  return `${host} for ${namespace}`;
 }

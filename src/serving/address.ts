@@ -1,4 +1,5 @@
 /** Listen addresses: `host:port`, `[::1]:port`, or `:port` for all. Brackets also enclose IPv4. */
+import { joinHostPort } from '../names/host-port.ts';
 import { ServingError } from './error.ts';
 
 export interface ListenAddress {
@@ -26,5 +27,5 @@ export function parseListenAddress(text: string): ListenAddress {
 export function urlOf(protocol: 'http' | 'https', host: string | undefined, port: number): string {
   if (host === undefined || host === '0.0.0.0') return `${protocol}://127.0.0.1:${port}`;
   if (host === '::') return `${protocol}://[::1]:${port}`;
-  return `${protocol}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `${protocol}://${joinHostPort(host, port)}`;
 }

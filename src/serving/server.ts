@@ -112,7 +112,9 @@ export class RunningServer {
       await once(this.#server, 'listening');
     } catch (error) {
       await this.#files?.close();
-      throw cannotListen(this.#options.listen, error);
+      const { listen } = this.#options;
+      const advice = listenAdvice.get(errnoOf(error)) ?? String(error);
+      throw new ServingError('cannot-listen', listen, `cannot listen on ${listen}: ${advice}`, error);
     }
     // Accepting can fail later, for lack of file descriptors. Without a listener, this would end the process.
     this.#server.on('error', (error) =>
@@ -192,11 +194,6 @@ const listenAdvice: ReadonlyMap<unknown, string> = new Map([
   ['EACCES', 'ports below 1024 need a privilege; choose a higher one'],
   ['EADDRNOTAVAIL', 'the machine does not have this address'],
 ]);
-
-function cannotListen(where: string, error: unknown): ServingError {
-  const advice = listenAdvice.get(errnoOf(error)) ?? String(error);
-  return new ServingError('cannot-listen', where, `cannot listen on ${where}: ${advice}`, error);
-}
 
 /**
  * The class of a server's responses. While the server drains, responses have `Connection: close`. The header

@@ -5,16 +5,17 @@
  * The directory is watched and also read at intervals. If files cannot be used (half written, or certificate
  * and key do not match), the last good ones stay in force until the files change again, with one log line.
  */
-import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { liveContent } from '../files/live.ts';
-import { decodeUtf8, readBounded } from '../files/read.ts';
+import { readText } from '../files/read.ts';
 import { certificatesIn as pemCertificates } from '../http/tls/trust.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { reveal, secret, type Secret } from '../telemetry/secret.ts';
 import { ServingError } from './error.ts';
 import { servingMetrics, type CertificateUse } from './metrics.ts';
+import { hashOf } from '../names/hash.ts';
 import { messageOf } from '../names/printable.ts';
 
 /** PEM texts that match. */
@@ -68,7 +69,7 @@ export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> 
   const live = await liveContent({
     dirs: typeof options.ca === 'string' ? [dir, dirname(options.ca)] : [dir],
     read: () => loadTlsMaterial(dir, options.ca),
-    fingerprint,
+    fingerprint: ({ cert, key, ca = '' }) => hashOf([cert, reveal(key), ca]),
     onChange: (material) => {
       take(material);
       loaded?.inc();
@@ -139,7 +140,7 @@ function earliestExpiry(pem: string): number {
 async function read(dir: string, name: string): Promise<string> {
   const path = join(dir, name);
   try {
-    return decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path);
+    return await readText(path, { maxBytes: maxFileBytes });
   } catch (error) {
     const advice = 'mount a Secret of type kubernetes.io/tls there';
     throw new ServingError('tls-files', path, `TLS needs ${name}: ${messageOf(error)}; ${advice}`, error);
@@ -154,11 +155,6 @@ function check<T>(dir: string, name: string, wanted: string, parse: () => T): T 
     const path = join(dir, name);
     throw new ServingError('tls-files', path, `${path} is not ${wanted}; replace the file`);
   }
-}
-
-function fingerprint(material: TlsMaterial): string {
-  const parts = [material.cert, reveal(material.key), material.ca ?? ''];
-  return createHash('sha256').update(parts.join('\0')).digest('base64');
 }
 
 function iso(material: TlsMaterial): string {

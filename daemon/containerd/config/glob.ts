@@ -26,7 +26,9 @@ export async function glob(pattern: string, hostRoot?: string): Promise<string[]
         if (await exists(join(dir, part), hostRoot)) next.push(join(dir, part));
         continue;
       }
-      for (const name of await namesIn(dir, hostRoot)) if (matcher.test(name)) next.push(join(dir, name));
+      const listed = listDirectory(dir, { maxEntries, root: hostRoot });
+      for (const name of await listed.catch(ifError(FileError, () => [])))
+        if (matcher.test(name)) next.push(join(dir, name));
       if (next.length > maxMatches)
         throw new InvalidConfig('invalid', `a pattern of imports matches more than ${maxMatches} files`);
     }
@@ -68,10 +70,6 @@ function classOf(range: string): string {
 /** Each character as its code point, which has no special meaning. */
 function literal(text: string): string {
   return text.replaceAll(/./gsu, (letter) => `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`);
-}
-
-function namesIn(dir: string, root: string | undefined): Promise<readonly string[]> {
-  return listDirectory(dir, { maxEntries, root }).catch(ifError(FileError, () => []));
 }
 
 async function exists(path: string, root: string | undefined): Promise<boolean> {

@@ -5,6 +5,7 @@
  * in force (`internal/cri/server/images/image_pull.go` registryEndpoints, registryHosts).
  */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
+import { splitHostPort } from '../../../src/names/host-port.ts';
 import { parseGoUrl, type GoUrl } from '../../go.ts';
 import type { Registry } from '../config/registry.ts';
 import type { ContainerdRules } from '../config/rules.ts';
@@ -67,13 +68,6 @@ function defaultHost(namespace: string, rules: ContainerdRules, defaults: HostDe
   const scheme = port === '' || port === '443' ? 'https' : 'http';
   // Certificates for localhost do not verify. Port 80 has no TLS.
   return { ...common, scheme, ...(port !== '80' && { skipVerify: true }) };
-}
-
-/** Go's `net.SplitHostPort`; undefined for its errors, for example a host without a port. */
-export function splitHostPort(text: string): { readonly host: string; readonly port: string } | undefined {
-  const [, bracketed, plain, port = ''] = /^(?:\[([^[\]]*)\]|([^:[\]]*)):([^:[\]]*)$/.exec(text) ?? [];
-  const host = bracketed ?? plain;
-  return host === undefined ? undefined : { host, port };
 }
 
 const loopback = new BlockList();

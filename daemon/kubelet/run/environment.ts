@@ -45,16 +45,16 @@ export async function systemEnvironment(
 ): Promise<string[]> {
   const found = (await kubeletVariables(hostRoot)) ?? [
     ...baseEnvironment,
-    ...asList((await kubeletService(hostRoot))?.variables),
+    ...asList((await kubeletService(hostRoot))?.variables ?? []),
   ];
-  return [...found, ...Object.entries(extra).map(([name, value]) => `${name}=${value}`)];
+  return [...found, ...asList(Object.entries(extra))];
 }
 
 export function kubeletService(hostRoot: string): Promise<ServiceEnvironment | undefined> {
   return readServiceEnvironment(hostRoot, kubeletServices);
 }
 
-function asList(variables: ReadonlyMap<string, string> = new Map()): string[] {
+function asList(variables: Iterable<readonly [string, string]>): string[] {
   return [...variables].map(([name, value]) => `${name}=${value}`);
 }
 

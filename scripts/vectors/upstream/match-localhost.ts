@@ -1,5 +1,6 @@
 /** `docker.MatchLocalhost` (containerd `core/remotes/docker/registry.go`), by which containerd's own clients choose plain HTTP. */
-import { isLocalhost, splitHostPort } from '../../../daemon/containerd/hosts/effective-hosts.ts';
+import { isLocalhost } from '../../../daemon/containerd/hosts/effective-hosts.ts';
+import { splitHostPort } from '../../../src/names/host-port.ts';
 
 /** A port that is announced but missing is an error upstream. */
 export function matchLocalhost(host: string): boolean {

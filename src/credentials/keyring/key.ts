@@ -4,6 +4,7 @@
  * `..`, but here ports and case must be equal.
  */
 import { isIPv6 } from 'node:net';
+import { splitHostPort } from '../../names/host-port.ts';
 
 export interface HostPath {
   /** With its port, and brackets around an IPv6 address. */
@@ -86,7 +87,7 @@ export interface Pattern {
 export function parsePattern(text: string): Pattern | undefined {
   const split = splitHostPath(text);
   if (split === undefined) return undefined;
-  const { host, port } = splitPort(split.host);
+  const { host, port } = splitHostPort(split.host) ?? { host: split.host, port: '' };
   return { labels: host.split('.'), port, path: split.path };
 }
 
@@ -102,13 +103,6 @@ export function matches(pattern: Pattern, repository: Pattern): boolean {
     repository.path.startsWith(pattern.path) &&
     pattern.labels.every((label, index) => matchesLabel(label, repository.labels[index] ?? ''))
   );
-}
-
-/** As Go's net.SplitHostPort; if that fails, all of it is the host. */
-function splitPort(text: string): { host: string; port: string } {
-  const split = /^(?:\[([^[\]]*)\]|([^:[\]]*)):([^:]*)$/.exec(text);
-  if (split === null) return { host: text, port: '' };
-  return { host: split[1] ?? split[2] ?? '', port: split[3] ?? '' };
 }
 
 /** Linear in practice and never exponential: only the last star is ever tried again. */

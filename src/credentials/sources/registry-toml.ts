@@ -43,7 +43,9 @@ export async function createRegistryTomlSource(
   async function read(): Promise<Findings> {
     const problems: SourceProblem[] = [];
     const next = new Map<string, HeldCredential>();
-    const files = await readFiles(options);
+    const { dir, root } = options;
+    const bounds = { wanted: () => true, maxEntries, maxBytes, root };
+    const files = await readDirectory(dir, bounds).catch(undefinedIfMissing);
     const parts: SourcePart[] = [];
     function problem(origin: string, message: string): void {
       problems.push({ source: 'registry-toml', origin, message });
@@ -152,10 +154,6 @@ function doubtAbout(key: string, fileName: string): string | undefined {
 function missingKey(name: string): string {
   const port = /_\d+_\.toml$/.test(name) ? ', in which a port is written _5000_' : '';
   return `there is no such file; check that its Secret exists and has the key ${name}${port}`;
-}
-
-function readFiles({ dir, root }: RegistryTomlSourceOptions) {
-  return readDirectory(dir, { wanted: () => true, maxEntries, maxBytes, root }).catch(undefinedIfMissing);
 }
 
 /** @param files their number */

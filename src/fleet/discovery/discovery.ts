@@ -1,5 +1,5 @@
 /** Finds agents: a list of URLs, DNS, or EndpointSlices. */
-import { isIPv6 } from 'node:net';
+import { joinHostPort } from '../../names/host-port.ts';
 import { unlessAborted } from '../../async/wait.ts';
 
 export interface AgentAddress {
@@ -63,7 +63,7 @@ export function staticDiscovery(urls: readonly string[]): Discovery {
 
 /** @param host name or IP address; IPv6 without brackets */
 export function agentUrl(host: string, port: number): string {
-  return `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
+  return `https://${joinHostPort(host, port)}`;
 }
 
 /** Normalizes the URL of an agent: `https`, host and port only. @throws TypeError with the problem */

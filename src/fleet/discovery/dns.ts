@@ -29,6 +29,9 @@ const retryMs = 1000;
 /** The system's resolver may take 5 s for one server; after that there is no answer to wait for. */
 const timeoutMs = 5000;
 
+const systemResolver = async (name: string): Promise<string[]> =>
+  (await lookup(name, { all: true })).map(({ address }) => address);
+
 /** Reads `dns:name:port`. @throws TypeError for anything else */
 export function parseDnsName(text: string): DnsName {
   const match = /^dns:(?<name>[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9.])?):(?<port>\d{1,5})$/i.exec(text.trim());
@@ -44,7 +47,7 @@ export function parseDnsName(text: string): DnsName {
 
 /** Makes a discovery that resolves a name until it is closed. */
 export function dnsDiscovery(options: DnsDiscoveryOptions): Discovery {
-  const { name, port, log, resolve = systemResolve, clock = systemClock } = options;
+  const { name, port, log, resolve = systemResolver, clock = systemClock } = options;
   const agents = createAgentList();
   const closing = new AbortController();
   let failing = false;
@@ -83,9 +86,4 @@ export function dnsDiscovery(options: DnsDiscoveryOptions): Discovery {
       agents.close();
     },
   };
-}
-
-async function systemResolve(name: string): Promise<string[]> {
-  const addresses = await lookup(name, { all: true });
-  return addresses.map((entry) => entry.address);
 }

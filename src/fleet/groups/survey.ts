@@ -42,9 +42,12 @@ export class Survey {
     if (!leave || this.#stopping.signal.aborted) return leave?.();
     try {
       // The agent may answer from memory, whatever the pull policy of the pod.
-      await this.#surveys.run(key, () => this.#askAll({ ...request, pullPolicy: 'IfNotPresent' }, groups));
+      const query = { ...request, pullPolicy: 'IfNotPresent' } as const;
+      await this.#surveys.run(key, async () => {
+        await concurrently(groups.slice(0, maxGroups), concurrency, (group) => this.#askGroup(query, group));
+      });
     } catch (error) {
-      this.#context.log.error({ err: error }, 'asking credential groups ended unexpectedly');
+      this.#context.log.error({ err: error }, 'a survey of credential groups ended unexpectedly');
     } finally {
       leave();
     }
@@ -52,10 +55,6 @@ export class Survey {
 
   close(): void {
     this.#stopping.abort();
-  }
-
-  async #askAll(request: ImageRequest, groups: readonly Members[]): Promise<void> {
-    await concurrently(groups.slice(0, maxGroups), concurrency, (group) => this.#askGroup(request, group));
   }
 
   async #askGroup(request: ImageRequest, { fingerprint, agents }: Members): Promise<void> {

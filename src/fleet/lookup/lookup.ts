@@ -223,17 +223,14 @@ export class FleetLookup {
     const isTimeUp = this.#timeUp.aborted;
     if (this.#signal.aborted || (stop.aborted && !isTimeUp)) return meters.attempt('abandoned');
     if (error instanceof RejectedFacts) meters.rejected(error.reason);
-    const { code, message } = error instanceof AgentError ? error : unexpected(agent, error);
+    const isKnown = error instanceof AgentError;
+    const { code, message } = isKnown ? error : ({ code: 'bad-answer', message: messageOf(error) } as const);
     this.#failures.push(`${nameOf(agent)}: ${message}`);
     meters.attempt(code);
     if (isTimeUp) this.#noteSlow(agent);
     else if (backOffCodes.has(code)) health.failed(agent.url);
     log.warn({ agent: agent.url, node: agent.node, code, reason: message }, 'an agent gave no answer');
   }
-}
-
-function unexpected(agent: AgentAddress, error: unknown): AgentError {
-  return new AgentError('bad-answer', agent.url, messageOf(error));
 }
 
 function nameOf(agent: AgentAddress): string {

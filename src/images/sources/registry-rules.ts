@@ -36,7 +36,9 @@ export function compileRegistryRules(options: RegistryRulesOptions, clock: Clock
       return 'the image names a registry of the node itself, and allowLoopbackRegistries is false';
     }
     // Another spelling of a host must not lead around a denial, but is no reason to allow it.
-    const spellings = [host, canonical(host)].flatMap((each) => [each, withoutPort(each)]);
+    // The host as it is dialed: `0x0a.1` is `10.0.0.1`.
+    const dialed = URL.parse(`https://${host}`)?.host ?? host;
+    const spellings = [host, dialed].flatMap((each) => [each, each.replace(/:\d*$/, '')]);
     if (spellings.some((each) => denied.some((pattern) => pattern.test(`${each}/${path}`)))) {
       return 'the image is in deniedRegistries';
     }
@@ -66,13 +68,4 @@ function isLoopback(host: string): boolean {
     /(^|\.)localhost(:\d*)?$/.test(host) ||
     (URL.canParse(`https://${host}`) && namesLoopback(`https://${host}`))
   );
-}
-
-/** The host as it is dialed: `0x0a.1` is `10.0.0.1`. */
-function canonical(host: string): string {
-  return URL.parse(`https://${host}`)?.host ?? host;
-}
-
-function withoutPort(host: string): string {
-  return host.replace(/:\d*$/, '');
 }

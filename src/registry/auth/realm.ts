@@ -13,6 +13,7 @@
  *   resolution (`reach.ts`). A proxy resolves names itself: behind it only literals and the names below are
  *   checked.
  */
+import { joinHostPort, splitHostPort } from '../../names/host-port.ts';
 import { addressKind, bareHost, isForbiddenAddress } from '../../http/reach/address.ts';
 
 type RealmVerdict =
@@ -71,10 +72,8 @@ export function canonicalAddress(address: string, scheme: string): string {
   const port = defaultPorts.get(scheme) ?? '';
   const colons = address.split(':').length - 1;
   if (colons === 1 || (colons > 1 && address.includes(']:'))) {
-    // net.SplitHostPort of Go.
-    const bracketed = /^\[([^[\]]*)\]:([^:[\]]*)$/.exec(address);
-    const [, host, written] = bracketed ?? /^([^:[\]]*):([^:[\]]*)$/.exec(address) ?? [];
-    return host === undefined ? address : joinHostPort(host, written || port);
+    const split = splitHostPort(address);
+    return split ? joinHostPort(split.host, split.port || port) : address;
   }
   return joinHostPort(address.replace(/^\[(.*)\]$/, '$1'), port);
 }
@@ -82,10 +81,6 @@ export function canonicalAddress(address: string, scheme: string): string {
 function isRegistryItself(url: URL, scheme: string, registry: ChallengingRegistry): boolean {
   const registryScheme = registry.insecure ? 'http' : 'https';
   return canonicalAddress(url.host, scheme) === canonicalAddress(registry.host.toLowerCase(), registryScheme);
-}
-
-function joinHostPort(host: string, port: string): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 function refuse(reason: string): RealmVerdict {

@@ -12,8 +12,8 @@
  * begins with `http://`; its path is kept before `/v2`. It gets the credentials of the namespace, because it
  * was configured for that.
  */
-import { createHash } from 'node:crypto';
 import { addressKind } from '../../http/reach/address.ts';
+import { hashOf } from '../../names/hash.ts';
 import type { TlsSettings } from '../../http/tls/trust.ts';
 import type { Endpoint, EndpointSource } from './endpoint.ts';
 
@@ -127,8 +127,4 @@ export function withNodeEndpoints(own: EndpointSource, node: EndpointSource): En
     },
     fingerprint: () => hashOf([own.fingerprint(), node.fingerprint()]),
   };
-}
-
-function hashOf(content: readonly unknown[]): string {
-  return createHash('sha256').update(JSON.stringify(content)).digest('hex');
 }

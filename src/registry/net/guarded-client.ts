@@ -169,13 +169,10 @@ function circuitsOf(target: string, context: RequestContext): Circuits {
   const { endpoint, repository, url } = context.request;
   const isForeign = target !== url.host;
   const host = isForeign ? `${url.host} to ${target}` : target;
-  const lane = context.purpose === 'token' ? host : laneOf(host, endpoint);
+  const isLane = context.purpose !== 'token' && endpoint.namespaceParameter;
+  const lane = isLane ? `${host} for ${endpoint.namespace}` : host;
   const personal = `${host} as ${usedCredential(context)?.id ?? 'anonymous'}`;
   return { host, lane, personal, repository, isForeign };
-}
-
-function laneOf(host: string, { namespace, namespaceParameter }: Endpoint): string {
-  return namespaceParameter ? `${host} for ${namespace}` : host;
 }
 
 function keysOf({ host, lane, personal, repository }: Circuits): Set<string> {

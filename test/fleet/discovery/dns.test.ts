@@ -65,7 +65,7 @@ t.test('a resolver that does not answer is given up', async (t) => {
   const { clock, urls, lines } = discover(t, 'never', ['10.0.0.1']);
   await clock.advance(6000);
   t.strictSame(urls(), ['https://10.0.0.1:9443']);
-  t.match(lines(), /not resolved within 5000 ms/);
+  t.match(lines(), /no answer within 5000 ms/);
 });
 
 t.test('ready ends with its signal', async (t) => {

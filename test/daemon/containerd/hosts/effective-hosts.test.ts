@@ -1,5 +1,6 @@
 import t from 'tap';
-import { isLocalhost, splitHostPort } from '../../../../daemon/containerd/hosts/effective-hosts.ts';
+import { isLocalhost } from '../../../../daemon/containerd/hosts/effective-hosts.ts';
+import { splitHostPort } from '../../../../src/names/host-port.ts';
 
 t.test('local hosts', async (t) => {
   const local = [
