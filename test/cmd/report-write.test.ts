@@ -54,8 +54,9 @@ t.test('a cell of CSV is one cell, and no formula', async (t) => {
   ];
   for (const [text, cell] of cases) {
     const report = reportOf(judged('app', text));
-    t.same(rowsIn(asCsv(report, 'workload')), [`shop,Pod,app,1,,,0.3,0,unknown,${cell}`], text);
-    t.same(rowsIn(asCsv(report, 'image')), [`app,1,1,1,0.3,0,unknown,,${cell}`], text);
+    const about = text.slice(0, 40);
+    t.same(rowsIn(asCsv(report, 'workload')), [`shop,Pod,app,1,,,0.3,0,unknown,${cell}`], about);
+    t.same(rowsIn(asCsv(report, 'image')), [`app,1,1,1,0.3,0,unknown,,${cell}`], about);
   }
 });
 
