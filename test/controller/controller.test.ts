@@ -4,9 +4,9 @@ import type { Feature, Leading } from '../../src/controller/leadership/leading.t
 import type { FactsMemory } from '../../src/images/memory/memory.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
-import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { connectedStore } from '../kube/support.ts';
+import { captureLog } from '../support/captured.ts';
 import { noTimers } from '../support/fake-clock.ts';
 
 const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
@@ -18,7 +18,7 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
   const { store, client } = await connectedStore(t);
   const stop = new AbortController();
   const metrics = createMetrics();
-  const logged: string[] = [];
+  const { log, lines: logged } = captureLog();
   const steps: string[] = [];
   let now = 0;
   let endsSlowly = false;
@@ -44,7 +44,7 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
       features,
       fleet: undefined,
       memory: {} as FactsMemory,
-      log: createLog({ destination: { write: (line) => void logged.push(line) } }),
+      log,
       metrics,
       stop: stop.signal,
       step: (name) => void steps.push(name),

@@ -7,6 +7,7 @@ import { createFleet } from '../../src/fleet/fleet.ts';
 import { startHealth } from '../../src/serving/health.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { recordingLog, send } from '../serving/support.ts';
+import { seriesOf } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { connect, createPki, startScripted } from './support.ts';
 
@@ -28,11 +29,7 @@ async function setup(t: Test) {
     log,
     metrics,
     said: () => lines.map(({ level, msg, agents }) => `${String(level)} ${String(agents)} ${String(msg)}`),
-    metric: async (sample: string): Promise<number> => {
-      const text = await metrics.render();
-      const line = text.split('\n').find((each) => each.startsWith(`${sample} `));
-      return Number(line?.split(' ').at(-1));
-    },
+    metric: (sample: string) => seriesOf(metrics, sample),
   };
 }
 

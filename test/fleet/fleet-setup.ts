@@ -6,6 +6,7 @@ import { rank } from '../../src/fleet/groups/rendezvous.ts';
 import type { FactsErrorCode, ImageRequest } from '../../src/images/facts/facts.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { seriesOf } from '../support/captured.ts';
 import {
   connect,
   createPki,
@@ -67,10 +68,7 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
     /** How often each agent was asked. */
     asked: () => askedOf(agents),
     /** The value of a metric's sample, such as `archwright_fleet_hedges_total`. */
-    metric: async (sample: string): Promise<number> => {
-      const line = (await metrics.render()).split('\n').find((text) => text.startsWith(`${sample} `));
-      return Number(line?.split(' ').at(-1));
-    },
+    metric: async (sample: string): Promise<number> => Number(await seriesOf(metrics, sample)),
   };
 }
 

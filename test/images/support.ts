@@ -1,6 +1,5 @@
 /** What the tests of image facts share: a clock, questions, facts, and an inspector that is told its answers. */
 import { createHash } from 'node:crypto';
-import { pino } from 'pino';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import type {
   FactsErrorCode,
@@ -12,7 +11,7 @@ import type {
 import { FactsMemory, type FactsMemoryOptions } from '../../src/images/memory/memory.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { secret } from '../../src/telemetry/secret.ts';
-import type { Log } from '../../src/telemetry/log.ts';
+import { recordingLog } from '../serving/support.ts';
 import { createFakeClock, type FakeClock } from '../support/fake-clock.ts';
 
 export const minute = 60_000;
@@ -129,24 +128,11 @@ export function settled(): Promise<void> {
   });
 }
 
-/** A log whose lines are kept. */
-export function recordedLog(): {
-  readonly log: Log;
-  readonly lines: { readonly msg: string; readonly level: number }[];
-} {
-  const lines: { msg: string; level: number }[] = [];
-  const log = pino(
-    { base: null },
-    { write: (line: string) => lines.push(JSON.parse(line) as { msg: string; level: number }) },
-  );
-  return { log, lines };
-}
-
 export interface Bench {
   readonly memory: FactsMemory;
   readonly inspector: HandInspector;
   readonly time: FakeClock;
-  readonly lines: { readonly msg: string }[];
+  readonly lines: readonly Record<string, unknown>[];
   /** Asks and lets the inspector answer at once. */
   readonly teach: (asked: ImageRequest, answer: ImageFacts) => Promise<ImageFacts>;
   /** An hour later: recalls facts that are due, and answers the revalidation. */
@@ -164,7 +150,7 @@ export async function taught(asked: ImageRequest, answer: ImageFacts = facts(ask
 export function bench(options: Partial<FactsMemoryOptions> = {}): Bench {
   const inspector = handInspector();
   const time = clockOfFacts();
-  const { log, lines } = recordedLog();
+  const { log, lines } = recordingLog();
   const memory = new FactsMemory({ source: inspector, log, clock: time, ...options });
   return {
     memory,

@@ -6,6 +6,7 @@ import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { startWebhook, type WebhookOptions } from '../../src/webhook/webhook.ts';
+import { seriesOf } from '../support/captured.ts';
 import { createCa } from '../support/certificates.ts';
 import { defaultPolicy as policy, facts } from '../support/placement-input.ts';
 import { keepAlive, recordingLog, send, tlsDirectory, type Answer } from '../serving/support.ts';
@@ -123,10 +124,7 @@ export async function serve(
     /** Posts the creation of a pod with these images, and reads the answer. */
     admitPod: (images: readonly string[], spec?: Partial<PodSpec>) => admit({ object: podOf(images, spec) }),
     /** Value of a metric line, such as `x_total{kind="Pod"}`. */
-    metric: async (line: string): Promise<number> => {
-      const found = (await metrics.render()).split('\n').find((text) => text.startsWith(`${line} `));
-      return Number(found?.slice(line.length + 1));
-    },
+    metric: async (line: string): Promise<number> => Number(await seriesOf(metrics, line)),
   };
 }
 

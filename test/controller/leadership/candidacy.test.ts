@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap';
 import { runCandidacy } from '../../../src/controller/leadership/candidacy.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import { connectedStore } from '../../kube/support.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
+import { captureLog } from '../../support/captured.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
 const path = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
@@ -15,7 +15,7 @@ function hold(store: KubeStore, holderIdentity: string, renewTime = '2026-01-01T
 async function candidate(t: Test) {
   const { store, client } = await connectedStore(t);
   const stop = new AbortController();
-  const logged: string[] = [];
+  const { log, lines: logged } = captureLog();
   const terms: AbortSignal[] = [];
   let now = 0;
   let waits = 0;
@@ -32,7 +32,7 @@ async function candidate(t: Test) {
         return new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
       },
       stop: stop.signal,
-      log: createLog({ destination: { write: (line) => void logged.push(line) } }),
+      log,
       clock: {
         ...noTimers,
         now: () => now,

@@ -6,9 +6,8 @@ import type { Feature, Leading } from '../../../src/controller/leadership/leadin
 import { supervise } from '../../../src/controller/reconcile/supervise.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 import { connectedStore } from '../../kube/support.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { until } from '../../serving/support.ts';
+import { recordingLog, until } from '../../serving/support.ts';
 
 /** A reflector that a test speaks through. */
 function reflector<T>() {
@@ -36,7 +35,7 @@ function reflector<T>() {
 function world() {
   const end = new AbortController();
   const nodes = reflector<never>();
-  const logged: { level: string; feature: string }[] = [];
+  const { log, lines: logged } = recordingLog();
   const pauses: number[] = [];
   let now = 0;
   let failures = 0;
@@ -53,9 +52,7 @@ function world() {
       random: () => 1,
       sleep: (ms: number) => Promise.resolve(void pauses.push(ms)),
     },
-    log: createLog({
-      destination: { write: (line) => void logged.push(JSON.parse(line) as (typeof logged)[0]) },
-    }),
+    log,
   } as unknown as Leading;
   return {
     end,

@@ -1,14 +1,16 @@
 /** The feature over an API server with a store: status, steps, rollback, moves, and a leader that takes over. */
 import t from 'tap';
-import { facts } from '../../support/placement-input.ts';
+import { facts, notIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
 import { followRollouts } from '../../../src/controller/rollouts/rollouts.ts';
 import { rolloutPath, startWorld, digest, podPath, type World } from './world.ts';
+
+const onArm = { node: 'arm-1', side: 'Target' } as const;
+const healthy = facts('amd64 arm64', { image: 'app', digest });
 
 /** These many pods, `amd-…` and `arm-…`. */
 function pods(world: World, amd: number, arm: number, more: object = {}): void {
   for (let index = 0; index < amd; index += 1) world.pod(`amd-${index}`, { side: 'Other', age: 60 });
-  for (let index = 0; index < arm; index += 1)
-    world.pod(`arm-${index}`, { node: 'arm-1', side: 'Target', ...more });
+  for (let index = 0; index < arm; index += 1) world.pod(`arm-${index}`, { ...onArm, ...more });
 }
 
 t.test('the first look says what new pods do', async (t) => {
@@ -59,10 +61,9 @@ t.test('three crashing pods: back at once, and the pods with it', async (t) => {
   pods(world, 10, 0);
   await world.reconcile();
   pods(world, 10, 5);
-  for (const name of ['arm-0', 'arm-1'])
-    world.pod(name, { node: 'arm-1', side: 'Target', ready: false, restarts: 2 });
+  for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false, restarts: 2 });
   t.equal((await world.reconcile()).phase, 'Progressing', 'two are not enough');
-  world.pod('arm-2', { node: 'arm-1', side: 'Target', ready: false, restarts: 2 });
+  world.pod('arm-2', { ...onArm, ready: false, restarts: 2 });
   t.match(await world.reconcile(), {
     phase: 'RolledBack',
     newPods: 'Other',
@@ -85,27 +86,20 @@ t.test('an exec format error: back at the first pod', async (t) => {
   await world.reconcile();
   pods(world, 10, 9);
   const exit = { code: 255, message: 'exec /app: exec format error' };
-  world.pod('bad', { node: 'arm-1', side: 'Target', ready: false, exit });
+  world.pod('bad', { ...onArm, ready: false, exit });
   t.match(await world.reconcile(), { phase: 'RolledBack', message: /Deployment\/web: pod bad/ });
   t.ok(world.evicted().includes('bad'));
 });
 
 t.test('an image that exec-format/ noted: back at the first pod', async (t) => {
-  const broken = facts('amd64 arm64', { image: 'app', digest, brokenOn: ['arm64'] });
-  let isNoted = false;
-  const world = await startWorld(
-    t,
-    {},
-    {
-      factsOfPod: () => new Map([['app', isNoted ? broken : facts('amd64 arm64', { image: 'app' })]]),
-    },
-  );
+  let app = healthy;
+  const world = await startWorld(t, {}, { factsOfPod: () => new Map([['app', app]]) });
   pods(world, 10, 0);
   await world.reconcile();
   pods(world, 10, 5);
-  world.pod('bad', { node: 'arm-1', side: 'Target', ready: false, restarts: 1, exit: { code: 1 } });
+  world.pod('bad', { ...onArm, ready: false, restarts: 1, exit: { code: 1 } });
   t.equal((await world.reconcile()).phase, 'Progressing');
-  isNoted = true;
+  app = { ...healthy, brokenOn: ['arm64'] };
   t.match(await world.reconcile(), { phase: 'RolledBack', message: /app cannot run there/ });
 });
 
@@ -128,8 +122,7 @@ t.test('restarts from before the attempt do not count', async (t) => {
   for (let index = 0; index < 5; index += 1) world.pod(`old-${index}`, { restarts: 20, age: 3600 });
   await world.reconcile();
   await world.reconcile();
-  for (let index = 0; index < 3; index += 1)
-    world.pod(`arm-${index}`, { node: 'arm-1', side: 'Target', restarts: 2 });
+  for (let index = 0; index < 3; index += 1) world.pod(`arm-${index}`, { ...onArm, restarts: 2 });
   t.equal((await world.reconcile()).phase, 'RolledBack', 'the others did not restart since');
 });
 
@@ -140,7 +133,7 @@ t.test('the others restart as often', async (t) => {
   await world.reconcile();
   for (let index = 0; index < 3; index += 1) {
     world.pod(`old-${index}`, { restarts: 22, age: 3600 });
-    world.pod(`arm-${index}`, { node: 'arm-1', side: 'Target', restarts: 2 });
+    world.pod(`arm-${index}`, { ...onArm, restarts: 2 });
   }
   t.equal((await world.reconcile()).phase, 'Progressing');
 });
@@ -169,29 +162,19 @@ t.test('pods that were on the architecture before are not moved back', async (t)
 
 t.test('what cannot be moved is said, and does not hold up the rest', async (t) => {
   const world = await startWorld(t, { steps: ['50%'], pause: '0s' });
-  const affinity = (operator: string, value: string) => ({
-    affinity: {
-      nodeAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: {
-          nodeSelectorTerms: [
-            { matchExpressions: [{ key: 'kubernetes.io/arch', operator, values: [value] }] },
-          ],
-        },
-      },
-    },
-  });
+  const named = 'its pods constrain the architecture themselves';
   world.pod('a', { replicaSet: 'a-1', image: 'amd' });
-  world.pod('b', { replicaSet: 'b-1', spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } });
+  world.pod('b', { replicaSet: 'b-1', spec: onArch('amd64') });
   world.pod('b2', { replicaSet: 'b2-1', widened: true });
-  world.pod('c', { replicaSet: 'c-1', spec: affinity('NotIn', 'arm64') });
+  world.pod('c', { replicaSet: 'c-1', spec: requiring(termOf(notIn('kubernetes.io/arch', 'arm64'))) });
   world.pod('d', { replicaSet: 'd-1', image: 'new' });
   t.match(await world.reconcile(), {
     phase: 'Waiting',
     message: 'none of its workloads can be moved',
     workloads: [
       { name: 'Deployment/a', wanted: 0, blocked: 'amd: no arm64' },
-      { name: 'Deployment/b', wanted: 0, blocked: 'its pods constrain the architecture themselves' },
-      { name: 'Deployment/b2', wanted: 0, blocked: 'its pods constrain the architecture themselves' },
+      { name: 'Deployment/b', wanted: 0, blocked: named },
+      { name: 'Deployment/b2', wanted: 0, blocked: named },
       { name: 'Deployment/c', wanted: 0, blocked: 'its own node affinity excludes arm64' },
       { name: 'Deployment/d', wanted: 0, blocked: 'new is not known yet' },
     ],
@@ -205,11 +188,10 @@ t.test('what cannot be moved is said, and does not hold up the rest', async (t) 
 t.test('under constraints: widen, pods that name another architecture can be moved', async (t) => {
   const world = await startWorld(t, { steps: ['50%'] });
   world.configure({ constraints: 'widen', preferenceMode: 'hard' });
-  const pinned = (name: string) => ({ nodeSelector: { 'kubernetes.io/arch': name } });
-  world.pod('a', { replicaSet: 'a-1', spec: pinned('amd64') });
+  world.pod('a', { replicaSet: 'a-1', spec: onArch('amd64') });
   world.pod('b', { replicaSet: 'b-1', widened: true });
-  world.pod('c', { replicaSet: 'c-1', spec: pinned('amd64'), image: 'amd' });
-  world.pod('d', { replicaSet: 'd-1', spec: pinned('arm64'), node: 'arm-1' });
+  world.pod('c', { replicaSet: 'c-1', spec: onArch('amd64'), image: 'amd' });
+  world.pod('d', { replicaSet: 'd-1', spec: onArch('arm64'), node: 'arm-1' });
   world.pod('e', { replicaSet: 'e-1', labels: { 'arch.example/preferred': 'amd64' } });
   const own = 'its pods constrain the architecture themselves';
   t.match(await world.reconcile(), {
@@ -223,7 +205,7 @@ t.test('under constraints: widen, pods that name another architecture can be mov
     ],
   });
   await world.clock.advance(1000);
-  world.pod('a2', { replicaSet: 'a-1', spec: pinned('amd64') });
+  world.pod('a2', { replicaSet: 'a-1', spec: onArch('amd64') });
   world.pod('b2', { replicaSet: 'b-1', widened: true });
   t.match(
     (await world.reconcile()).workloads,
@@ -231,7 +213,7 @@ t.test('under constraints: widen, pods that name another architecture can be mov
     'a new pod was not widened: something prevents it, and must not hold up the rest',
   );
   await world.clock.advance(1000);
-  world.pod('b3', { replicaSet: 'b-1', widened: true, spec: pinned('amd64') });
+  world.pod('b3', { replicaSet: 'b-1', widened: true, spec: onArch('amd64') });
   t.match((await world.reconcile()).workloads, [{}, { blocked: own }], 'another webhook named it again');
 });
 
@@ -254,7 +236,7 @@ t.test('pods whose volumes cannot be used there do not hold up the rest', async 
   const before = reads();
   await world.reconcile();
   t.equal(reads(), before, 'volumes are not read each time');
-  world.pod('db-1', { ...db, claims: ['a'], node: 'arm-1', side: 'Target' });
+  world.pod('db-1', { ...db, claims: ['a'], ...onArm });
   t.equal((await world.reconcile()).phase, 'Complete');
 });
 
@@ -277,18 +259,18 @@ t.test('rebalance moves running pods, within the disruption limit', async (t) =>
   pods(world, 8, 0);
   await world.reconcile();
   t.same(world.evicted().length, 1, 'one at a time by evictionsPerMinute');
-  world.pod('arm-0', { node: 'arm-1', side: 'Target', ready: false });
-  world.pod('arm-1', { node: 'arm-1', side: 'Target', ready: false });
+  world.pod('arm-0', { ...onArm, ready: false });
+  world.pod('arm-1', { ...onArm, ready: false });
   await world.clock.advance(1000);
   await world.reconcile();
   t.same(world.evicted().length, 1, 'a quarter of the pods is not ready');
-  world.pod('arm-0', { node: 'arm-1', side: 'Target' });
-  world.pod('arm-1', { node: 'arm-1', side: 'Target' });
-  world.pod('arm-2', { node: 'arm-1', side: 'Target' });
+  world.pod('arm-0', onArm);
+  world.pod('arm-1', onArm);
+  world.pod('arm-2', onArm);
   await world.clock.advance(1000);
   await world.reconcile();
   t.same(world.evicted().length, 2);
-  for (let index = 3; index < 9; index += 1) world.pod(`arm-${index}`, { node: 'arm-1', side: 'Target' });
+  for (let index = 3; index < 9; index += 1) world.pod(`arm-${index}`, onArm);
   await world.clock.advance(1000);
   await world.reconcile();
   t.match(world.evicted().at(-1), /^arm-/, 'back, if there are too many');
@@ -388,10 +370,8 @@ t.test('of two rollouts for a pod the older one counts', async (t) => {
   const world = await startWorld(t);
   pods(world, 4, 0);
   const younger = rolloutPath.replace(/web$/, 'younger');
-  world.store.put(younger, {
-    metadata: { creationTimestamp: new Date(world.clock.now() + 60_000).toISOString() },
-    spec: { architecture: 'arm64' },
-  });
+  const creationTimestamp = new Date(world.clock.now() + 60_000).toISOString();
+  world.store.put(younger, { metadata: { creationTimestamp }, spec: { architecture: 'arm64' } });
   await world.reconcile();
   await world.store.until(() => world.leading.caches.rollouts.size === 2, 'both rollouts');
   await world.reconcile('shop/younger');
@@ -417,16 +397,12 @@ t.test(
     const world = await startWorld(t);
     pods(world, 4, 0);
     const { spec, metadata } = world.store.get(rolloutPath) ?? {};
-    world.store.put(rolloutPath, {
-      metadata: { ...metadata, creationTimestamp: '2026-01-02T00:00:00Z' },
-      spec,
-    });
+    const second = '2026-01-02T00:00:00Z';
+    world.store.put(rolloutPath, { metadata: { ...metadata, creationTimestamp: second }, spec });
     const older = Array.from({ length: 100 }, (_, index) => rolloutPath.replace(/web$/, `old-${index}`));
+    const first = { metadata: { creationTimestamp: '2026-01-01T00:00:00Z' } };
     for (const path of older)
-      world.store.put(path, {
-        metadata: { creationTimestamp: '2026-01-01T00:00:00Z' },
-        spec: { architecture: 'arm64', names: ['other'] },
-      });
+      world.store.put(path, { ...first, spec: { architecture: 'arm64', names: ['other'] } });
     await world.store.until(() => world.leading.caches.rollouts.size === 101, 'the cache of rollouts');
     const { newPods, message } = await world.reconcile();
     t.strictSame([newPods, message], [undefined, 'it is left out: the namespace has 100 older rollouts']);

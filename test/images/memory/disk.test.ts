@@ -13,18 +13,8 @@ import t from 'tap';
 import type { FakeClock } from '../../support/fake-clock.ts';
 import { FactsFile } from '../../../src/images/memory/disk.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
-import {
-  bench,
-  day,
-  digestOf,
-  facts,
-  clockOfFacts,
-  hour,
-  minute,
-  question,
-  recordedLog,
-  settled,
-} from '../support.ts';
+import { bench, day, digestOf, facts, clockOfFacts, hour, minute, question, settled } from '../support.ts';
+import { recordingLog } from '../../serving/support.ts';
 import { until } from '../../support/until.ts';
 
 const [a, b, c] = [
@@ -36,13 +26,13 @@ const [a, b, c] = [
 interface Keeper {
   readonly path: string;
   readonly time: FakeClock;
-  readonly lines: { readonly msg: string }[];
+  readonly lines: readonly Record<string, unknown>[];
   readonly file: FactsFile;
 }
 
 function keeper(path: string, maxBytes?: number): Keeper {
   const time = clockOfFacts();
-  const { log, lines } = recordedLog();
+  const { log, lines } = recordingLog();
   const file = new FactsFile({ path, log, clock: time, ...(maxBytes !== undefined && { maxBytes }) });
   return { path, time, lines, file };
 }
@@ -59,7 +49,7 @@ async function load(path: string, maxBytes?: number): Promise<{ images: string[]
   const images: string[] = [];
   const count = await file.load(({ image }) => images.push(image));
   t.equal(count, images.length);
-  return { images, warnings: lines.map(({ msg }) => msg) };
+  return { images, warnings: lines.map(({ msg }) => String(msg)) };
 }
 
 t.test('what was written is read again, least recently used first', async (t) => {

@@ -5,7 +5,8 @@ import { createRegistrySource } from '../../../src/images/sources/registry-sourc
 import type { ImageRequest } from '../../../src/images/facts/facts.ts';
 import { clientFor, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
-import { day, question, recordedLog } from '../support.ts';
+import { day, question } from '../support.ts';
+import { recordingLog } from '../../serving/support.ts';
 
 const domain = 'corp.example';
 const namespaces = Array.from({ length: 8 }, (_, index) => `attacker-${index}`);
@@ -20,7 +21,7 @@ async function start(t: Test, options: Partial<FactsMemoryOptions> = {}) {
     credentials: { lookup: async () => [] },
     mayAskAnonymously: () => true,
   });
-  const { log } = recordedLog();
+  const { log } = recordingLog();
   const memory = new FactsMemory({ source, log, concurrentLookups: 128, lookupsPerHost: 32, ...options });
   t.teardown(() => memory.close());
   const push = (name: string): void => registry.push(name, '1', multiArch(['linux/amd64', 'linux/arm64']));

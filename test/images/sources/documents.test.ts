@@ -6,7 +6,8 @@ import { createRegistrySource } from '../../../src/images/sources/registry-sourc
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
 import { clientFor, endpointOf, patience, startRegistry } from '../../support/registry/client.ts';
 import { image, multiArch, type Content } from '../../support/registry/content.ts';
-import { digestOf, facts, handInspector, question, recordedLog, settled } from '../support.ts';
+import { digestOf, facts, handInspector, question, settled } from '../support.ts';
+import { recordingLog } from '../../serving/support.ts';
 
 const both = multiArch(['linux/amd64', 'linux/arm64']);
 const single = image('linux/arm64');
@@ -23,7 +24,7 @@ async function start(t: Test, contents: readonly Content[], store = new Document
     mayAskAnonymously: () => true,
     onDocuments: (digest, documents) => store.keep(digest, documents),
   });
-  const memory = new FactsMemory({ source, log: recordedLog().log });
+  const memory = new FactsMemory({ source, log: recordingLog().log });
   t.teardown(() => memory.close());
   const proving = new ProvingMemory({ memory, store });
   const lookup = (text: string) => proving.lookup(question(text), { signal: patience });
@@ -67,7 +68,7 @@ t.test(
   'after a restart, many digests of one namespace and registry do not take the places of others',
   async (t) => {
     const source = handInspector();
-    const memory = new FactsMemory({ source, log: recordedLog().log, concurrentLookups: 16 });
+    const memory = new FactsMemory({ source, log: recordingLog().log, concurrentLookups: 16 });
     t.teardown(() => memory.close());
     const proving = new ProvingMemory({ memory, store: new DocumentStore() });
     const images = Array.from({ length: 30 }, (_, number) => `slow.example/app@${digestOf(`${number}`)}`);

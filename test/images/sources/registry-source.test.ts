@@ -19,7 +19,8 @@ import {
   platformOf,
 } from '../../support/registry/content.ts';
 import { type TestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
-import { digestOf, clockOfFacts, hour, recordedLog } from '../support.ts';
+import { digestOf, clockOfFacts, hour } from '../support.ts';
+import { recordingLog } from '../../serving/support.ts';
 
 interface Node {
   readonly registry: TestRegistry;
@@ -270,7 +271,7 @@ t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async 
   const node = await start(t);
   const content = multiArch(['linux/amd64', 'linux/arm64']);
   node.registry.push('team/app', 'v1', content);
-  const memory = new FactsMemory({ source: node.inspector, log: recordedLog().log, clock: node.time });
+  const memory = new FactsMemory({ source: node.inspector, log: recordingLog().log, clock: node.time });
   t.teardown(() => memory.close());
   const asked = node.asked(app);
   const answers = await Promise.all(

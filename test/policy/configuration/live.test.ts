@@ -5,16 +5,14 @@ import { configurationHash, type Configuration } from '../../../src/policy/confi
 import { liveConfiguration } from '../../../src/policy/configuration/live.ts';
 import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
+import { recordingLog } from '../../serving/support.ts';
 import { captureLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
 async function open(t: Test, content: string, env: Record<string, string> = {}) {
   const file = join(t.testdir({ 'archwright.toml': content }), 'archwright.toml');
-  const lines: object[] = [];
-  const log = createLog({
-    destination: { write: (line: string) => void lines.push(JSON.parse(line) as object) },
-  });
+  const { log, lines } = recordingLog();
   const metrics = createMetrics();
   const clock = { ...noTimers, now: () => 1_700_000_000_500, monotonic: () => 0 };
   // Changes are looked for by `refresh`, so that no test waits for the file system.
