@@ -1,4 +1,4 @@
-import t from 'tap';
+import t, { type Test } from 'tap';
 import {
   done,
   gated,
@@ -14,12 +14,18 @@ import {
 const ours = { webhooks: [{ name: 'pods.arch.example' }] };
 const configs = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs';
 
+/** A cluster with a leader, the webhook configuration and these gated pods. */
+async function installed(t: Test, ...pods: string[]) {
+  const test = await world(t);
+  test.store.put(leasePath, heldBy('leader-1'));
+  test.store.put(webhooksPath, ours);
+  for (const name of pods) test.store.put(podPath(name), gated());
+  return test;
+}
+
 t.test('removes all that is ours, in order, and nothing else', async (t) => {
-  const { store, clean } = await world(t);
-  store.put(leasePath, heldBy('leader-1'));
-  store.put(webhooksPath, ours);
+  const { store, clean } = await installed(t, 'b');
   store.put(podPath('a'), gated('other.example/x'));
-  store.put(podPath('b'), gated());
   store.put(podPath('free'), { spec: { containers: [] } });
   store.put(`${configs}/cluster`, { metadata: { finalizers: ['other.example/x', 'arch.example/gates'] } });
   const untouched = store.get(podPath('free'))?.metadata.resourceVersion;
@@ -110,10 +116,7 @@ t.test('gates that never end', async (t) => {
 });
 
 t.test('a dry run changes nothing', async (t) => {
-  const { store, clean, lines } = await world(t);
-  store.put(leasePath, heldBy('leader-1'));
-  store.put(webhooksPath, ours);
-  store.put(podPath('a'), gated());
+  const { store, clean, lines } = await installed(t, 'a');
   store.put(`${configs}/cluster`, { metadata: { finalizers: ['arch.example/gates'] } });
   const version = store.version();
   const report = await clean({ dryRun: true });
@@ -125,11 +128,7 @@ t.test('a dry run changes nothing', async (t) => {
 });
 
 t.test('what is forbidden is reported, and the rest is removed', async (t) => {
-  const { store, clean } = await world(t);
-  store.put(leasePath, heldBy('leader-1'));
-  store.put(webhooksPath, ours);
-  store.put(podPath('a'), gated());
-  store.put(podPath('b'), gated());
+  const { store, clean } = await installed(t, 'a', 'b');
   store.fault(`DELETE ${webhooksPath}`, { status: 403, message: 'no right to delete' });
   store.fault(`PATCH ${podPath('a')}`, { status: 403, message: 'no right to patch' });
   store.fault(/^GET .*clusterpodplacementconfigs/, { status: 403 });
@@ -167,13 +166,10 @@ t.test('a pod that changes meanwhile, goes away, or lost its gate', async (t) =>
     store.put(podPath(name), gated('other.example/x'));
   const once = (name: string, before: () => void, times = 1) =>
     store.fault(`PATCH ${podPath(name)}`, { times, before });
-  once('changed', () => {
-    store.put(podPath('changed'), gated('other.example/x', 'other.example/y'));
-  });
+  const opened = { spec: { containers: [], schedulingGates: [] } };
+  once('changed', () => void store.put(podPath('changed'), gated('other.example/x', 'other.example/y')));
   once('gone', () => store.remove(podPath('gone')));
-  once('opened', () => {
-    store.put(podPath('opened'), { spec: { containers: [], schedulingGates: [] } });
-  });
+  once('opened', () => void store.put(podPath('opened'), opened));
   once('busy', () => void store.put(podPath('busy'), gated()), 3);
   const report = await clean();
   t.equal(report.complete, true, JSON.stringify(report));
@@ -220,10 +216,7 @@ t.test('pods and nodes so large that a page of them is too much', async (t) => {
 });
 
 t.test('killed in the middle, the next run goes on', async (t) => {
-  const { store, clean } = await world(t);
-  store.put(leasePath, heldBy('leader-1'));
-  store.put(webhooksPath, ours);
-  for (const name of ['a', 'b', 'c']) store.put(podPath(name), gated());
+  const { store, clean } = await installed(t, 'a', 'b', 'c');
   const stop = new AbortController();
   store.fault(/^PATCH .*pods\/b$/, { times: 1, before: () => stop.abort(new Error('killed')), lost: true });
   await t.rejects(clean({ signal: stop.signal }), /killed/);

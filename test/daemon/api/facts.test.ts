@@ -1,4 +1,4 @@
-import { request } from 'node:https';
+import { request, type RequestOptions } from 'node:https';
 import t from 'tap';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import type { ImageFactsSource, ImageFacts } from '../../../src/images/facts/facts.ts';
@@ -6,11 +6,20 @@ import type { FactsOptions } from '../../../daemon/api/facts.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { factsOf, failureOf } from '../../fleet/support.ts';
 import { until } from '../../support/until.ts';
-import { ask, clientTls, holding, startTestAgent, type Answer } from '../support.ts';
+import { ask, clientTls, holding, startTestAgent, type Answer, type TestAgent } from '../support.ts';
 import type { IncomingMessage } from 'node:http';
 import { once } from 'node:events';
 
 const numbered = (length: number) => Array.from({ length }, (_, index) => `r.example/a:${index}`);
+
+/** A request for facts whose socket the test holds. */
+async function rawRequest({ agent, pki }: TestAgent, options: RequestOptions = {}) {
+  const tls = await clientTls(pki.clientDir);
+  const common = { servername: 'archwright-agent', ca: pki.ca.cert, agent: false, ...tls };
+  const sent = request(`${agent.url}/v1/facts`, { ...common, ...options });
+  sent.on('error', () => {});
+  return sent;
+}
 
 t.test('answers each image once, also duplicates, failures and invalid references', async (t) => {
   const { post, metric } = await startTestAgent(t, {
@@ -19,14 +28,8 @@ t.test('answers each image once, also duplicates, failures and invalid reference
         Promise.resolve(image.includes('gone') ? failureOf(image, 'not-found') : factsOf(image)),
     },
   });
-  const images = [
-    'r.example/b:1',
-    'r.example/gone:1',
-    'Not A Reference',
-    'r.example/a:1',
-    'r.example/b:1',
-    'nginx',
-  ];
+  const own = ['r.example/b:1', 'r.example/gone:1', 'Not A Reference', 'r.example/a:1', 'r.example/b:1'];
+  const images = [...own, 'nginx'];
   const answer = await post(ask(...images));
   t.equal(answer.status, 200);
   t.match(answer.headers['content-type'], /^application\/x-ndjson/);
@@ -100,17 +103,8 @@ t.test('the pull policy and the pull credentials reach the inspector', async (t)
     'other.example': { username: 'joe', password: 'secret-of-joe' },
   };
   await post({ images: [{ image: 'r.example/team/app:1', pullPolicy: 'Always' }], auths, deadlineMs: 1000 });
-  t.strictSame(asked, [
-    [
-      'r.example/team/app:1',
-      'Always',
-      [
-        ['ann', 'secret-of-ann'],
-        ['bob', 'secret-of-bob'],
-        ['eve', 'secret-of-eve'],
-      ],
-    ],
-  ]);
+  const credentials = ['ann', 'bob', 'eve'].map((name) => [name, `secret-of-${name}`]);
+  t.strictSame(asked, [['r.example/team/app:1', 'Always', credentials]]);
   await post({ images: [{ image: 'r.example/team/app:1', pullPolicy: 'IfNotPresent' }], deadlineMs: 1000 });
   t.equal(asked.length, 2, 'a request without the credentials causes a new lookup');
   t.equal((await send('GET', '/v1/facts')).text, '', 'and the facts are not shared');
@@ -134,17 +128,11 @@ t.test('a bug of the agent is an answer too', async (t) => {
 
 t.test('a client that goes away is not waited for, and the answer it caused is kept', async (t) => {
   const { held, inspector } = holding();
-  const { agent, pki, post, metric, lines } = await startTestAgent(t, { inspector });
-  const sent = request(`${agent.url}/v1/facts`, {
-    method: 'POST',
-    servername: 'archwright-agent',
-    ca: pki.ca.cert,
-    agent: false,
-    headers: { 'content-type': 'application/json' },
-    ...(await clientTls(pki.clientDir)),
-  });
+  const test = await startTestAgent(t, { inspector });
+  const { post, metric, lines } = test;
+  const headers = { 'content-type': 'application/json' };
+  const sent = await rawRequest(test, { method: 'POST', headers });
   sent.end(JSON.stringify(ask('r.example/a:1')));
-  sent.on('error', () => {});
   await until(held.isHeld);
   sent.destroy();
   const abandoned = 'archwright_agent_requests_total{method="POST",path="/v1/facts",outcome="abandoned"}';
@@ -264,18 +252,13 @@ t.test('a reader that does not read is disconnected, and readers are limited', a
     }
   };
   const clock = createFakeClock();
-  const { agent, pki, send } = await startTestAgent(t, {
+  const test = await startTestAgent(t, {
     clock: { ...clock, monotonic: () => clock.monotonic(), now: () => Date.now() },
     memory: sharing(endless, Number.MAX_SAFE_INTEGER),
     limits: { factsStreams: 1, streamTimeoutMs: 200, maxStreamBytes: Number.MAX_SAFE_INTEGER },
   });
-  const lazy = request(`${agent.url}/v1/facts`, {
-    servername: 'archwright-agent',
-    ca: pki.ca.cert,
-    agent: false,
-    ...(await clientTls(pki.clientDir)),
-  });
-  lazy.on('error', () => {});
+  const { send } = test;
+  const lazy = await rawRequest(test);
   lazy.end();
   const [response] = (await once(lazy, 'response')) as [IncomingMessage];
   response.on('error', () => {});
@@ -290,10 +273,7 @@ t.test('a reader that does not read is disconnected, and readers are limited', a
   // Cut off by the agent, not by us.
   await new Promise((resolve) => response.resume().once('close', resolve));
   t.notOk(response.complete);
-  let status = 503;
-  while (status === 503) {
-    const again = await send('GET', '/v1/info');
-    status = again.status;
-  }
-  t.equal(status, 200);
+  const status = async (): Promise<number> => (await send('GET', '/v1/info')).status;
+  await until(async () => (await status()) !== 503);
+  t.equal(await status(), 200);
 });

@@ -13,6 +13,7 @@ import {
   termOf,
   termsOf,
   withLabels,
+  placePod,
 } from '../../support/placement-input.ts';
 
 const key = 'arch.example/decision';
@@ -102,7 +103,7 @@ test('an annotation that is no record goes, and nothing else with it', async (t)
 });
 
 test('our own record goes with the last of what it records', async (t) => {
-  const first = place(inputOf(podOf(['a']), known));
+  const first = placePod(['a'], known);
   const artifact = place(inputOf(first.pod, { a: '' }));
   t.strictSame(artifact.pod.metadata?.annotations, {});
   t.strictSame(artifact.pod.spec.affinity, { nodeAffinity: {} });
@@ -275,9 +276,7 @@ test('the rest of an edited addition counts as the pod’s own', async (t) => {
 });
 
 test('the annotation is small and says what was decided', async (t) => {
-  const { pod, decision } = place(
-    inputOf(podOf(['a', 'b', 'x', 'p']), { ...known, p: '' }, { onUnknownImage: 'allow' }),
-  );
+  const { pod, decision } = placePod(['a', 'b', 'x', 'p'], { ...known, p: '' }, { onUnknownImage: 'allow' });
   t.strictSame(JSON.parse(pod.metadata?.annotations?.[key] ?? ''), {
     v: 1,
     outcome: 'allowed-unknown',
@@ -313,9 +312,7 @@ test('sixteen long architectures with their tolerations still fit', async (t) =>
     { length: 16 },
     (_, index) => `${String(index).padStart(2, '0')}${'y'.repeat(61)}`,
   );
-  const { pod } = place(
-    inputOf(podOf(['a']), { a: names.join(' ') }, { tolerations: policy.tolerations ?? [] }),
-  );
+  const { pod } = placePod(['a'], { a: names.join(' ') }, { tolerations: policy.tolerations ?? [] });
   t.equal(pod.spec.tolerations?.length, 16);
   t.ok(Buffer.byteLength(pod.metadata?.annotations?.[key] ?? '') < 8192);
   t.strictSame(

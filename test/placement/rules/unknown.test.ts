@@ -97,7 +97,7 @@ test('connection failures have one text for people who create pods, and all the 
     login: failed('unauthorized', 'with the credential docker-config x (/var/lib/kubelet/config.json)'),
   };
   const told = (image: string, policy: Partial<Policy>) => {
-    const { decision, pod } = place(inputOf(podOf([image]), failures, policy));
+    const { decision, pod } = placePod([image], failures, policy);
     const { warnings, message, reasons } = decision;
     return { told: JSON.stringify([warnings, message, pod.metadata]).replaceAll(image, 'IMAGE'), reasons };
   };
@@ -138,7 +138,7 @@ test('once all is known, the gate goes and the bound is replaced', async (t) => 
 });
 
 test('a sidecar injected after us narrows what was decided', async (t) => {
-  const first = place(inputOf(podOf(['a']), known));
+  const first = placePod(['a'], known);
   const injected = {
     ...first.pod,
     spec: { ...first.pod.spec, containers: [...first.pod.spec.containers, { name: 's', image: 'side' }] },

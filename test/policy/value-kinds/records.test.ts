@@ -87,26 +87,19 @@ t.test('rules for architectures', async (t) => {
 
 t.test('image overrides', async (t) => {
   const overrides = oneOrMore(imageOverride);
+  const patternOf = (match: string): string => `{ match = "${match}", architectures = [] }`;
+  const good = ['nginx', 'a.io:5000/b:1', 'a.io/b@sha256:c', 'a.io:5000/b*/**:v*@sha256:c'];
+  good.push('*a'.repeat(8), 'a'.repeat(512));
   const cases: [string, unknown][] = [
     ['{ match = "a", architectures = [] }', [{ match: 'a', architectures: [] }]],
     ['{ match = "a", architectures = ["arm64"] }', [{ match: 'a', architectures: ['arm64'] }]],
-    ...[
-      'nginx',
-      'a.io:5000/b:1',
-      'a.io/b@sha256:c',
-      'a.io:5000/b*/**:v*@sha256:c',
-      '*a'.repeat(8),
-      'a'.repeat(512),
-    ].map((match): [string, unknown] => [
-      `{ match = "${match}", architectures = [] }`,
-      [{ match, architectures: [] }],
-    ]),
+    ...good.map((match): [string, unknown] => [patternOf(match), [{ match, architectures: [] }]]),
     ...['a b', 'a:', '@b', 'a@', 'a@b@c', 'a:b:c', ':a'].map((match): [string, unknown] => [
-      `{ match = "${match}", architectures = [] }`,
+      patternOf(match),
       `match: must be an image such as registry.example.com/team/*:latest, not "${match}"`,
     ]),
-    [`{ match = "${'*a'.repeat(9)}", architectures = [] }`, 'match: must not have more than 8 stars'],
-    [`{ match = "${'a'.repeat(513)}", architectures = [] }`, 'match: must not be longer than 512 characters'],
+    [patternOf('*a'.repeat(9)), 'match: must not have more than 8 stars'],
+    [patternOf('a'.repeat(513)), 'match: must not be longer than 512 characters'],
     ['{ match = "a" }', ': needs architectures, a list, which may be empty, or level, such as v3'],
     ['{ architectures = [] }', ': needs match: a pattern of image references'],
     ['{ match = "", architectures = [] }', 'match: must not be empty'],
