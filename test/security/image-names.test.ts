@@ -6,7 +6,7 @@ import { createPullSecretSource } from '../../src/credentials/sources/pull-secre
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { directory, dockerConfig, pullSecret, write } from '../cmd/world.ts';
-import { startTestRegistry } from '../support/registry/server.ts';
+import { startRegistry } from '../support/registry/client.ts';
 import { openNode, pluginConfig, writePlugin } from './support.ts';
 
 const user = { username: 'ann', password: 'password-of-ann' };
@@ -81,11 +81,10 @@ function repositoryOf(name: string): string | undefined {
 }
 
 t.test('a registry with a similar name gets requests without credentials', async (t) => {
-  const evil = await startTestRegistry({
+  const evil = await startRegistry(t, {
     tls: false,
     auth: { kind: 'basic', users: { ann: user.password } },
   });
-  t.teardown(() => evil.close());
   const root = directory(t);
   write(root, { 'config.json': dockerConfig('quay.io', user.username, user.password) });
   const { inspect, lines } = await openNode(t, {

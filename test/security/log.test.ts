@@ -4,7 +4,7 @@ import t from 'tap';
 import { run } from '../cmd/run.ts';
 import { directory, dockerConfig, pullSecret, write } from '../cmd/world.ts';
 import { createCa } from '../support/certificates.ts';
-import { startTestRegistry } from '../support/registry/server.ts';
+import { startRegistry } from '../support/registry/client.ts';
 import { openNode, pluginConfig, writePlugin } from './support.ts';
 
 /** Characters that each way of writing a text writes differently. */
@@ -32,8 +32,7 @@ function formsOf(user: string, password: string): string[] {
 
 t.test('no form of a secret is printed or logged, for any response', async (t) => {
   const ca = await createCa();
-  const evil = await startTestRegistry({ tls: ca, auth: { kind: 'basic', users: {} } });
-  t.teardown(() => evil.close());
+  const evil = await startRegistry(t, { tls: ca, auth: { kind: 'basic', users: {} } });
   const root = directory(t);
   write(root, {
     'config.json': dockerConfig(evil.host, 'ann', passwords['of-docker']),
@@ -90,8 +89,7 @@ t.test('no form of a secret is printed or logged, for any response', async (t) =
 });
 
 t.test('nor in the agent’s log', async (t) => {
-  const evil = await startTestRegistry({ tls: false, auth: { kind: 'basic', users: {} } });
-  t.teardown(() => evil.close());
+  const evil = await startRegistry(t, { tls: false, auth: { kind: 'basic', users: {} } });
   const root = directory(t);
   write(root, {
     'config.json': dockerConfig(evil.host, 'ann', passwords['of-docker']),

@@ -5,7 +5,7 @@ import t from 'tap';
 import { run } from '../cmd/run.ts';
 import { createCa } from '../support/certificates.ts';
 import { multiArch } from '../support/registry/content.ts';
-import { startTestRegistry } from '../support/registry/server.ts';
+import { startRegistry } from '../support/registry/client.ts';
 import { pluginConfig, writePlugin } from './support.ts';
 
 const smuggled = [
@@ -22,8 +22,7 @@ t.test('user names and passwords cannot become headers or reach a terminal', asy
       const user = { username: 'ann', password: 'password', [part]: text };
       const users = { [user.username]: user.password };
       const ca = await createCa();
-      const registry = await startTestRegistry({ tls: ca, auth: { kind: 'basic', users } });
-      t.teardown(() => registry.close());
+      const registry = await startRegistry(t, { tls: ca, auth: { kind: 'basic', users } });
       registry.push('team/app', 'v1', multiArch(['linux/amd64']));
       const root = directory(t);
       write(root, { 'plugins.json': pluginConfig([registry.host]), 'ca.pem': ca.cert });

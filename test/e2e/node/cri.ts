@@ -9,8 +9,6 @@ export interface PullAuth {
   readonly password: string;
 }
 
-export type Cri = Awaited<ReturnType<typeof connectCri>>;
-
 export type Pulled =
   | { readonly digest: string; readonly id: string; readonly error?: undefined }
   | {

@@ -1,9 +1,8 @@
 /** A forward proxy on a socket: CONNECT for https, absolute URLs for http. Names are its own affair, as with real ones. */
 import { once } from 'node:events';
 import { createServer, request, type IncomingMessage } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
-
-export type TestProxy = Awaited<ReturnType<typeof startTestProxy>>;
+import { connect, type Socket } from 'node:net';
+import { listen } from '../listen.ts';
 
 export interface TestProxyOptions {
   /** Host and port that names lead to. */
@@ -55,10 +54,8 @@ export async function startTestProxy(options: TestProxyOptions) {
     });
     keep(onward);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${await listen(server)}`,
     requests,
     get connections() {
       return sockets.size;
