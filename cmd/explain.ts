@@ -111,9 +111,7 @@ async function openAround(
 function namespaceOf({ flags }: Invocation, kubernetes: Kubernetes | undefined, isNamed: boolean): string {
   const given = flags.get('namespace')?.at(-1);
   if (given === undefined && isNamed && kubernetes?.podNamespace !== undefined)
-    throw new UsageError(
-      'name the namespace of the objects by -n: in a pod there is no context that has one',
-    );
+    throw new UsageError('set the namespace of the objects by -n: a pod has no kubeconfig context');
   return given ?? kubernetes?.access.namespace ?? 'default';
 }
 

@@ -72,7 +72,7 @@ export function judge(
     architectures.map((architecture) => {
       const found = verdicts.get(place.image);
       const byImage = neverPulled.has(place.image)
-        ? ({ verdict: 'never-pulled', why: 'it is never pulled, so no registry can tell' } as const)
+        ? ({ verdict: 'never-pulled', why: 'it is never pulled, so its architectures are unknown' } as const)
         : judgeImage(found, architecture, now);
       const judged = allowed(pinned(byImage, chosen, architecture), place.image, architecture, allowList);
       return {
@@ -118,8 +118,8 @@ function whenAgain({ message, retryAfterMs }: FactsError, now: number): string {
 
 function pinned(judged: Judged, chosen: readonly string[] | undefined, architecture: string): Judged {
   if (judged.verdict !== 'ok' || chosen === undefined || chosen.includes(architecture)) return judged;
-  const which = chosen.length === 0 ? 'no architecture that there is' : chosen.join(', ');
-  return { verdict: 'pinned', why: `the pod asks for ${which}` };
+  const which = chosen.length === 0 ? 'an architecture that does not exist' : chosen.join(', ');
+  return { verdict: 'pinned', why: `the pod requires ${which}` };
 }
 
 function allowed(judged: Judged, image: string, architecture: string, allowList: AllowList): Judged {

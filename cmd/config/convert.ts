@@ -43,7 +43,7 @@ export async function convert(
       if (origin === undefined) {
         // Manifests come with Services and roles, which say nothing of how the program is configured.
         if (typeof document['kind'] === 'string') continue;
-        io.err(`${file}: this is no configuration of ${origins.map(({ name }) => name).join(', ')}\n`);
+        io.err(`${file}: this is not a configuration of ${origins.map(({ name }) => name).join(', ')}\n`);
         unknown++;
         continue;
       }

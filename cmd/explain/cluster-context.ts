@@ -69,7 +69,7 @@ export async function openClusterContext(
     if (!(error instanceof KubeError) || stop.aborted) throw error;
     if (error.code === 'forbidden' && !named) {
       warn(
-        'no permission to read the ConfigMap of archwright, so its settings are not known and it is not asked; set ' +
+        'no permission to read the ConfigMap of archwright, so its settings are unknown and its controller is not used; set ' +
           `ARCHWRIGHT_NAMESPACE if it is not in the namespace archwright: ${error.message}`,
       );
       return { ...without, context: local };

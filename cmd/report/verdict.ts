@@ -65,7 +65,7 @@ function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architectur
   const { image, architectures, unknown, facts } = found;
   const name = printable(image, maxImageBytes);
   if (use?.pullPolicy === 'Never')
-    return { image, verdict: 'unknown', why: `${name} is never pulled, so no registry can tell` };
+    return { image, verdict: 'unknown', why: `${name} is never pulled, so its architectures are unknown` };
   if (unknown !== undefined || facts?.error?.code === 'invalid-reference') {
     const error = facts?.error;
     const what = error ? `${error.code}: ${printable(error.message, 512)}` : 'no answer in time';
@@ -111,7 +111,7 @@ export function judge(
   const which = printable(chosen.join(', '), 200);
   return {
     verdict: 'pinned',
-    why: which === '' ? 'it asks for no architecture that there is' : `it asks for ${which}`,
+    why: which === '' ? 'it requires an architecture that does not exist' : `it requires ${which}`,
   };
 }
 

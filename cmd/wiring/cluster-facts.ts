@@ -152,11 +152,11 @@ export class ClusterFacts {
 
 function hintFor(error: unknown): string {
   if (isCode(error, 'unavailable', 'timeout'))
-    return '; does the controller run, and can the API server reach it? --local asks from this machine';
+    return '; does the controller run, and can the API server reach it? --local looks up images from this machine';
   if (!isCode(error, 'forbidden', 'not-found')) return '';
   return (
     '; this needs the right to create serviceaccounts/token in that namespace, and services/proxy in the namespace of archwright ' +
-    '(docs/use/explain.md). --local asks from this machine'
+    '(docs/use/explain.md). --local looks up images from this machine'
   );
 }
 

@@ -44,7 +44,7 @@ export async function askAgents(options: {
 }): Promise<Agents> {
   const { configFile, urls, agentTlsDir } = options;
   const { configuration } = await loadConfiguration({ file: configFile, env: {}, flags: {} });
-  if (!configuration) throw new DemoError(`${configFile} is no configuration`);
+  if (!configuration) throw new DemoError(`${configFile} is not a configuration`);
   const policy = policyFor(configuration, { mayGate: configuration.onUnknownImage === 'gate' });
   const log = createLog({ level: 'silent' });
   const opened = await openFleet({

@@ -63,6 +63,6 @@ function textsOr(fields: Input, name: string): string[] | undefined {
 }
 
 function member(value: unknown): Input {
-  if (!isObject(value)) throw new TypeError('an item of the input is no object');
+  if (!isObject(value)) throw new TypeError('an item of the input is not an object');
   return value;
 }

@@ -282,11 +282,11 @@ function named({ expected }: Vector, actual: Record<string, unknown>): Record<st
 
 function number(input: Input, name: string): number {
   const value = input[name];
-  if (typeof value !== 'number') throw new TypeError(`input.${name} is no number`);
+  if (typeof value !== 'number') throw new TypeError(`input.${name} is not a number`);
   return value;
 }
 
 function member(value: unknown): Input {
-  if (!isObject(value)) throw new TypeError('an item of the input is no object');
+  if (!isObject(value)) throw new TypeError('an item of the input is not an object');
   return value;
 }

@@ -133,6 +133,6 @@ function credential(fields: Input): MatchedCredential['credential'] {
 }
 
 function member(value: unknown): Input {
-  if (!isObject(value)) throw new TypeError('an item of the input is no object');
+  if (!isObject(value)) throw new TypeError('an item of the input is not an object');
   return value;
 }

@@ -139,7 +139,7 @@ async function readItems<Item>(options: StateFileOptions<Item>): Promise<Item[]>
   const header = headerOf(options);
   const text = await readText(path, { maxBytes });
   if (!text.startsWith(`${header}\n`)) {
-    throw new StateFileError(path, 'is no state file, or one of another version');
+    throw new StateFileError(path, 'is not a state file, or one of another version');
   }
   const trailer = text.lastIndexOf('\n', text.length - 2) + 1;
   const lines = text.slice(header.length + 1, Math.max(header.length + 1, trailer)).split('\n');

@@ -28,7 +28,7 @@ const maxUid = 256;
 export function parseReview(body: Buffer): AdmissionRequest {
   const review = parseJson(body);
   if (!isRecord(review) || review['kind'] !== 'AdmissionReview')
-    throw new BadReview('not-a-review', 'the body is no AdmissionReview');
+    throw new BadReview('not-a-review', 'the body is not an AdmissionReview');
   if (review['apiVersion'] !== apiVersion)
     throw new BadReview('not-a-review', `only AdmissionReviews of ${apiVersion} are understood`);
   const { request } = review;

@@ -21,7 +21,7 @@ const templates = globSync(`${chart}/templates/**/*.{yaml,tpl,txt}`)
 t.test('every setting is a value of the chart, or the chart sets it', async (t) => {
   const exposed = new Set(values.filter(isSetting).map(({ key }) => key));
   for (const key of Object.keys(settings)) t.not(exposed.has(key), setByChart.has(key), key);
-  for (const key of setByChart) t.ok(Object.hasOwn(settings, key), `${key} is no setting any more`);
+  for (const key of setByChart) t.ok(Object.hasOwn(settings, key), `${key} is not a setting any more`);
   t.equal(new Set(values.map(({ key }) => key)).size, values.length, 'no value twice');
 });
 
@@ -175,7 +175,7 @@ t.test('alerts and dashboard ask for metrics that exist, with labels that they h
     for (const [, name = '', matchers = ''] of metrics) {
       const metric = known.get(name) ?? known.get(name.replace(/_(?:bucket|sum|count)$/, ''));
       if (!metric) {
-        t.fail(`${where}: ${name} is no metric`);
+        t.fail(`${where}: ${name} is not a metric`);
         continue;
       }
       for (const [, label = '', wanted = ''] of matchers.matchAll(/([a-z]+)=~?"([^"]*)"/g)) {

@@ -84,7 +84,7 @@ t.test('images as they are judged', (t) => {
       'a pod without an architecture',
       judged(factsOf(['linux/amd64']), { chosen: [] }),
       'pinned',
-      'the pod asks for no architecture that there is',
+      'the pod requires an architecture that does not exist',
     ],
   ];
   for (const [what, found, verdict, why] of cases) t.strictSame(found, [verdict, why], what);

@@ -244,7 +244,7 @@ t.test('each kind of answer has its word and its exit code', async (t) => {
     [pod(`${at}/gone:v1`), 'not-found', 1, /404/],
     [pod(`${at}/chart:v1`), 'not-an-image', 1, /artifact/],
     [pod('Not:An:Image'), 'invalid', 1, /reference/],
-    [pod(app, '  nodeSelector: {kubernetes.io/arch: amd64}\n'), 'pinned', 1, /^the pod asks for amd64$/],
+    [pod(app, '  nodeSelector: {kubernetes.io/arch: amd64}\n'), 'pinned', 1, /^the pod requires amd64$/],
     [pod(`${secret.host}/team/app:v1`), 'unauthorized', 3, /401/],
     [
       pod(`${limited.host}/team/app:v1`),

@@ -26,7 +26,7 @@ t.test('check', async (t) => {
   t.same(await run(['config', 'check', bad]), {
     code: 1,
     out: '',
-    err: `${bad}:1: listen must be a text in quotes, not a number\n${bad}:2: listn is no known setting; did you mean listen?\n`,
+    err: `${bad}:1: listen must be a text in quotes, not a number\n${bad}:2: listn is not a known setting; did you mean listen?\n`,
   });
   t.match(await run(['config', 'check', join(dir, 'clash.toml')]), {
     code: 1,
@@ -70,7 +70,7 @@ t.test(
     ]);
     const follows = 'onUnknownImage = "fallback"\nfallbackArchitecture = "aarch64"\n';
     t.match(await run(['config', 'check', '-'], { stdin: follows }), {
-      err: /^standard input:2: fallbackArchitecture "aarch64" is no architecture of a node; write arm64\n$/,
+      err: /^standard input:2: fallbackArchitecture "aarch64" is not an architecture of a node; write arm64\n$/,
     });
     const unreadable = { stdin: 'a =', env: { ARCHWRIGHT_ON_UNKNOWN_IMAGE: 'fallback' } };
     t.match(await run(['config', 'check', '-'], unreadable), { err: /^standard input:1: [^\n]*\n$/ });
@@ -86,7 +86,7 @@ t.test('- is standard input', async (t) => {
   t.same(await run(['config', 'check', '-', '--drain-time=1s'], { stdin: 'listn = ":1"\n' }), {
     code: 1,
     out: '',
-    err: 'standard input:1: listn is no known setting; did you mean listen?\n',
+    err: 'standard input:1: listn is not a known setting; did you mean listen?\n',
   });
   t.same(await run(['config', 'check', '--config', '-'], { stdin: '' }), {
     code: 0,

@@ -88,7 +88,7 @@ t.test('broken helpers are named, cost a bounded time, and nothing that they pri
     ['prints no secret', 'echo "{\\"Username\\":\\"hunter22\\"}"', /printed no Username and Secret/],
     ['prints without end', 'yes hunter22-hunter22', /more than 262144 bytes|was killed/],
     ['fails', 'echo hunter22; echo sorry >&2; exit 4', /exit status 4: sorry/],
-    ['is no program', 'exit', /printed|valid JSON/],
+    ['is not a program', 'exit', /printed|valid JSON/],
   ];
   for (const [what, script, problem] of cases) {
     const { file, env } = machine(t, { x: script }, { credsStore: 'x' });

@@ -107,7 +107,7 @@ t.test('what cannot be understood', async (t) => {
   }
   const { host } = await shop(t);
   const beside = await explain(t, `hello\n---\n${pod({ containers: containers(`${host}/web:1`) })}`);
-  t.equal(beside.code, 1, 'a document that is no object');
+  t.equal(beside.code, 1, 'a document that is not an object');
   t.match(beside.err, /input\.yaml:1: not a Kubernetes object/);
   t.equal(beside.results[0]?.outcome, 'placed', 'the others are explained');
 });

@@ -104,7 +104,7 @@ t.test('a kubeconfig that cannot be used is named', async (t) => {
   for (const command of [['probe'], ['report'], ['explain', 'pod/web'], ['clean', '--dry-run']]) {
     const { code, err } = await run([...command, '--kubeconfig', broken]);
     t.equal(code, 2, command.join(' '));
-    t.match(err, `kubeconfig ${broken} is no YAML in line 2: `, command.join(' '));
+    t.match(err, `kubeconfig ${broken} is not YAML in line 2: `, command.join(' '));
     t.notMatch(err, /a-secret/, command.join(' '));
   }
 });

@@ -14,7 +14,7 @@ void t.test('what a pod asks of its node is what the scheduler counts', async (t
     ['nothing', { containers: [{ name: 'c' }] }, 0, 0],
     ['no containers', {}, 0, 0],
     ['containers together', { containers: [container('500m', '1Ki'), container('1', '2Ki')] }, 1.5, 3072],
-    ['what is no quantity', { containers: [container('lots', '1Ki')] }, 0, 1024],
+    ['what is not a quantity', { containers: [container('lots', '1Ki')] }, 0, 1024],
     [
       'an init container that asks for more CPU than all that comes after it',
       { initContainers: [container('4', '1Ki')], containers: [container('1', '2Ki')] },

@@ -62,7 +62,7 @@ t.test('what could move, and what keeps the rest', async (t) => {
   ]);
   const [could, pinned, lacking, unknown] = document.workloads;
   t.match(could, { on: { amd64: 1, arm64: 1 }, cpu: 1.5, memory: 3 * 2 ** 30, why: '' });
-  t.match(pinned, { why: 'it asks for amd64' });
+  t.match(pinned, { why: 'it requires amd64' });
   t.match(lacking, { why: `${old} has amd64`, cpu: 1 });
   t.match(unknown, { why: /missing:1: not-found: /, on: {} });
   t.same(

@@ -16,7 +16,7 @@ t.test('what the program serves is read', async (t) => {
   t.equal(samples.label('c', 'hash'), 'quote " backslash \\ line\n, comma');
 });
 
-t.test('what is no metric is left out', (t) => {
+t.test('what is not a metric is left out', (t) => {
   t.strictSame(parseSamples('<html>\n# HELP a\na\na 1 2 3\n\n  \n'), []);
   t.strictSame(parseSamples(`a{b="${'x'.repeat(5000)}"} 1\n`), [], 'longer than ours');
   t.end();

@@ -79,7 +79,7 @@ const bad: [string, unknown, RegExp][] = [
   ['a further member', { a: { ...good(), auth: 'x' } }, /exactly/],
   ['a password without end', { a: { username: 'u', password: 'x'.repeat(65_537) } }, /exactly/],
   ['a key without end', { ['a'.repeat(1025)]: good() }, /not a registry/],
-  ['a key that is no registry', { 'gcr.io:*': good() }, /not a registry/],
+  ['a key that is not a registry', { 'gcr.io:*': good() }, /not a registry/],
   ['too many', { a: Array.from({ length: 1001 }, good) }, /more than 1000/],
 ];
 for (const [name, value, message] of bad) {

@@ -16,7 +16,7 @@ t.test('durations', async (t) => {
   for (const [text, ms] of cases) t.equal(parseDuration(text), ms, text);
 });
 
-t.test('what is no duration', async (t) => {
+t.test('what is not a duration', async (t) => {
   for (const text of [
     ...'7 -1s +1s 1.5h 1H 1w d 30m1h 1h1h 1ms1s 1e3s 3651d 99999999999999999999999d 1h30'.split(' '),
     '',

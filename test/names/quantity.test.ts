@@ -63,7 +63,7 @@ t.test('sizes', async (t) => {
   for (const [text, bytes] of Object.entries(cases)) t.equal(parseBytes(text), bytes, text);
 });
 
-t.test('what is no size', async (t) => {
+t.test('what is not a size', async (t) => {
   for (const text of [
     ...'Mi 1.5Mi -1 64M 64MB 64mi 1Ti 1e3 9007199254740993 99999999999Gi'.split(' '),
     '',

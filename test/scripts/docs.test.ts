@@ -46,7 +46,7 @@ t.test('the pages name every setting and every metric', async (t) => {
   for (const { name } of metrics) t.match(page, new RegExp(`^- \`${name}[\`{]`, 'm'), name);
 });
 
-t.test('the command line page has every flag that is no setting once', async (t) => {
+t.test('the command line page has every flag that is not a setting once', async (t) => {
   const page = await commandLinePage();
   for (const [name, entry] of Object.entries(subcommands)) {
     const { subcommand } = await entry.load();

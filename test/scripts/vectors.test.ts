@@ -69,7 +69,7 @@ t.test('each failing case is shown', async (t) => {
     '  input    {"image":"b"}\n  expected {"image":"b:newest"}\n  actual   {"image":"b:latest"}\n',
   );
   t.match(stdout, 'actual   {"ok":false,"error":"invalid reference format"}');
-  t.match(stdout, 'actual   "fault: input.image is no text"');
+  t.match(stdout, 'actual   "fault: input.image is not a string"');
 });
 
 t.test('kinds without an answer are counted, not failed', async (t) => {

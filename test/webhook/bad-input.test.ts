@@ -11,7 +11,7 @@ const valid = review({ object: pod });
 const unfinished =
   'POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{';
 
-test('a body that is no review gets 400 and one line why', async (t) => {
+test('a body that is not a review gets 400 and one line why', async (t) => {
   const { post, metric } = await serve(t);
   const without = '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}';
   const cases: [what: string, body: string | Buffer, message: RegExp, reason?: string][] = [
@@ -20,10 +20,10 @@ test('a body that is no review gets 400 and one line why', async (t) => {
     ['bytes', Buffer.from([0xff, 0x00, 0xfe]), /not one JSON document/, 'not-json'],
     ['half', valid.slice(0, -20), /not one JSON document/, 'not-json'],
     ['two documents', valid + valid, /not one JSON document/, 'not-json'],
-    ['a list', '[]', /no AdmissionReview/],
-    ['null', 'null', /no AdmissionReview/],
-    ['a number', '7', /no AdmissionReview/],
-    ['a pod', JSON.stringify(pod), /no AdmissionReview/],
+    ['a list', '[]', /not an AdmissionReview/],
+    ['null', 'null', /not an AdmissionReview/],
+    ['a number', '7', /not an AdmissionReview/],
+    ['a pod', JSON.stringify(pod), /not an AdmissionReview/],
     [
       'v1beta1',
       valid.replace('k8s.io/v1"', 'k8s.io/v1beta1"'),
@@ -33,7 +33,7 @@ test('a body that is no review gets 400 and one line why', async (t) => {
     ['no uid', valid.replace(`"uid":"${uid}",`, ''), /no usable uid/],
     ['an empty uid', valid.replace(uid, ''), /no usable uid/],
     ['an endless uid', valid.replace(uid, 'x'.repeat(300)), /no usable uid/],
-    ['a uid that is no text', valid.replace(`"${uid}"`, '7'), /no usable uid/],
+    ['a uid that is not a string', valid.replace(`"${uid}"`, '7'), /no usable uid/],
     ['no kind', valid.replace('"kind":"Pod"},"res', '"x":"y"},"res'), /lacks kind or operation/],
     ['no operation', valid.replace('"operation"', '"x"'), /lacks kind or operation/],
     ['nested lists', '['.repeat(100_000) + ']'.repeat(100_000), /./, ''],

@@ -176,7 +176,7 @@ contradict each other, flags and variables. Each template gives a JSON list of s
 {{- $wrong = append $wrong (printf "%s: --%s is a switch and takes no value" $path $name) -}}
 {{- else if $isSwitch -}}
 {{- else if not (and (hasPrefix "--" .) (hasKey $flags $name)) -}}
-{{- $wrong = append $wrong (printf "%s: %s is no flag of archwright %s%s" $path . $part (include "archwright.didYouMean" (dict "root" $root "known" $flags "path" "--" "name" $name))) -}}
+{{- $wrong = append $wrong (printf "%s: %s is not a flag of archwright %s%s" $path . $part (include "archwright.didYouMean" (dict "root" $root "known" $flags "path" "--" "name" $name))) -}}
 {{- else if contains "=" . -}}
 {{- $text := regexReplaceAll "^[^=]*=([\\s\\S]*)$" . "${1}" -}}
 {{- $wrong = concat $wrong (include "archwright.wrongText" (dict "path" (printf "%s: --%s" $path $name) "takes" (get $flags $name) "text" $text) | fromJsonArray) -}}
@@ -191,7 +191,7 @@ contradict each other, flags and variables. Each template gives a JSON list of s
 {{- if hasKey $known.variables $name -}}
 {{- if kindIs "string" .value }}{{ $wrong = concat $wrong (include "archwright.wrongText" (dict "path" (printf "%s: %s" $path $name) "takes" (get $known.variables $name) "text" .value) | fromJsonArray) }}{{ end -}}
 {{- else if not (regexMatch $known.serviceVariable $name) -}}
-{{- $wrong = append $wrong (printf "%s: %s is no variable of archwright%s" $path $name (include "archwright.didYouMean" (dict "root" $root "known" $known.variables "path" "" "name" $name))) -}}
+{{- $wrong = append $wrong (printf "%s: %s is not a variable of archwright%s" $path $name (include "archwright.didYouMean" (dict "root" $root "known" $known.variables "path" "" "name" $name))) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -63,13 +63,13 @@ export function parseImagesRequest(body: Uint8Array): ImagesRequest {
     'deadlineMs',
   ]);
   const namespace = text(fields, 'namespace', 63);
-  if (!isNamespaceName(namespace)) throw new InvalidRequest('namespace is no name of a namespace');
+  if (!isNamespaceName(namespace)) throw new InvalidRequest('namespace is not a valid namespace name');
   const serviceAccount = text(fields, 'serviceAccount', 253);
   if (!isServiceAccountName({ namespace, name: serviceAccount }))
-    throw new InvalidRequest('serviceAccount is no name of a service account');
+    throw new InvalidRequest('serviceAccount is not a valid service account name');
   const { deadlineMs } = fields;
   if (typeof deadlineMs !== 'number' || !(deadlineMs > 0))
-    throw new InvalidRequest('deadlineMs is no positive number');
+    throw new InvalidRequest('deadlineMs is not a positive number');
   return {
     token: secret(text(fields, 'token', maxTokenLength)),
     namespace,
@@ -101,7 +101,7 @@ function imageOf(value: unknown): ImagesRequest['images'][number] {
 
 function object(value: unknown, what: string, known: readonly string[]): JsonObject {
   const fields = asObject(value);
-  if (!fields) throw new InvalidRequest(`${what} is no object`);
+  if (!fields) throw new InvalidRequest(`${what} is not an object`);
   if (Object.keys(fields).some((field) => !known.includes(field)))
     throw new InvalidRequest(`${what} has a field besides ${known.join(', ')}`);
   return fields;
@@ -110,14 +110,14 @@ function object(value: unknown, what: string, known: readonly string[]): JsonObj
 function list(fields: JsonObject, field: string, max: number): readonly unknown[] {
   const value = fields[field];
   if (!Array.isArray(value) || value.length > max)
-    throw new InvalidRequest(`${field} is no list of at most ${max}`);
+    throw new InvalidRequest(`${field} is not a list of at most ${max}`);
   return value;
 }
 
 function text(fields: JsonObject, field: string, maxLength: number): string {
   const value = fields[field];
   if (typeof value !== 'string' || value === '' || value.length > maxLength)
-    throw new InvalidRequest(`${field} is no text of 1 to ${maxLength} characters`);
+    throw new InvalidRequest(`${field} is not a string of 1 to ${maxLength} characters`);
   return value;
 }
 

@@ -33,7 +33,7 @@ export async function runCandidacy(options: LeaderElectionOptions): Promise<'sto
       stop: AbortSignal.any([stop, aside.signal]),
     });
     if (stop.aborted || !aside.signal.aborted) break;
-    log.warn({ lease: options.name }, 'archwright clean holds the lease; this replica stands aside');
+    log.warn({ lease: options.name }, 'archwright clean holds the lease; this replica waits');
     const end = await standAside(options);
     if (end !== 'cleaned') abandoned = end ?? abandoned;
     else {

@@ -62,7 +62,7 @@ function messageOf(report: Report, { pod, architecture, images }: MisplacedPod, 
     'no-node': `It is not evicted: no node that its successor could use has one of ${printable(architectures, 100)} and takes pods now.`,
     'no-architecture': 'It is not evicted: no architecture has all of its images.',
     'last-try':
-      'It is not evicted: its Job counts that as a failure and would fail for good. Create the Job again.',
+      'It is not evicted: its Job counts that as a failure and would fail permanently. Create the Job again.',
     unconfirmed:
       'It is not evicted: neither the pulled digest nor agents of two nodes confirm these platforms. Check the agents.',
     unplaced:

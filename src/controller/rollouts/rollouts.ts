@@ -195,7 +195,7 @@ export class RolloutReconciler {
     const about = { apiVersion: resourceVersion, kind: rolloutKind, namespace, name, uid };
     const type = isRolledBack ? 'Warning' : 'Normal';
     events.record(about, { type, reason: eventReasons[phase], message });
-    log.info({ namespace, rollout: name, phase, message }, 'a rollout goes on');
+    log.info({ namespace, rollout: name, phase, message }, 'a rollout progresses');
   }
 
   /** Prepares scale-downs. */

@@ -65,7 +65,7 @@ export function parseWebhooks(text: string, path: string): readonly Webhook[] {
 }
 
 function completed(given: unknown, refuse: (why: string) => never): Webhook {
-  if (!isRecord(given)) return refuse('is no object');
+  if (!isRecord(given)) return refuse('is not an object');
   const { name, rules } = given;
   if (typeof name !== 'string' || name === '') return refuse('has no name');
   return {
@@ -100,8 +100,8 @@ function clientConfig(given: unknown, refuse: (why: string) => never): ClientCon
   if (typeof namespace !== 'string' || typeof name !== 'string') {
     return refuse('needs namespace and name in clientConfig.service');
   }
-  if (path !== undefined && typeof path !== 'string') return refuse('has a path that is no text');
-  if (port !== undefined && !Number.isInteger(port)) return refuse('has a port that is no number');
+  if (path !== undefined && typeof path !== 'string') return refuse('has a path that is not a string');
+  if (port !== undefined && !Number.isInteger(port)) return refuse('has a port that is not a number');
   const usual = { namespace, name, port: (port as number | undefined) ?? 443 };
   return { service: { ...usual, ...(path !== undefined && { path }) } };
 }

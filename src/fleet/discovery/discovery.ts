@@ -75,7 +75,7 @@ function parseAgentUrl(text: string): string {
   }
   const url = URL.parse(text.trim());
   const shown = JSON.stringify(text.trim().slice(0, 200));
-  if (!url) throw new TypeError(`${shown} is no URL; write https://host:port`);
+  if (!url) throw new TypeError(`${shown} is not a URL; write https://host:port`);
   if (url.protocol !== 'https:') {
     throw new TypeError(`${shown}: agents are reached over https only; write https://host:port`);
   }

@@ -39,7 +39,7 @@ export function parseDnsName(text: string): DnsName {
   const name = match?.groups?.['name'];
   if (name === undefined || port < 1 || port > 65_535) {
     throw new TypeError(
-      `${JSON.stringify(text.slice(0, 300))} is no DNS name of agents; write dns:name:port`,
+      `${JSON.stringify(text.slice(0, 300))} is not a DNS name of agents; write dns:name:port`,
     );
   }
   return { name, port };

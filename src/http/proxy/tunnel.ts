@@ -79,7 +79,7 @@ async function readReply(socket: Socket, proxy: Proxy): Promise<void> {
     if (end === -1 && head.length <= maxHeaderBytes) continue;
     const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1];
     if (status?.startsWith('2') === true && end !== -1) return;
-    const said = status === undefined || end === -1 ? 'something that is no HTTP answer' : status;
+    const said = status === undefined || end === -1 ? 'something that is not an HTTP response' : status;
     throw new TransportError('proxy', proxy.url.host, `the proxy ${proxy.url.host} answered ${said}`);
   }
 }

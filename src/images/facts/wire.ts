@@ -58,7 +58,7 @@ export function readFacts(value: unknown): ImageFacts {
   return {
     image,
     ...(fields['digest'] !== undefined && {
-      digest: text(fields['digest'], 'digest', 135, isDigest, 'is no digest'),
+      digest: text(fields['digest'], 'digest', 135, isDigest, 'is not a digest'),
     }),
     ...(mediaType !== undefined && {
       mediaType: text(mediaType, 'mediaType', maxMediaTypeLength, isPrintable),
@@ -77,7 +77,7 @@ export function readFacts(value: unknown): ImageFacts {
 
 /** Texts in base64; what they decode to is checked by their digests (`proof.ts`). */
 function readDocuments(value: unknown): string[] {
-  if (!Array.isArray(value)) throw new InvalidFacts('documents', 'is no list');
+  if (!Array.isArray(value)) throw new InvalidFacts('documents', 'is not a list');
   if (value.length > maxDocuments) throw new InvalidFacts('documents', `has more than ${maxDocuments} items`);
   let left = maxDocumentsLength;
   return value.map((item: unknown) => {
@@ -88,13 +88,19 @@ function readDocuments(value: unknown): string[] {
 }
 
 function readPlatforms(value: unknown): FullPlatform[] {
-  if (!Array.isArray(value)) throw new InvalidFacts('platforms', 'is no list');
+  if (!Array.isArray(value)) throw new InvalidFacts('platforms', 'is not a list');
   if (value.length > maxPlatforms) throw new InvalidFacts('platforms', `has more than ${maxPlatforms} items`);
   return value.map((item: unknown) => {
     const { os, architecture, variant, osVersion, written, unnamed } = object(item, 'platforms');
     return {
       os: text(os, 'platforms.os', 63, isNonEmptyLabelValue),
-      architecture: text(architecture, 'platforms.architecture', 63, isArchitecture, 'is no architecture'),
+      architecture: text(
+        architecture,
+        'platforms.architecture',
+        63,
+        isArchitecture,
+        'is not an architecture',
+      ),
       ...(variant !== undefined && { variant: text(variant, 'platforms.variant', 63, isNonEmptyLabelValue) }),
       ...(osVersion !== undefined && {
         osVersion: text(osVersion, 'platforms.osVersion', 63, isNonEmptyLabelValue),
@@ -118,7 +124,7 @@ function readError(value: unknown): FactsError {
 
 function object(value: unknown, where: string): JsonObject {
   const found = asObject(value);
-  if (!found) throw new InvalidFacts(where, 'is no object');
+  if (!found) throw new InvalidFacts(where, 'is not an object');
   return found;
 }
 
@@ -129,7 +135,7 @@ function text(
   isValid: (text: string) => boolean = () => true,
   problem = 'has characters that cannot be there',
 ): string {
-  if (typeof value !== 'string') throw new InvalidFacts(where, 'is no text');
+  if (typeof value !== 'string') throw new InvalidFacts(where, 'is not a string');
   if (value.length > maxLength) throw new InvalidFacts(where, `is longer than ${maxLength} characters`);
   if (!isValid(value)) throw new InvalidFacts(where, problem);
   return value;
@@ -143,7 +149,7 @@ function oneOf<Word extends string>(value: unknown, where: string, words: readon
 
 function date(value: unknown, where: string): string {
   const given = text(value, where, maxDateLength, (written) => rfc3339.test(written));
-  if (Number.isNaN(Date.parse(given))) throw new InvalidFacts(where, 'is no date');
+  if (Number.isNaN(Date.parse(given))) throw new InvalidFacts(where, 'is not a date');
   return given;
 }
 
@@ -154,7 +160,7 @@ function boolean(value: unknown, where: string): boolean {
 
 function duration(value: unknown, where: string): number {
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
-    throw new InvalidFacts(where, 'is no duration');
+    throw new InvalidFacts(where, 'is not a duration');
   }
   return value;
 }

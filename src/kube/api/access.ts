@@ -160,9 +160,9 @@ function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return 'cannot be read';
   if ('code' in error) return `cannot be read: ${String(error.code)}`;
   const { reason, mark } = error as { reason?: unknown; mark?: { readonly line?: unknown } };
-  if (typeof reason !== 'string') return 'is no kubeconfig';
+  if (typeof reason !== 'string') return 'is not a kubeconfig';
   const line = typeof mark?.line === 'number' ? ` in line ${mark.line + 1}` : '';
-  return `is no YAML${line}: ${reason}`;
+  return `is not YAML${line}: ${reason}`;
 }
 
 /** The parts of the library's request options for trust and identity, without its agent. */

@@ -183,5 +183,5 @@ function parse(line: string, where: string): Omit<WatchEvent, 'whole'> {
   } catch (cause) {
     throw new KubeError('bad-answer', where, 'a line of a watch is not JSON', { cause });
   }
-  throw new KubeError('bad-answer', where, 'a line of a watch is no event');
+  throw new KubeError('bad-answer', where, 'a line of a watch is not an event');
 }

@@ -39,7 +39,7 @@ const publicTexts: ReadonlyMap<string, string> = new Map([
   ['forbidden', 'access is not allowed; ask for access to the image or to the registry'],
   ['rate-limited', 'too many requests; archwright tries again'],
   ['unavailable', 'the registry cannot be reached or used now; archwright tries again'],
-  ['not-an-image', 'it is no container image'],
+  ['not-an-image', 'it is not a container image'],
   ['too-large', 'its manifest or config is too large'],
 ]);
 

@@ -23,7 +23,7 @@ export interface Layer {
 export const otherVariables: Readonly<Record<string, string>> = {
   ARCHWRIGHT_CONFIG: 'Path of the configuration file; `--config` wins over it.',
   ARCHWRIGHT_VECTORS: 'Directory of test vectors, for development.',
-  ARCHWRIGHT_COMMIT: 'Commit that a bundle says it was built from, for development.',
+  ARCHWRIGHT_COMMIT: 'Commit that a bundle reports, for development.',
   ARCHWRIGHT_E2E_CACHE: 'Directory where end-to-end tests keep the programs they build, for development.',
 };
 
@@ -60,7 +60,7 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
       else {
         const message = isGroup
           ? 'must be a table'
-          : `is no known setting${didYouMean(key, Object.keys(settings))}`;
+          : `is not a known setting${didYouMean(key, Object.keys(settings))}`;
         collector.problem(place(path), key, message);
       }
     }
@@ -86,7 +86,7 @@ export function environmentLayer(
     const place: Place = { kind: 'environment', where: name };
     const key = keys.get(name);
     if (key === undefined)
-      collector.problem(place, '', `is no known variable${didYouMean(name, keys.keys())}`);
+      collector.problem(place, '', `is not a known variable${didYouMean(name, keys.keys())}`);
     else collector.addText(key, text, place);
   }
   return collector.layer;

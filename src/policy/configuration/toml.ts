@@ -55,7 +55,7 @@ function isList(value: TomlValue): value is readonly TomlValue[] {
 const maxReason = 160;
 
 function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'is no TOML';
+  if (!(error instanceof Error)) return 'is not TOML';
   const found = /but (.*) found\.$/s.exec(error.message)?.[1];
   const reason = found === undefined ? error.message : `${found} was not expected here`;
   return reason.length > maxReason ? `${reason.slice(0, maxReason)}…` : reason;

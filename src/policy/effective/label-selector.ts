@@ -73,7 +73,7 @@ function readExpression(value: unknown, path: string, problems: string[]): Selec
 }
 
 function checkKey(key: string, path: string, problems: string[]): void {
-  if (!isLabelKey(key)) problems.push(`${path} is no valid label key`);
+  if (!isLabelKey(key)) problems.push(`${path} is not a valid label key`);
 }
 
 /** Allocates nothing, because it runs for each admission. */

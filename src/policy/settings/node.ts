@@ -7,7 +7,7 @@ const node = settingsOf('agent', 'inspect', 'explain');
 /** Names that a process can have, in the usual form (POSIX, Base Definitions 8.1). */
 const variableName = matching(
   '^[A-Za-z_][A-Za-z0-9_]*$',
-  '{} is no name of a variable: letters, digits and underscores, not beginning with a digit',
+  '{} is not a valid variable name: letters, digits and underscores, not beginning with a digit',
 );
 
 export const kubeletSettings = {

@@ -26,13 +26,13 @@ export interface ImageOverride {
 
 /** An architecture name must be a valid label value that nodes can have. */
 const labelOfNodes: TextRule = {
-  match: [{ pattern: namePattern, says: '{} cannot be an architecture: it is no valid label value' }],
+  match: [{ pattern: namePattern, says: '{} cannot be an architecture: it is not a valid label value' }],
   instead: {
     names: {
       ...Object.fromEntries([...architecturesOfNodes].map((name) => [name, name])),
       ...Object.fromEntries(namesElsewhere),
     },
-    says: '{} is no architecture of a node; write ',
+    says: '{} is not an architecture of a node; write ',
   },
 };
 
@@ -49,9 +49,9 @@ export const architectureName: TextRule = {
 
 export const architecture = text('architecture', architectureName);
 
-const wrongKey = '{} is no valid label key';
+const wrongKey = '{} is not a valid label key';
 const labelKeyName: TextRule = { match: keyPatterns.map((pattern) => ({ pattern, says: wrongKey })) };
-const labelValue = text('label value', matching(namePattern, '{} is no valid label value'));
+const labelValue = text('label value', matching(namePattern, '{} is not a valid label value'));
 
 /** Kubernetes takes weights from 1 to 100 for a preferred node affinity term. */
 export const weights = tableOf(architectureName, integer(1, 100));

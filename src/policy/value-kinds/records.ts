@@ -47,7 +47,7 @@ export function record<F extends Fields, T>(description: RecordDescription<F, T>
         const kind = Object.hasOwn(fields, key) ? fields[key] : undefined;
         const read = kind
           ? kind.read(written, within(report, key))
-          : refuse(report, `is no known key${didYouMean(key, Object.keys(fields))}`, [key]);
+          : refuse(report, `is not a known key${didYouMean(key, Object.keys(fields))}`, [key]);
         if (read === undefined) sound = false;
         else values[key] = read;
       }

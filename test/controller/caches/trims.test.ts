@@ -29,10 +29,10 @@ void t.test('waiting pods', async (t) => {
     ['with our gate behind another', pod(gates('x.example/y', gate)), true],
     ['pending by our record', pod({}, record('pending')), true],
     ['placed by our record', pod({}, record('placed')), false],
-    ['a record that is no JSON', pod({}, { annotations: { [decision]: 'pending' } }), false],
-    ['a record that is no object', pod({}, { annotations: { [decision]: 'null' } }), false],
+    ['a record that is not JSON', pod({}, { annotations: { [decision]: 'pending' } }), false],
+    ['a record that is not an object', pod({}, { annotations: { [decision]: 'null' } }), false],
     [
-      'a record that is no text',
+      'a record that is not a string',
       pod({}, { annotations: { [decision]: { outcome: 'pending' } } as unknown }),
       false,
     ],

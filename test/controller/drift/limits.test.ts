@@ -156,7 +156,7 @@ t.test('notes have a bound: lost ones first, then in turn from each namespace', 
   t.same(data(), {});
 });
 
-t.test('what is no note is not read', async (t) => {
+t.test('what is not a note is not read', async (t) => {
   const good = drifted('r.example/app:1');
   const key = keyOfDrifted(good.image);
   t.same(parseDrifted({ [key]: formatDrifted(good) }), [good]);

@@ -254,7 +254,7 @@ t.test('the next leader prunes what has expired and goes on', async (t) => {
   const added = keyOf('arm64');
   await store.until(() => added in dataOf(store) && Object.keys(dataOf(store)).length === 1, 'both writes');
   t.match(dataOf(store), { [added]: /"namespaces":\["shop"\]/ });
-  t.same(Object.keys(dataOf(store)), [added], 'what has expired and what is no note are gone');
+  t.same(Object.keys(dataOf(store)), [added], 'what has expired and what is not a note are gone');
 });
 
 t.test('no room for the note: what is told does not promise what it brings about', async (t) => {

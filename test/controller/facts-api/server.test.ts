@@ -92,7 +92,7 @@ t.test('strangers learn nothing', async (t) => {
     ['a forged token among other audiences', forged(['x', factsAudience]), true],
     ['a forged token without audience', forged(undefined), false],
     ['a revoked token', revoked, true],
-    ['a token that is no JSON', `e30.${Buffer.from('{').toString('base64url')}.c2ln`, false],
+    ['a token that is not JSON', `e30.${Buffer.from('{').toString('base64url')}.c2ln`, false],
     ['a user that is no service account', store.callers.issue('system:admin', [factsAudience]), true],
     [
       'a token of another namespace',
@@ -153,19 +153,23 @@ t.test('requests that cannot be used', async (t) => {
   const rows: [body: unknown, status: number, message: RegExp][] = [
     ['{', 400, /not JSON/],
     [[], 400, /not a JSON object/],
-    [request({ token: 1 }), 400, /^archwright: token is no text/],
-    [request({ token: 'x'.repeat(9000) }), 400, /token is no text/],
+    [request({ token: 1 }), 400, /^archwright: token is not a string/],
+    [request({ token: 'x'.repeat(9000) }), 400, /token is not a string/],
     [request({ token, more: 1 }), 400, /a field besides/],
-    [request({ token, namespace: '../bank' }), 400, /namespace is no name/],
-    [request({ token, serviceAccount: 'A' }), 400, /serviceAccount is no name/],
+    [request({ token, namespace: '../bank' }), 400, /namespace is not a valid namespace name/],
+    [request({ token, serviceAccount: 'A' }), 400, /serviceAccount is not a valid service account name/],
     [
       request({ token, images: Array.from({ length: 257 }, () => image) }),
       400,
-      /images is no list of at most 256/,
+      /images is not a list of at most 256/,
     ],
     [request({ token, images: [{ ...image, pullPolicy: 'x' }] }), 400, /pullPolicy is unknown/],
-    [request({ token, pullSecrets: Array.from({ length: 21 }, () => 'a') }), 400, /pullSecrets is no list/],
-    [request({ token, deadlineMs: -1 }), 400, /deadlineMs is no positive number/],
+    [
+      request({ token, pullSecrets: Array.from({ length: 21 }, () => 'a') }),
+      400,
+      /pullSecrets is not a list/,
+    ],
+    [request({ token, deadlineMs: -1 }), 400, /deadlineMs is not a positive number/],
     ['x'.repeat(maxBodyBytes + 1), 413, /larger than/],
   ];
   for (const [body, status, message] of rows) {

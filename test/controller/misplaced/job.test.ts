@@ -65,7 +65,7 @@ void t.test('a Job that would end by the eviction keeps its pod, and that is tol
   await world.afterGrace();
   await world.after(20_000);
   t.same(world.store.writes(), []);
-  const message = /its Job .* would fail for good/;
+  const message = /its Job .* would fail permanently/;
   t.match(world.events, [
     { reason: 'MisplacedPod', about: { kind: 'Pod', name: 'work-a' }, message },
     { reason: 'MisplacedPod', about: { kind: 'Job', name: 'work' } },

@@ -59,7 +59,7 @@ t.test('bad files are refused, with the place', async (t) => {
     ['[]', /no list/],
     ['webhooks: {}', /no list/],
     ['webhooks: [', /is not YAML/],
-    ['webhooks: [1]', /webhooks\[0\] is no object/],
+    ['webhooks: [1]', /webhooks\[0\] is not an object/],
     ['webhooks: [{}]', /webhooks\[0\] has no name/],
     ['webhooks: [{ name: 7 }]', /has no name/],
     ['webhooks: [{ name: a }]', /webhooks\[0\] needs either/],

@@ -73,7 +73,7 @@ const bad: [string, string, string][] = [
     'entry a: auth: unable to parse auth field, must be formatted as base64(username:password)',
   ],
   [
-    'auth that is no base64',
+    'auth that is not base64',
     '{"auths":{"a":{"auth":"pants"}}}',
     'entry a: auth: illegal base64 data at input byte 4',
   ],

@@ -22,7 +22,7 @@ t.test('members in written order, duplicates included, values as text', async (t
   t.same(members('{"__proto__":{"a":1}}'), [['__proto__', '{"a":1}']]);
 });
 
-t.test('what is no object has no members', async (t) => {
+t.test('what is not an object has no members', async (t) => {
   for (const text of ['[]', '1', '"{}"', 'null', 'true', '']) t.equal(members(text), undefined, text);
 });
 

@@ -85,7 +85,7 @@ t.test('values that contradict each other are refused, in the words of the progr
   const cases: [object, RegExp][] = [
     [
       { preferredArchitecture: 'aarch64' },
-      /preferredArchitecture "aarch64" is no architecture of a node; write arm64/,
+      /preferredArchitecture "aarch64" is not an architecture of a node; write arm64/,
     ],
     [
       { preferredArchitecture: 'amd46' },
@@ -124,7 +124,7 @@ t.test('wrong flags, variables and ports are refused', async (t) => {
       { webhook: { extraArgs: ['--log-level=debg'] } },
       /webhook\.extraArgs: --log-level must be one of .*"debg"/,
     ],
-    [{ webhook: { extraArgs: ['--nope'] } }, /--nope is no flag of archwright webhook/],
+    [{ webhook: { extraArgs: ['--nope'] } }, /--nope is not a flag of archwright webhook/],
     [{ webhook: { extraArgs: ['--drain-time'] } }, /--drain-time needs a value/],
     [{ webhook: { extraArgs: ['--drain-time', '11m'] } }, /must be from 0s to 10m, not "11m"/],
     [{ clean: { extraArgs: ['--restart-pod'] } }, /did you mean --restart-pods/],

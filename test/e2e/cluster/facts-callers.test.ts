@@ -71,7 +71,7 @@ t.test('people with different rights, and strangers', async (t) => {
   const viewer = await as('viewer', 'explain', 'pod/web', '-n', 'shop');
   t.equal(viewer.code, 3);
   t.match(viewer.output, /cannot create resource "serviceaccounts\/token"/);
-  t.match(viewer.output, /--local asks from this machine/);
+  t.match(viewer.output, /--local looks up images from this machine/);
   const other = await as('dev', 'explain', 'pod/web', '-n', 'bank');
   t.equal(other.code, 3);
   t.match(other.output, /pods "web" is forbidden/);

@@ -23,14 +23,14 @@ t.test('good URLs are normalized', async (t) => {
 
 t.test('others are refused, and say why', async (t) => {
   for (const [text, why] of [
-    ['', /is no URL/],
+    ['', /is not a URL/],
     ['agent:9443', /over https only/],
-    ['10.0.0.1:9443', /is no URL/],
+    ['10.0.0.1:9443', /is not a URL/],
     ['http://agent:9443', /over https only/],
     ['https://agent:9443/v1', /more than a host and a port/],
     ['https://agent:9443?x=1', /more than a host and a port/],
     ['https://agent:9443#x', /more than a host and a port/],
-    ['https://agent:99999', /is no URL/],
+    ['https://agent:99999', /is not a URL/],
     ['https://user:hunter22@agent:9443', /no user or password/],
     ['http://user:hunter22@agent', /no user or password/],
     ['https://user:hunter22@ho st', /^(?!.*hunter22)/],

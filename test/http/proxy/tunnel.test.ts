@@ -88,9 +88,9 @@ t.test('addresses are refused through a proxy too', async (t) => {
 
 for (const [name, connectAnswer, code, message] of [
   ['says no', 'HTTP/1.1 407 Authentication Required\r\n\r\n', 'unavailable', /the proxy .* answered 407/],
-  ['speaks no HTTP', 'SSH-2.0-x\r\n\r\n', 'unavailable', /something that is no HTTP answer/],
+  ['speaks no HTTP', 'SSH-2.0-x\r\n\r\n', 'unavailable', /something that is not an HTTP response/],
   ['hangs up', 'HTTP/1.1 200', 'unavailable', /closed the connection/],
-  ['never stops', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(40_000)}`, 'unavailable', /no HTTP answer/],
+  ['never stops', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(40_000)}`, 'unavailable', /not an HTTP response/],
   ['says nothing', '', 'timeout', /took longer than|in time/],
 ] as const) {
   t.test(`a proxy that ${name}`, async (t) => {

@@ -32,7 +32,7 @@ t.test('keys that a ConfigMap cannot have are not made', async (t) => {
   }
 });
 
-t.test('what people write into the ConfigMap is left out where it is no note', async (t) => {
+t.test('what people write into the ConfigMap is left out where it is not a note', async (t) => {
   const key = keyOfBroken(digest, 'arm64') ?? '';
   const good = JSON.parse(formatBroken(note)) as Record<string, unknown>;
   const cases: [name: string, data: Record<string, unknown>][] = [

@@ -91,8 +91,8 @@ void t.test('kubeconfig: contexts, client certificates, tokens, and names that d
     message: `kubeconfig ${file}-missing cannot be read: ENOENT`,
   });
   const broken: [content: string, problem: RegExp][] = [
-    ['null', /^kubeconfig \S+config is no kubeconfig$/],
-    ['users:\n- user: { token: a-secret', /^kubeconfig \S+config is no YAML in line 2: [^-]+$/],
+    ['null', /^kubeconfig \S+config is not a kubeconfig$/],
+    ['users:\n- user: { token: a-secret', /^kubeconfig \S+config is not YAML in line 2: [^-]+$/],
   ];
   for (const [content, problem] of broken) {
     writeFileSync(file, content);

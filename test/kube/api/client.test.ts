@@ -42,18 +42,21 @@ void t.test('a status becomes a code that callers branch on', async (t) => {
   }
 });
 
-void t.test('an answer that is no JSON, or HTML of a proxy, is a typed error without its text', async (t) => {
-  const { server, client } = await start(t);
-  server.script('/garbage', (_request, response) => response.end('<html>login</html>'));
-  t.equal((await failure(client.get('/garbage', { signal: live }))).code, 'bad-answer');
-  server.script('/proxy', (_request, response) => {
-    response.statusCode = 502;
-    response.end('<html>internal-host.corp</html>');
-  });
-  const error = await failure(client.get('/proxy', { signal: live }));
-  t.equal(error.code, 'unavailable');
-  t.notMatch(error.message, /internal-host/);
-});
+void t.test(
+  'an answer that is not JSON, or HTML of a proxy, is a typed error without its text',
+  async (t) => {
+    const { server, client } = await start(t);
+    server.script('/garbage', (_request, response) => response.end('<html>login</html>'));
+    t.equal((await failure(client.get('/garbage', { signal: live }))).code, 'bad-answer');
+    server.script('/proxy', (_request, response) => {
+      response.statusCode = 502;
+      response.end('<html>internal-host.corp</html>');
+    });
+    const error = await failure(client.get('/proxy', { signal: live }));
+    t.equal(error.code, 'unavailable');
+    t.notMatch(error.message, /internal-host/);
+  },
+);
 
 void t.test('silence ends with a time-out, an abort at once', async (t) => {
   const { server, client } = await start(t, 50);

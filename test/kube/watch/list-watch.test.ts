@@ -131,7 +131,7 @@ void t.test('text in another form is parsed whole', async (t) => {
   );
 });
 
-void t.test('what is no event is an error', async (t) => {
+void t.test('what is not an event is an error', async (t) => {
   for (const text of [
     '',
     '{',

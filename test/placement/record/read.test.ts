@@ -74,8 +74,8 @@ const unreadable: readonly (readonly [name: string, text: string])[] = [
   ['a toleration as text', record({ tolerations: ['arch'] })],
   ['a toleration with a number', record({ tolerations: [{ key: 1 }] })],
   ['a toleration with seconds as text', record({ tolerations: [{ key: 'arch', tolerationSeconds: '1' }] })],
-  ['a pin that is no architecture', record({ pinned: 'a b' })],
-  ['a pin that is no text', record({ pinned: 1 })],
+  ['a pin that is not an architecture', record({ pinned: 'a b' })],
+  ['a pin that is not a string', record({ pinned: 1 })],
   ['deep nesting', '['.repeat(30_000)],
   ['more than we ever write', record({}, { padding: 'x'.repeat(40_000) })],
 ];
@@ -95,7 +95,7 @@ for (const [name, text] of unreadable) {
   });
 }
 
-test('an annotation that is no record goes, and nothing else with it', async (t) => {
+test('an annotation that is not a record goes, and nothing else with it', async (t) => {
   const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
   t.strictSame(place(inputOf(withRecord('something else', spec), known)).patch, [
     { op: 'remove', path: '/metadata/annotations/arch.example~1decision' },

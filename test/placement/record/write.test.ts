@@ -51,7 +51,7 @@ test('the record is complete if there is room for it', async (t) => {
   t.equal(bytesOf(exact), limit);
 });
 
-test('what is no text is left to the API server', async (t) => {
+test('what is not a string is left to the API server', async (t) => {
   const annotations = { port: 8080, none: null } as unknown as Record<string, string>;
   t.equal(record(placed(podOf(['app'], {}, { annotations })).pod), whole);
 });

@@ -108,7 +108,7 @@ const cases: Readonly<Record<string, Case>> = {
     { policy: { onNoCommonArchitecture: 'allow' }, message: /can run all images/u },
   ],
   'two that differ': [{ ...arm, [betaArchLabel]: 'amd64' }, 'denied none'],
-  'a value that is no architecture': [{ [archLabel]: '' }, 'denied none', { known: { a: '' } }],
+  'a value that is not an architecture': [{ [archLabel]: '' }, 'denied none', { known: { a: '' } }],
   "the pod's own constraint contradicts it": [
     arm,
     'own-constraint',

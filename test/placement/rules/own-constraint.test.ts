@@ -49,7 +49,7 @@ const cases: Readonly<Record<string, Case>> = {
   'nodeSelector by the beta label': [selecting({ [betaArchLabel]: 'arm64' }), 'arm64'],
   'both labels alike': [selecting({ [archLabel]: 'arm64', [betaArchLabel]: 'arm64' }), 'arm64'],
   'both labels, contradicting': [selecting({ [archLabel]: 'arm64', [betaArchLabel]: 'amd64' }), ''],
-  'a value that is no architecture': [onArch(''), ''],
+  'a value that is not an architecture': [onArch(''), ''],
   'every term': [requiring(named('arm64'), termOf(isIn(betaArchLabel, 'amd64'))), 'amd64 arm64'],
   'every term that can match': [requiring({}, named('arm64')), 'arm64'],
   'a term that contradicts itself': [

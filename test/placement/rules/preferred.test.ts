@@ -100,7 +100,7 @@ const cases: Readonly<Record<string, Case>> = {
     { known: { a: 'amd64' }, policy: { preference: { ...soft, weights: { arm64: 1 } } } },
     leftOut,
   ],
-  'a label that is no architecture': [asks('not an arch'), leftOut, /is invalid and ignored/u],
+  'a label that is not an architecture': [asks('not an arch'), leftOut, /is invalid and ignored/u],
   'an annotation that is invalid': [weighs('arm64=101'), leftOut, /preferred-weights is invalid/u],
   'an empty label': [asks('')],
   "the pod's own wins": [{ ...asks('arm64'), ...bySoft, spec: ownPreference(arch) }, 'preference-own'],

@@ -52,7 +52,7 @@ const cases: Readonly<Record<string, Case>> = {
     'chart',
     orS390x,
     'fallback s390x',
-    /image chart: not-an-image: it is no container image/u,
+    /image chart: not-an-image: it is not a container image/u,
   ],
   'gate where waiting cannot help: the bound': ['chart a', gating, 'fallback amd64 arm64', notAnImage],
   'gate where waiting helps with one of two': ['chart x', gating, 'gated', notAnImage],

@@ -98,13 +98,13 @@ key = 1
   );
   t.same(problems, [
     'a.toml:1: listen must be a text in quotes, not a number',
-    'a.toml:2: prefered is no known setting; did you mean preferredArchitecture?',
-    'a.toml:4: architectures.arm64.requireNodelabels is no known key; did you mean requireNodeLabels?',
-    'a.toml:12: imageOverrides[1].architectures[1] "arm 64" cannot be an architecture: it is no valid label value',
+    'a.toml:2: prefered is not a known setting; did you mean preferredArchitecture?',
+    'a.toml:4: architectures.arm64.requireNodelabels is not a known key; did you mean requireNodeLabels?',
+    'a.toml:12: imageOverrides[1].architectures[1] "arm 64" cannot be an architecture: it is not a valid label value',
     'a.toml:16: imageOverrides[2].level must be one of v2, v3, v4, not "3"; did you mean v3?',
     'a.toml:17: imageOverrides[3] needs architectures, a list, which may be empty, or level, such as v3',
-    'a.toml:19: extra is no known setting',
-    'ARCHWRIGHT_LISTN: is no known variable; did you mean ARCHWRIGHT_LISTEN?',
+    'a.toml:19: extra is not a known setting',
+    'ARCHWRIGHT_LISTN: is not a known variable; did you mean ARCHWRIGHT_LISTEN?',
     'ARCHWRIGHT_DRAIN_TIME: drainTime must be a duration such as 7d, 1h30m or 500ms, not "soon"',
     '--agents: agents[1] must be https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE/SERVICE, not "b"',
   ]);
@@ -177,7 +177,7 @@ t.test('variables that are no settings are accepted', async (t) => {
   };
   t.same(await problemsOf('', undefined, env), []);
   t.match(await problemsOf('', undefined, { ARCHWRIGHT_PORTS: '1' }), [
-    /^ARCHWRIGHT_PORTS: is no known variable/,
+    /^ARCHWRIGHT_PORTS: is not a known variable/,
   ]);
 });
 

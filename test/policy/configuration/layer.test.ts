@@ -40,11 +40,11 @@ t.test('tables and keys that are not there', async (t) => {
   const cases: [string, string][] = [
     ['group = 1', 'f:1: group must be a table'],
     ['\ngroup.one.more = 1', 'f:2: group.one must be a text in quotes, not a table'],
-    ['[group]\nonne = "1"', 'f:2: group.onne is no known setting; did you mean group.one?'],
-    ['[group.elsewhere]\ntwo = "2"', 'f:1: group.elsewhere is no known setting'],
+    ['[group]\nonne = "1"', 'f:2: group.onne is not a known setting; did you mean group.one?'],
+    ['[group.elsewhere]\ntwo = "2"', 'f:1: group.elsewhere is not a known setting'],
     ['[[group]]\none = "1"', 'f:1: group must be a table'],
-    ['"__proto__" = 1', 'f:1: __proto__ is no known setting'],
-    ['toString = 1', 'f:1: toString is no known setting'],
+    ['"__proto__" = 1', 'f:1: __proto__ is not a known setting'],
+    ['toString = 1', 'f:1: toString is not a known setting'],
   ];
   for (const [toml, expected] of cases) {
     t.same(fileLayer(table, 'f', toml).problems.map(describeProblem), [expected], toml);

@@ -89,7 +89,7 @@ t.test('a broken file leaves the last good one in force, with one line', async (
     level: 'error',
     line: 3,
     key: 'logLevel',
-    problem: /logLevel must be one of.*\n.*:4: listn is no known/,
+    problem: /logLevel must be one of.*\n.*:4: listn is not a known/,
   });
   t.match(await page(), 'archwright_config_last_reload_successful 0');
   t.match(await page(), 'archwright_config_reloads_total{outcome="failed"} 1');

@@ -129,7 +129,7 @@ t.test('every problem has its place', async (t) => {
     problems,
   );
   t.same(problems, [
-    'spec.s.matchLabels[-] is no valid label key',
+    'spec.s.matchLabels[-] is not a valid label key',
     'spec.s.matchLabels[a] must be a label value',
     'spec.s.matchExpressions[0] must be an object',
     'spec.s.matchExpressions[1].key must be a label key',
@@ -137,7 +137,7 @@ t.test('every problem has its place', async (t) => {
     'spec.s.matchExpressions[3].values must not be empty for In',
     'spec.s.matchExpressions[4].values must be empty for Exists',
     'spec.s.matchExpressions[5].values must be a list of label values',
-    'spec.s.matchExpressions[6].key is no valid label key',
+    'spec.s.matchExpressions[6].key is not a valid label key',
   ]);
   for (const wrong of [null, 'x', [], { matchLabels: [] }, { matchExpressions: {} }]) {
     const found: string[] = [];

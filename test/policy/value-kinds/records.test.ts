@@ -24,9 +24,9 @@ t.test('toleration templates', async (t) => {
     ['[]', []],
     ['{}', ': needs a key: the key of the taint that carries the architecture as its value'],
     ['{ key = "arch", operator = "Exists" }', 'operator: must be one of Equal, not "Exists"'],
-    ['{ key = "a b" }', 'key: "a b" is no valid label key'],
-    ['{ kee = "a" }', 'kee: is no known key; did you mean key?'],
-    ['{ key = "a", toString = "b" }', 'toString: is no known key'],
+    ['{ key = "a b" }', 'key: "a b" is not a valid label key'],
+    ['{ kee = "a" }', 'kee: is not a known key; did you mean key?'],
+    ['{ key = "a", toString = "b" }', 'toString: is not a known key'],
     ['[{ key = "arch" }, { effect = "Never" }]', /^1\.effect: must be one of NoSchedule/],
     ['"arch"', ': must be a table with key, operator, effect, not "arch"'],
     ['[1]', '0: must be a table with key, operator, effect, not 1'],
@@ -52,11 +52,11 @@ t.test('rules for architectures', async (t) => {
     ],
     [
       '{ arm64 = { requireNodeLabels = { "a b" = "d" } } }',
-      /^arm64\.requireNodeLabels\.a b: "a b" is no valid label key$/,
+      /^arm64\.requireNodeLabels\.a b: "a b" is not a valid label key$/,
     ],
     [
       '{ arm64 = { requireNodeLabels = { a = "b c" } } }',
-      /^arm64\.requireNodeLabels\.a: "b c" is no valid label value$/,
+      /^arm64\.requireNodeLabels\.a: "b c" is not a valid label value$/,
     ],
     ['{ "arm 64" = {} }', 'arm 64: holds a blank'],
     [taint('key = "a"'), tolerated({ key: 'a', operator: 'Equal' })],
@@ -80,7 +80,7 @@ t.test('rules for architectures', async (t) => {
       taint('key = "a", effect = "NoSchedule", tolerationSeconds = 30'),
       at('.tolerationSeconds', 'has a meaning only with the effect NoExecute'),
     ],
-    [taint('key = "a", value = "b c"'), at('.value', '"b c" is no valid label value')],
+    [taint('key = "a", value = "b c"'), at('.value', '"b c" is not a valid label value')],
   ];
   for (const [toml, expected] of cases) t.match(readText(rules, toml), expected, toml);
 });
@@ -105,7 +105,7 @@ t.test('image overrides', async (t) => {
     ['{ match = "", architectures = [] }', 'match: must not be empty'],
     [
       '{ match = "a", architectures = ["a b"] }',
-      'architectures.0: "a b" cannot be an architecture: it is no valid label value',
+      'architectures.0: "a b" cannot be an architecture: it is not a valid label value',
     ],
   ];
   for (const [toml, expected] of cases) t.same(readText(overrides, toml), expected, toml);
@@ -130,7 +130,10 @@ t.test('names of architectures in other programs are refused', async (t) => {
   const wrong =
     'x86_64=amd64 X86_64=amd64 AMD64=amd64 aarch64=arm64 Arm64=arm64 arm64v8=arm64 armhf=arm i386=386 ppc64el=ppc64le S390X=s390x';
   for (const [written, label] of wrong.split(' ').map((pair) => pair.split('=')))
-    t.equal(checkArchitecture(written ?? ''), `"${written}" is no architecture of a node; write ${label}`);
+    t.equal(
+      checkArchitecture(written ?? ''),
+      `"${written}" is not an architecture of a node; write ${label}`,
+    );
   for (const right of 'amd64 arm64 arm 386 ppc64le s390x riscv64 loong64 mips Z80'.split(' '))
     t.equal(checkArchitecture(right), undefined, right);
 });

@@ -46,7 +46,7 @@ export class Writes {
 
   create(target: Target, request: StoreRequest): Answer {
     const body = request.json as Partial<StoredObject> | undefined;
-    if (typeof body !== 'object') return statusAnswer(400, 'BadRequest', 'the body is no object');
+    if (typeof body !== 'object') return statusAnswer(400, 'BadRequest', 'the body is not an object');
     const { name, generateName, namespace } = body.metadata ?? {};
     if (namespace !== undefined && namespace !== target.namespace) {
       return statusAnswer(400, 'BadRequest', 'the namespace of the object does not match the request');
