@@ -4,7 +4,7 @@
  * access may have it with the pod's pull secrets, so these are read before any node is left out; if they cannot be, no node is.
  */
 import { ifError } from '../async/if-error.ts';
-import { CredentialError, type CredentialSource, type MatchedCredential } from '../credentials/credential.ts';
+import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
 import type { CredentialGroup, Fleet, PullableGroups } from '../fleet/fleet.ts';
 import type { ImageRequest } from '../images/facts/facts.ts';
 import { createReferenceCache } from '../images/references/reference.ts';
@@ -59,7 +59,9 @@ export function createPullableNodes(options: {
     const source = await sourceFor(wanted, budget);
     await Promise.all(
       open.map(async (request) => {
-        const credentials = await credentialsOf(request, source);
+        // They could not be read, or make the pull fail on every node.
+        const looking = source?.lookup(request.reference.repository);
+        const credentials = await looking?.catch(ifError(CredentialError, () => undefined));
         if (credentials === undefined) return;
         const groups = await settled({ ...request, pullCredentials: credentials }, budget);
         found.set(request.image, pullabilityOf(groups));
@@ -78,14 +80,6 @@ export function createPullableNodes(options: {
       log.debug({ err: error, namespace }, 'pull secrets could not be read in time; no node is left out');
       return undefined;
     }
-  }
-
-  /** `undefined` if they could not be read, or make the pull fail on every node. */
-  async function credentialsOf(
-    { reference }: ImageRequest,
-    source: CredentialSource | undefined,
-  ): Promise<readonly MatchedCredential[] | undefined> {
-    return await source?.lookup(reference.repository).catch(ifError(CredentialError, () => undefined));
   }
 
   /** The results when all groups have been asked, or the time is up. */

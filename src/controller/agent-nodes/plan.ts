@@ -1,5 +1,6 @@
 /** Which nodes get the label of the agents, and which lose it. Pure. */
 import type { Configuration } from '../../policy/configuration/configuration.ts';
+import { labelPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import { keys } from '../../names/keys.ts';
 import type { CachedNode } from '../caches/cached.ts';
@@ -85,8 +86,6 @@ export function nodeMatters(before: CachedNode | undefined, now: CachedNode | un
   return fields.some((field) => before[field] !== now[field]);
 }
 
-/** A merge patch of this label alone: other labels stay, even if another client changes them at the same time. */
 export function agentLabelPatch(wanted: boolean): Patch {
-  const labels = { [keys.agentNode]: wanted ? agentLabelValue : null };
-  return { type: 'merge', body: { metadata: { labels } } };
+  return labelPatch(keys.agentNode, wanted ? agentLabelValue : null);
 }

@@ -3,6 +3,7 @@
  * a level by a label that new nodes get too. A node without a report keeps its label. If the setting is turned off, the labels go.
  */
 import { concurrently } from '../../async/concurrently.ts';
+import { labelPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
@@ -10,28 +11,17 @@ import { keys } from '../../names/keys.ts';
 import type { NodeReport } from '../../nodes/node-report.ts';
 import type { CachedNode } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { createReconciler } from '../reconcile/reconciler.ts';
+import { reconcileAll } from '../reconcile/reconciler.ts';
 
 /** Agents are asked about once a minute. */
 const resyncMs = 15_000;
 const nodeWorkers = 4;
 
-export const amd64Levels: Feature = async (leading) => {
-  const { signal, caches } = leading;
-  const reconciler = createReconciler({
-    leading,
-    inRounds: true,
-    resyncMs,
-    reconcile: () => labelLevels(leading),
-  });
-  await caches.nodes.ready(signal).catch(() => undefined);
-  await reconciler.run(['nodes']);
-};
+export const amd64Levels: Feature = (leading) => reconcileAll(leading, () => labelLevels(leading), resyncMs);
 
-/** A merge patch of this label alone. @param level `undefined` removes it */
+/** @param level `undefined` removes it */
 export function levelLabelPatch(level: number | undefined): Patch {
-  const labels = { [keys.amd64Level]: level === undefined ? null : `v${level}` };
-  return { type: 'merge', body: { metadata: { labels } } };
+  return labelPatch(keys.amd64Level, level === undefined ? null : `v${level}`);
 }
 
 /** @throws KubeError if the rest has to be tried again */

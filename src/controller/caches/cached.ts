@@ -152,6 +152,10 @@ export function trimRunningPod(object: KubeObject, share: Share) {
   };
 }
 
+export function hasEnded({ phase }: Pick<RunningPod, 'phase'>): boolean {
+  return phase === 'Succeeded' || phase === 'Failed';
+}
+
 /** @returns `undefined` if any node will do */
 function choiceOf({ nodeSelector = {}, affinity }: Partial<PodSpec>) {
   const terms = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;

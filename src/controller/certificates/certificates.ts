@@ -11,7 +11,7 @@
  */
 import { paths } from '../../kube/api/paths.ts';
 import { watchNamed } from '../../kube/watch/reflector.ts';
-import type { Feature, Leading } from '../leadership/leading.ts';
+import type { Feature } from '../leadership/leading.ts';
 import { createReconciler, createWritePause } from '../reconcile/reconciler.ts';
 import { timesOf, type Times } from './clock-agreement.ts';
 import { leafSpecs } from './leaves.ts';
@@ -28,36 +28,37 @@ const key = 'certificates';
  */
 export function certificates(times?: Times): Feature {
   return async (leading) => {
-    const { certificates, namespace } = leading.configuration();
-    if (certificates !== 'builtin') return;
-    if (namespace === undefined)
-      leading.log.error('certificates are not issued: set namespace, the namespace of archwright');
-    else await run(leading, namespace, times ?? timesOf(leading.configuration()));
+    const { client, clock, log } = leading;
+    const configuration = leading.configuration();
+    const { namespace } = configuration;
+    if (configuration.certificates !== 'builtin') return;
+    if (namespace === undefined) {
+      log.error('certificates are not issued: set namespace, the namespace of archwright');
+      return;
+    }
+    const expiry = showExpiry(leading);
+    const pauseAfterWrite = createWritePause(clock);
+    const work = new CertificateReconciler(leading, namespace, times ?? timesOf(configuration));
+    const reconciler = createReconciler({
+      leading,
+      inRounds: true,
+      reconcile: async (_, stopping) => {
+        const { found, wrote, nextMs } = await work.reconcile();
+        expiry.show(found);
+        if (wrote) await pauseAfterWrite(stopping);
+        return { requeueAfterMs: Math.min(nextMs, intervalMs) };
+      },
+    });
+    const names = [
+      configuration.caSecret,
+      ...leafSpecs(configuration, []).map(({ secretName }) => secretName),
+    ];
+    // Not a cache: keys of Secrets are not kept in memory.
+    const path = paths.secrets(namespace);
+    const common = { client, path, log, clock, trim: () => true, onChange: () => reconciler.add(key) };
+    const watches = names.map((name) => watchNamed({ ...common, name }));
+    await reconciler.run([key]);
+    for (const watch of watches) watch.stop();
+    expiry.end();
   };
-}
-
-async function run(leading: Leading, namespace: string, times: Times): Promise<void> {
-  const { client, clock, log } = leading;
-  const configuration = leading.configuration();
-  const expiry = showExpiry(leading);
-  const pauseAfterWrite = createWritePause(clock);
-  const work = new CertificateReconciler(leading, namespace, times);
-  const reconciler = createReconciler({
-    leading,
-    inRounds: true,
-    reconcile: async (_, stopping) => {
-      const { found, wrote, nextMs } = await work.reconcile();
-      expiry.show(found);
-      if (wrote) await pauseAfterWrite(stopping);
-      return { requeueAfterMs: Math.min(nextMs, intervalMs) };
-    },
-  });
-  const names = [configuration.caSecret, ...leafSpecs(configuration, []).map(({ secretName }) => secretName)];
-  // Not a cache: keys of Secrets are not kept in memory.
-  const path = paths.secrets(namespace);
-  const common = { client, path, log, clock, trim: () => true, onChange: () => reconciler.add(key) };
-  const watches = names.map((name) => watchNamed({ ...common, name }));
-  await reconciler.run([key]);
-  for (const watch of watches) watch.stop();
-  expiry.end();
 }

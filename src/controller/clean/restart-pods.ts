@@ -170,18 +170,8 @@ async function groupsOf(run: CleanRun): Promise<Group[]> {
 }
 
 function newGroup(what: string, namespace: string, owner: OwnerReference): Group {
-  return {
-    what,
-    namespace,
-    owner,
-    pods: [],
-    readyAtFirst: 0,
-    isBegun: false,
-    pauseMs: pause.firstMs,
-    notBefore: 0,
-    lastSuccess: 0,
-    trouble: '',
-  };
+  const times = { pauseMs: pause.firstMs, notBefore: 0, lastSuccess: 0 };
+  return { what, namespace, owner, pods: [], readyAtFirst: 0, isBegun: false, ...times, trouble: '' };
 }
 
 /** Every pod of a collection, each once: a list that expires is read again from its beginning. */

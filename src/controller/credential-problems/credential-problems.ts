@@ -8,7 +8,7 @@ import type { OwnerReference } from '../../kube/api/objects.ts';
 import { listed } from '../../names/printable.ts';
 import type { Gauge } from '../../telemetry/metrics.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { createReconciler } from '../reconcile/reconciler.ts';
+import { reconcileAll } from '../reconcile/reconciler.ts';
 import { Repeats } from '../scope/repeats.ts';
 import { isDaemon, referenceOf } from '../scope/workload.ts';
 import { credentialProblemsNow } from '../metrics.ts';
@@ -26,16 +26,9 @@ interface Report {
   readonly nodes: string[];
 }
 
-export const credentialProblems: Feature = async (leading) => {
+export const credentialProblems: Feature = (leading) => {
   const problems = new CredentialProblems(leading);
-  const reconciler = createReconciler({
-    leading,
-    inRounds: true,
-    resyncMs,
-    reconcile: async () => problems.reconcile(),
-  });
-  await leading.caches.runningPods.ready(leading.signal).catch(() => undefined);
-  await reconciler.run(['problems']);
+  return reconcileAll(leading, async () => problems.reconcile(), resyncMs);
 };
 
 export class CredentialProblems {

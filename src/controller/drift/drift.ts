@@ -8,7 +8,7 @@ import { inTurn } from '../../async/in-turn.ts';
 import type { DriftedTag } from '../../images/sources/drifted-tags.ts';
 import { createReferenceCache } from '../../images/references/reference.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
+import { reconcileAll, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { checkTag, type Checked } from './check.ts';
 import { reportLost } from './events.ts';
 import { DriftMeters } from './metrics.ts';
@@ -25,17 +25,15 @@ const checksMs = 60_000;
 const round = { mostMs: 60_000, leastMs: 1000, perInterval: 20 };
 
 export const watchDrift: Feature = async (leading) => {
-  const { signal, caches, log, configuration } = leading;
+  const { log, configuration } = leading;
   const { namespace } = configuration();
   if (namespace === undefined) {
     log.warn('tags are not checked for drift: set namespace, the namespace of archwright');
     return;
   }
   const monitor = new DriftMonitor(leading, namespace);
-  // Without pods, all notes would be removed.
-  await caches.ready(signal).catch(() => undefined);
-  const reconciler = createReconciler({ leading, inRounds: true, reconcile: () => monitor.reconcile() });
-  await reconciler.run(['all']);
+  // Not before the caches are complete: without pods, all notes would be removed.
+  await reconcileAll(leading, () => monitor.reconcile());
 };
 
 /** What is known about a tag from its last check. */

@@ -37,10 +37,7 @@ function somePods({ uses }: RunningTag): readonly RunningPod[] {
   const byOwner = new Map(uses.map(({ pod }) => [pod.owner?.uid ?? pod.uid, pod]));
   const queue = new FairQueue<RunningPod>();
   for (const pod of byOwner.values()) queue.add(pod.namespace, pod);
-  const taken: RunningPod[] = [];
-  for (let pod = queue.take(); pod !== undefined && taken.length < maxOwners; pod = queue.take())
-    taken.push(pod);
-  return taken;
+  return queue.takeMost(maxOwners);
 }
 
 /** The workload of a pod, or the pod itself; `undefined`: it is going. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { FairQueue } from '../../async/fair-queue.ts';
 import { pullReference, validReference, type Reference } from '../../images/references/reference.ts';
 import { pullPolicyOf } from '../../placement/pod/images.ts';
-import type { RunningPod } from '../caches/cached.ts';
+import { hasEnded, type RunningPod } from '../caches/cached.ts';
 import type { Caches } from '../caches/caches.ts';
 import { pulledReferences } from '../misplaced/misplaced-pod.ts';
 
@@ -27,7 +27,7 @@ export function runningTags(
 ): ReadonlyMap<string, RunningTag> {
   const found = new Map<string, { image: string; repository: string; uses: TagUse[] }>();
   for (const pod of pods) {
-    if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') continue;
+    if (pod.deleting || hasEnded(pod)) continue;
     for (const written of new Set(pod.images.filter(isPulled).map(({ image }) => image))) {
       const reference = tagOf(written, parse);
       if (reference === undefined) continue;

@@ -142,7 +142,7 @@ class ExecFormatMonitor {
       const key = `${pod.uid}/${suspect.container}`;
       const checkedAt = this.#checkedAt.get(key);
       if (checkedAt !== undefined && clock.monotonic() - checkedAt < checkAgainMs) continue;
-      const waitMs = this.#waitMs(pod.namespace);
+      const waitMs = this.#limiters.of(pod.namespace).tryTake() || this.#limiter.tryTake();
       if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
       const failure = suspect.failure ?? failureIn(await this.#logOf(pod, suspect));
       const noted = failure && (await this.#report(pod, suspect, failure, place));
@@ -150,11 +150,6 @@ class ExecFormatMonitor {
       if (noted === 'new') await this.prune();
     }
     return undefined;
-  }
-
-  /** Takes a check of the namespace and of the cluster. @returns milliseconds until there may be one, or 0 */
-  #waitMs(namespace: string): number {
-    return this.#limiters.of(namespace).tryTake() || this.#limiter.tryTake();
   }
 
   /** @returns `undefined`: the log cannot be read, because the pod is gone or its node cannot be reached */
@@ -167,21 +162,18 @@ class ExecFormatMonitor {
       return await client.text(path, { signal: limit, query, maxBytes: maxLogBytes });
     } catch (error) {
       signal.throwIfAborted();
-      if (isCode(error, 'forbidden')) this.#warnOnce(error.message);
+      if (isCode(error, 'forbidden') && !this.#hasWarned) {
+        this.#hasWarned = true;
+        // The custom resource can enable the monitor although the chart gave no right to read logs.
+        log.warn(
+          { error: error.message },
+          'logs of pods may not be read: most exec format errors are not found',
+        );
+      }
       const code = error instanceof KubeError ? error.code : 'timeout';
       log.debug({ path, container, code }, 'the log of a crashing container could not be read');
       return undefined;
     }
-  }
-
-  /** The custom resource can enable the monitor although the chart gave no right to read logs. */
-  #warnOnce(error: string): void {
-    if (!this.#hasWarned)
-      this.#leading.log.warn(
-        { error },
-        'logs of pods may not be read: most exec format errors are not found',
-      );
-    this.#hasWarned = true;
   }
 
   #report(pod: RunningPod, suspect: Suspect, failure: Failure, place: Place): Promise<Noted | undefined> {

@@ -3,7 +3,7 @@ import { BoundedMap } from '../../async/bounded-map.ts';
 import { KubeError, type KubeErrorCode } from '../../kube/api/errors.ts';
 import { evictPod } from '../../kube/api/change.ts';
 import type { Pod } from '../../kube/api/objects.ts';
-import type { RunningPod } from '../caches/cached.ts';
+import { hasEnded, type RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import type { Workload } from '../scope/workload.ts';
 
@@ -167,7 +167,7 @@ const settleMs = 10 * 60_000;
  * so a new leader knows as much as the last one.
  */
 export function disruptedPods({ pods, wanted, evicted, maxMissing, since, now }: DisruptionInput): number {
-  const alive = pods.filter(({ phase }) => phase !== 'Succeeded' && phase !== 'Failed');
+  const alive = pods.filter((pod) => !hasEnded(pod));
   const isGoing = ({ deleting, uid }: RunningPod): boolean => deleting || evicted.has(uid);
   const going = alive.filter(isGoing).length;
   // The owner counts a pod that is being deleted until its successor is there.

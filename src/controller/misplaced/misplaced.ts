@@ -14,7 +14,7 @@ import { inTurn } from '../../async/in-turn.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { createReconciler } from '../reconcile/reconciler.ts';
+import { reconcileAll } from '../reconcile/reconciler.ts';
 import { isOfPlacedTemplate } from '../scope/workload.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { Causes } from './causes.ts';
@@ -41,20 +41,14 @@ const maxFailed = 5;
 type EvictVerdict = Extract<Verdict, { kind: 'evict' }>;
 
 export const misplacedPods: Feature = async (leading) => {
-  const { signal, caches, log, configuration } = leading;
+  const { log, configuration } = leading;
   const { namespace } = configuration();
   if (namespace === undefined) {
     log.warn('misplaced pods are not evicted: set namespace, the namespace of archwright');
     return;
   }
-  await caches.ready(signal).catch(() => undefined);
   const work = new MisplacedReconciler(leading, namespace);
-  const reconciler = createReconciler({
-    leading,
-    inRounds: true,
-    reconcile: async () => ({ requeueAfterMs: (await work.reconcile()) ? 0 : intervalMs }),
-  });
-  await reconciler.run(['misplaced-pods']);
+  await reconcileAll(leading, async () => ({ requeueAfterMs: (await work.reconcile()) ? 0 : intervalMs }));
 };
 
 export class MisplacedReconciler {

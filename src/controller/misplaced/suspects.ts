@@ -2,7 +2,7 @@
  * Pods that are worth a check: they had time to become ready but are not, and a controller would replace them. The pause between
  * checks doubles: facts may come late, but an application's own crash loop must not cost a registry request every few seconds.
  */
-import type { RunningPod } from '../caches/cached.ts';
+import { hasEnded, type RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 
 /** How long a pod may take to become ready, for the first time or again. */
@@ -45,8 +45,9 @@ export class Suspects {
   }
 }
 
-export function isSuspect({ ready, deleting, phase, owner, annotations }: RunningPod): boolean {
-  if (ready || deleting || phase === 'Succeeded' || phase === 'Failed') return false;
+export function isSuspect(pod: RunningPod): boolean {
+  const { owner, annotations } = pod;
+  if (pod.ready || pod.deleting || hasEnded(pod)) return false;
   if (annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;
   // Static pods are owned by their node.
   return owner !== undefined && owner.kind !== 'Node';

@@ -67,6 +67,17 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   };
 }
 
+/** Runs one reconcile of everything, again and again, from when the caches are complete until leadership is lost. */
+export async function reconcileAll(
+  leading: Leading,
+  reconcile: ReconcilerOptions['reconcile'],
+  resyncMs?: number,
+): Promise<void> {
+  await leading.caches.ready(leading.signal).catch(() => undefined);
+  const common = { leading, reconcile, inRounds: true };
+  await createReconciler(resyncMs === undefined ? common : { ...common, resyncMs }).run(['all']);
+}
+
 const writePause: BackOff = { firstMs: 100, mostMs: 60_000 };
 const forgottenAfterMs = 5 * 60_000;
 

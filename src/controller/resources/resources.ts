@@ -72,9 +72,7 @@ export const customResources: Feature = async (leading) => {
   });
   caches.clusterConfigs.onEach(() => reconciler.add(clusterKey));
   caches.podConfigs.onEach(({ namespace }) => reconciler.add(namespaceKey(namespace)));
-  await caches.ready(signal).catch((error: unknown) => {
-    if (!signal.aborted) throw error;
-  });
+  await caches.ready(signal).catch(() => undefined);
   await reconciler.run([...allKeys(), configurationKey]);
 };
 

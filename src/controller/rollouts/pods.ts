@@ -9,20 +9,14 @@ import {
   rolledWorkloadOf,
   type Rollout,
 } from '../../policy/resources/rollout.ts';
-import { timeOf, type RunningPod } from '../caches/cached.ts';
+import { hasEnded, timeOf, type RunningPod } from '../caches/cached.ts';
 import type { Caches } from '../caches/caches.ts';
 import { controllerOf } from '../scope/workload.ts';
 
-export interface RolledPod {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
+export interface RolledPod extends Pick<RunningPod, 'namespace' | 'name' | 'uid' | 'createdAt' | 'ready'> {
   readonly owner: OwnerReference;
-  /** Milliseconds since 1970, by the API server's clock, as all times. */
-  readonly createdAt: number;
   /** When it got its node, or if it has none, `createdAt`. */
   readonly scheduledAt: number;
-  readonly ready: boolean;
   /** Since when it is ready, or not: not before it got its node. */
   readonly readySince: number;
   readonly restarts: number;
@@ -59,8 +53,8 @@ interface Seen {
 /** All pods of a namespace that a rollout could be for. A gated pod is none yet. */
 export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: PodCaches): Iterable<Seen> {
   for (const running of runningPods.values(namespace)) {
-    const { owner, phase, labels, annotations, deleting, node } = running;
-    if (owner === undefined || phase === 'Succeeded' || phase === 'Failed') continue;
+    const { owner, labels, annotations, deleting, node } = running;
+    if (owner === undefined || hasEnded(running)) continue;
     const { name, uid, createdAt, ready, readyChangedAt, containers } = running;
     const scheduledAt = Math.max(createdAt, running.scheduledAt);
     const restarts = containers.reduce((most, { restartCount }) => Math.max(most, restartCount), 0);

@@ -48,9 +48,7 @@ export const followRollouts: Feature = async (leading) => {
   caches.runningPods.onEach(podChanged);
   caches.waitingPods.onEach(podChanged);
   caches.rollouts.onEach(({ namespace, name }) => reconciler.add(`${namespace}/${name}`));
-  await caches.ready(signal).catch((error: unknown) => {
-    if (!signal.aborted) throw error;
-  });
+  await caches.ready(signal).catch(() => undefined);
   await reconciler.run([...caches.rollouts.values()].map(keyOf));
   work.close();
 };

@@ -2,11 +2,11 @@
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
 import { isCode } from '../../kube/api/errors.ts';
-import type { KubeClient } from '../../kube/api/client.ts';
 import type { KubeObject, NodeSelectorTerm, Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { Caches } from '../caches/caches.ts';
 import { claimsOf, type RunningPod } from '../caches/cached.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { hasChosenNode, selectorsOf, takesPods } from '../scope/chosen-nodes.ts';
 
 interface Claim extends KubeObject {
@@ -21,11 +21,7 @@ interface Volume extends KubeObject {
   };
 }
 
-interface Reader {
-  readonly client: KubeClient;
-  readonly caches: Pick<Caches, 'nodes'>;
-  readonly signal: AbortSignal;
-}
+type Reader = Pick<Leading, 'client' | 'signal'> & { readonly caches: Pick<Caches, 'nodes'> };
 
 /** Rollouts look every few seconds, and each claim costs three requests. */
 const rememberedMs = 10 * 60_000;

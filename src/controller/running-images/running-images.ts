@@ -7,7 +7,7 @@ import type { ImageFacts } from '../../images/facts/facts.ts';
 import { createReferenceCache, validReference } from '../../images/references/reference.ts';
 import type { Gauge, Metrics } from '../../telemetry/metrics.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
+import { reconcileAll } from '../reconcile/reconciler.ts';
 import {
   architectures,
   runningImages,
@@ -27,15 +27,8 @@ type Platform = ImageFacts['platforms'][number];
 
 export const countRunningImages: Feature = async (leading) => {
   const counter = new RunningImages(leading);
-  // Without their nodes, pods would count for a wrong architecture.
-  await leading.caches.ready(leading.signal).catch(() => undefined);
-  const reconciler = createReconciler({
-    leading,
-    inRounds: true,
-    reconcile: () => counter.reconcile(),
-    resyncMs,
-  });
-  await reconciler.run(['all']);
+  // Not before the caches are complete: without their nodes, pods would count for a wrong architecture.
+  await reconcileAll(leading, () => counter.reconcile(), resyncMs);
   counter.clear();
 };
 
@@ -57,14 +50,13 @@ class RunningImages {
     );
   }
 
-  async reconcile(): Promise<ReconcileResult> {
-    if (!this.#leading.configuration().runningImagesMetric) return undefined;
+  async reconcile(): Promise<void> {
+    if (!this.#leading.configuration().runningImagesMetric) return;
     this.#show();
     if (this.#round++ % roundsPerLook === 0) {
       await this.#learnFromAgents();
       this.#show();
     }
-    return undefined;
   }
 
   /** The next leader counts; two replicas must not both show the same pods. */

@@ -6,16 +6,10 @@ import { BoundedMap } from '../../async/bounded-map.ts';
 import type { EventText, ObjectReference } from '../../kube/events/event.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import { messageOf } from '../../names/printable.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { repeatMs } from './repeats.ts';
 import { podReference, referenceOf, workloadOf } from './workload.ts';
-
-export interface EventPod {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly owner: OwnerReference | undefined;
-}
 
 const maxRemembered = 5000;
 
@@ -34,7 +28,11 @@ export class PodEvents {
    * Records an event on a pod and on its workload. Never waits and never throws.
    * @param subject the same text for all pods of a workload that have this trouble
    */
-  record({ namespace, name, uid, owner }: EventPod, event: EventText, subject: string): void {
+  record(
+    { namespace, name, uid, owner }: Pick<RunningPod, 'namespace' | 'name' | 'uid' | 'owner'>,
+    event: EventText,
+    subject: string,
+  ): void {
     const { events } = this.#leading;
     events.record(podReference({ namespace, name, uid }), event);
     if (owner === undefined || !this.#isNew(owner, event, subject)) return;

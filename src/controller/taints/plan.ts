@@ -1,7 +1,7 @@
 /** Which nodes need a taint, and which must lose one, computed from the caches. Pure. */
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import type { Taint } from '../../kube/api/objects.ts';
-import type { CachedNode, RunningPod } from '../caches/cached.ts';
+import { hasEnded, type CachedNode, type RunningPod } from '../caches/cached.ts';
 import { hasRightTaint, ownTaints, taintFor } from './own-taint.ts';
 
 export type TaintSettings = Pick<Configuration, 'taintArchitectures' | 'taintKey'>;
@@ -85,7 +85,7 @@ export function nodeMatters(before: CachedNode | undefined, now: CachedNode | un
 
 /** A running pod that does not come from a DaemonSet or from a static manifest. */
 export function isOrdinary(pod: RunningPod): boolean {
-  if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return false;
+  if (pod.deleting || hasEnded(pod)) return false;
   if (pod.annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;
   return pod.owner?.kind !== 'DaemonSet';
 }

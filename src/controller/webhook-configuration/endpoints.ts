@@ -1,11 +1,8 @@
 /** Where webhooks are: the addresses of the ready endpoints of a Service, which needs no cluster DNS and no kube-proxy; or the host of a URL. */
-import type { Clock } from '../../async/clock.ts';
-import type { KubeClient } from '../../kube/api/client.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { EndpointSlice, KubeObject } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
-import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
-import type { Log } from '../../telemetry/log.ts';
+import { startReflector, type NamedObject, type Reflector } from '../../kube/watch/reflector.ts';
 import type { ClientConfig, ServiceReference } from './webhooks-file.ts';
 
 export interface ProbeTarget {
@@ -16,11 +13,8 @@ export interface ProbeTarget {
   readonly serverName: string;
 }
 
-interface EndpointsOptions {
-  readonly client: KubeClient;
-  readonly log: Log;
+interface EndpointsOptions extends Pick<NamedObject, 'client' | 'log' | 'clock'> {
   readonly onChange: () => void;
-  readonly clock: Clock;
 }
 
 interface Service extends KubeObject {

@@ -14,19 +14,12 @@ import { dirname } from 'node:path';
 import { liveContent } from '../../files/live.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { watchNamed } from '../../kube/watch/reflector.ts';
-import type { Feature, Leading } from '../leadership/leading.ts';
+import type { Feature } from '../leadership/leading.ts';
 import { createReconciler, createWritePause } from '../reconcile/reconciler.ts';
 import { Endpoints } from './endpoints.ts';
 import { PathSecret } from './path-secret.ts';
 import { WebhookConfigurationReconciler } from './reconcile.ts';
 import { readWebhooksFile } from './webhooks-file.ts';
-
-interface Target {
-  readonly name: string;
-  readonly webhooksFile: string;
-  readonly namespace: string;
-  readonly pollMs: number | undefined;
-}
 
 const key = 'webhook-configuration';
 
@@ -36,55 +29,51 @@ const key = 'webhook-configuration';
  */
 export function webhookConfiguration(pollMs?: number): Feature {
   return async (leading) => {
-    const { webhookConfiguration: name, webhooksFile, namespace } = leading.configuration();
+    const { client, clock, log, configuration } = leading;
+    const { webhookConfiguration: name, webhooksFile, namespace } = configuration();
+    const { webhookTlsSecret, webhookPathSecret } = configuration();
     if (name === undefined || webhooksFile === undefined) return;
-    if (namespace === undefined)
-      leading.log.error(
-        'the webhook configuration is not updated: set namespace, the namespace of archwright',
-      );
-    else await run(leading, { name, webhooksFile, namespace, pollMs });
+    if (namespace === undefined) {
+      log.error('the webhook configuration is not updated: set namespace, the namespace of archwright');
+      return;
+    }
+    const pauseAfterWrite = createWritePause(clock);
+    const reconciler = createReconciler({
+      leading,
+      inRounds: true,
+      reconcile: async (_, stopping) => {
+        const { wrote, nextMs } = await work.reconcile(stopping);
+        if (wrote) await pauseAfterWrite(stopping);
+        return { requeueAfterMs: nextMs };
+      },
+    });
+    const onChange = (): void => reconciler.add(key);
+    const file = await liveContent({
+      dirs: [dirname(webhooksFile)],
+      read: () => readWebhooksFile(webhooksFile),
+      fingerprint: (webhooks) => JSON.stringify(webhooks),
+      onChange,
+      onProblem: ({ message }) =>
+        log.error({ problem: message }, 'the webhooks file cannot be used; the last good one stays in force'),
+      pollMs,
+      log,
+    });
+    const common = { client, log, clock, onChange };
+    const endpoints = new Endpoints(common);
+    const secretPath = paths.secrets(namespace, webhookTlsSecret);
+    const pathSecret =
+      webhookPathSecret === undefined ? undefined : new PathSecret(leading, namespace, webhookPathSecret);
+    const parts = { name, secretPath, file, endpoints, pathSecret };
+    const work = new WebhookConfigurationReconciler(leading, parts);
+    const secrets = [webhookTlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];
+    const trim = (): true => true;
+    const watches = [
+      watchNamed({ ...common, trim, path: paths.mutatingWebhookConfigurations(), name }),
+      ...secrets.map((each) => watchNamed({ ...common, trim, path: paths.secrets(namespace), name: each })),
+    ];
+    await reconciler.run([key]);
+    for (const each of watches) each.stop();
+    endpoints.keep([]);
+    await file.close();
   };
-}
-
-async function run(leading: Leading, { name, webhooksFile, namespace, pollMs }: Target): Promise<void> {
-  const { client, clock, log, configuration } = leading;
-  const { webhookTlsSecret, webhookPathSecret } = configuration();
-  const pauseAfterWrite = createWritePause(clock);
-  const reconciler = createReconciler({
-    leading,
-    inRounds: true,
-    reconcile: async (_, stopping) => {
-      const { wrote, nextMs } = await work.reconcile(stopping);
-      if (wrote) await pauseAfterWrite(stopping);
-      return { requeueAfterMs: nextMs };
-    },
-  });
-  const onChange = (): void => reconciler.add(key);
-  const file = await liveContent({
-    dirs: [dirname(webhooksFile)],
-    read: () => readWebhooksFile(webhooksFile),
-    fingerprint: (webhooks) => JSON.stringify(webhooks),
-    onChange,
-    onProblem: ({ message }) =>
-      log.error({ problem: message }, 'the webhooks file cannot be used; the last good one stays in force'),
-    pollMs,
-    log,
-  });
-  const common = { client, log, clock, onChange };
-  const endpoints = new Endpoints(common);
-  const secretPath = paths.secrets(namespace, webhookTlsSecret);
-  const pathSecret =
-    webhookPathSecret === undefined ? undefined : new PathSecret(leading, namespace, webhookPathSecret);
-  const parts = { name, secretPath, file, endpoints, pathSecret };
-  const work = new WebhookConfigurationReconciler(leading, parts);
-  const secrets = [webhookTlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];
-  const trim = (): true => true;
-  const watches = [
-    watchNamed({ ...common, trim, path: paths.mutatingWebhookConfigurations(), name }),
-    ...secrets.map((each) => watchNamed({ ...common, trim, path: paths.secrets(namespace), name: each })),
-  ];
-  await reconciler.run([key]);
-  for (const each of watches) each.stop();
-  endpoints.keep([]);
-  await file.close();
 }

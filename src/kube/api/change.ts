@@ -17,6 +17,11 @@ export function guardedPatch({ metadata }: KubeObject, operations: readonly obje
   return { type: 'json', body: [version, ...operations] };
 }
 
+/** A merge patch of this label alone: other labels stay, even if another client changes them at the same time. */
+export function labelPatch(key: string, value: string | null): Patch {
+  return { type: 'merge', body: { metadata: { labels: { [key]: value } } } };
+}
+
 /**
  * Reads an object and changes it; starts again after a conflict.
  * @param patchOf makes a guarded patch; `undefined`: nothing to change
