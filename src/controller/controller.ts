@@ -187,7 +187,7 @@ function leadingOver(
   term: Pick<Leading, 'signal' | 'caches' | 'events' | 'metrics'>,
   holds: () => boolean,
 ): Leading {
-  const { client, configuration, fleet, memory, clock, log, step = () => undefined } = options;
+  const { client, namespace, configuration, fleet, memory, clock, log, step = () => undefined } = options;
   const { signal, caches, metrics } = term;
   const { clusterConfigs, podConfigs, rollouts } = caches;
   const controllerLeads = (): boolean => true;
@@ -200,6 +200,7 @@ function leadingOver(
   });
   return {
     ...term,
+    namespace,
     client: fenced,
     rollouts: rolloutShares,
     fleet,

@@ -2,9 +2,12 @@
  * Objects that the controller and `report --publish` create besides Lease and events; `archwright clean` removes them. They have no label or
  * annotation of Helm, so Helm never adopts them.
  */
+import { ignoring } from '../kube/api/errors.ts';
 import type { KubeObject } from '../kube/api/objects.ts';
 import { namespacedPath, paths } from '../kube/api/paths.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
+import { resourceVersion } from '../policy/resources/placement.ts';
+import type { Leading } from './leadership/leading.ts';
 
 export interface OwnObject {
   readonly kind: string;
@@ -22,6 +25,19 @@ export function isOwn({ metadata }: KubeObject): boolean {
 
 /** Of OpenReports, which a cluster may not have. */
 export const openReports = namespacedPath('openreports.io/v1alpha1', 'reports');
+
+/** Writes the status of a custom resource by server-side apply. One that is gone needs none. @throws KubeError */
+export async function applyStatus(
+  { client, signal }: Pick<Leading, 'client' | 'signal'>,
+  { kind, path, object }: { readonly kind: string; readonly path: string; readonly object: KubeObject },
+  status: object,
+): Promise<void> {
+  const { name, namespace, uid } = object.metadata ?? {};
+  // With the uid, an object that was created again under this name does not get the old one's status.
+  const body = { apiVersion: resourceVersion, kind, metadata: { name, namespace, uid }, status };
+  const patch = { type: 'apply', body, fieldManager, force: true } as const;
+  await ignoring('not-found', client.patch(`${path}/status`, patch, { signal }));
+}
 
 /** Field manager of everything that the controller applies. */
 export const fieldManager = 'archwright-controller';

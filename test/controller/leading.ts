@@ -71,6 +71,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
   });
   await caches.ready(AbortSignal.timeout(10_000));
   const leading: Leading = {
+    namespace: 'archwright',
     signal: ending.signal,
     client,
     events: {

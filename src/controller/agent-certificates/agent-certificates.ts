@@ -34,10 +34,10 @@ const answers = { perSecond: maxAgentRequests / 3600, burst: maxAgentRequests };
 const maxNodes = 10_000;
 
 export const agentCertificates: Feature = async (leading) => {
-  const { client, clock, log, caches, signal, configuration } = leading;
-  const { agents, certificates, namespace, agentServiceAccount } = configuration();
-  // Without agents, the chart grants no right to their requests. Without the namespace, the feature `certificates` logs what to do.
-  if (agents.length === 0 || certificates !== 'builtin' || namespace === undefined) return;
+  const { client, namespace, clock, log, caches, signal, configuration } = leading;
+  const { agents, certificates, agentServiceAccount } = configuration();
+  // Without agents, the chart grants no right to their requests.
+  if (agents.length === 0 || certificates !== 'builtin') return;
   const account = `system:serviceaccount:${namespace}:${agentServiceAccount}`;
   const requests = startReflector<OpenRequest>({
     client,
@@ -47,7 +47,7 @@ export const agentCertificates: Feature = async (leading) => {
     log,
     clock,
   });
-  const work = new AgentCertificates(leading, namespace, requests);
+  const work = new AgentCertificates(leading, requests);
   const reconciler = createReconciler({ leading, reconcile: (name) => work.reconcile(name) });
   requests.onEach(({ name, object }) => {
     if (object) reconciler.add(name);
@@ -59,7 +59,6 @@ export const agentCertificates: Feature = async (leading) => {
 
 export class AgentCertificates {
   readonly #leading: Leading;
-  readonly #namespace: string;
   readonly #requests: Pick<Reflector<OpenRequest>, 'get'>;
   readonly #secrets: Secrets;
   /** By name. A request changes when it is approved, before its certificate is there. */
@@ -68,26 +67,25 @@ export class AgentCertificates {
   readonly #limiters: RateLimiters;
   readonly #results: Readonly<Record<AgentCertificateResult, Counter>>;
 
-  constructor(leading: Leading, namespace: string, requests: Pick<Reflector<OpenRequest>, 'get'>) {
-    const { client, signal, metrics, clock } = leading;
+  constructor(leading: Leading, requests: Pick<Reflector<OpenRequest>, 'get'>) {
+    const { metrics, clock } = leading;
     const counter = (result: string): Counter => metrics.counter(agentCertificatesTotal, { result });
     this.#leading = leading;
-    this.#namespace = namespace;
     this.#requests = requests;
-    this.#secrets = new Secrets(client, namespace, signal);
+    this.#secrets = new Secrets(leading);
     this.#limiters = new RateLimiters({ ...answers, clock }, maxNodes);
     this.#results = { issued: counter('issued'), refused: counter('refused') };
   }
 
   /** @throws KubeError */
   async reconcile(name: string): Promise<ReconcileResult> {
-    const { caches, serverNow, log } = this.#leading;
+    const { namespace, caches, serverNow, log } = this.#leading;
     const request = this.#requests.get('', name);
     if (request === undefined || this.#seen.peek(name) === 'signed') return undefined;
     const waitMs = this.#admit(name, request.nodes[0] ?? '');
     if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     const requested = await readRequest(request.text);
-    const podOf = (pod: string) => caches.runningPods.get(this.#namespace, pod);
+    const podOf = (pod: string) => caches.runningPods.get(namespace, pod);
     const verdict = judge(request, requested, podOf, serverNow());
     if (verdict.kind === 'wait') return { requeueAfterMs: againMs };
     if (verdict.kind === 'refuse') {

@@ -28,17 +28,12 @@ const key = 'certificates';
  */
 export function certificates(times?: Times): Feature {
   return async (leading) => {
-    const { client, clock, log } = leading;
+    const { client, namespace, clock, log } = leading;
     const configuration = leading.configuration();
-    const { namespace } = configuration;
     if (configuration.certificates !== 'builtin') return;
-    if (namespace === undefined) {
-      log.error('certificates are not issued: set namespace, the namespace of archwright');
-      return;
-    }
     const expiry = showExpiry(leading);
     const pauseAfterWrite = createWritePause(clock);
-    const work = new CertificateReconciler(leading, namespace, times ?? timesOf(configuration));
+    const work = new CertificateReconciler(leading, times ?? timesOf(configuration));
     const reconciler = createReconciler({
       leading,
       inRounds: true,

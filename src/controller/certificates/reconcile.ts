@@ -46,11 +46,11 @@ export class CertificateReconciler {
   readonly #since = new Map<string, { readonly authority: string; readonly at: number }>();
   #lastProblem = '';
 
-  constructor(leading: Leading, namespace: string, times: Times) {
+  constructor(leading: Leading, times: Times) {
     this.#leading = leading;
     this.#times = times;
     this.#names = leading.configuration();
-    this.#secrets = new Secrets(leading.client, namespace, leading.signal);
+    this.#secrets = new Secrets(leading);
     this.#issued = countIssues(leading);
   }
 

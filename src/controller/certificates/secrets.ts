@@ -3,10 +3,10 @@
  * Role can allow for one name (measured with `resourceNames`), unlike a plain creation. A Secret that was created since it was read is not
  * overwritten. Every method throws KubeError.
  */
-import type { KubeClient } from '../../kube/api/client.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { Secret } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { fieldManager, ownLabels } from '../own-objects.ts';
 
 /** Decoded values of a Secret's `data`. */
@@ -26,20 +26,17 @@ export interface FoundSecret {
 const versionOfNone = '1';
 
 export class Secrets {
-  readonly #client: KubeClient;
-  readonly #namespace: string;
-  readonly #signal: AbortSignal;
+  readonly #leading: Pick<Leading, 'client' | 'namespace' | 'signal'>;
 
-  constructor(client: KubeClient, namespace: string, signal: AbortSignal) {
-    this.#client = client;
-    this.#namespace = namespace;
-    this.#signal = signal;
+  constructor(leading: Pick<Leading, 'client' | 'namespace' | 'signal'>) {
+    this.#leading = leading;
   }
 
   /** @returns `undefined`: it does not exist */
   async read(name: string): Promise<FoundSecret | undefined> {
-    const path = paths.secrets(this.#namespace, name);
-    const secret = await ignoring('not-found', this.#client.get<Secret>(path, { signal: this.#signal }));
+    const { client, namespace, signal } = this.#leading;
+    const path = paths.secrets(namespace, name);
+    const secret = await ignoring('not-found', client.get<Secret>(path, { signal }));
     return secret && found(secret);
   }
 
@@ -53,17 +50,18 @@ export class Secrets {
   }
 
   async change(name: string, resourceVersion: string, texts: SecretChange): Promise<void> {
-    const path = paths.secrets(this.#namespace, name);
+    const { client, namespace, signal } = this.#leading;
     const body = { metadata: { resourceVersion, labels: ownLabels }, data: encoded(texts) };
-    const options = { signal: this.#signal, query: { fieldManager } };
-    await this.#client.patch(path, { type: 'merge', body }, options);
+    const options = { signal, query: { fieldManager } };
+    await client.patch(paths.secrets(namespace, name), { type: 'merge', body }, options);
   }
 
   #apply(name: string, version: object, content: object): Promise<Secret> {
-    const metadata = { name, namespace: this.#namespace, labels: ownLabels, ...version };
+    const { client, namespace, signal } = this.#leading;
+    const metadata = { name, namespace, labels: ownLabels, ...version };
     const body = { apiVersion: 'v1', kind: 'Secret', metadata, ...content };
     const patch = { type: 'apply', body, fieldManager, force: true } as const;
-    return this.#client.patch(paths.secrets(this.#namespace, name), patch, { signal: this.#signal });
+    return client.patch(paths.secrets(namespace, name), patch, { signal });
   }
 }
 

@@ -43,12 +43,12 @@ export class CredentialProblems {
   }
 
   reconcile(): void {
-    const { configuration, events, fleet } = this.#leading;
+    const { namespace, events, fleet } = this.#leading;
     const reports = [...this.#reports(fleet?.credentialProblems())].slice(0, maxReported);
     for (const { daemonSet, problem, nodes } of this.#repeats.due(reports)) {
       const names = listed(nodes.toSorted(), (node) => node, maxNodesBytes);
       const message = `${names}: credentials are not used: ${describeProblem(problem)}`;
-      const about = referenceOf(configuration().namespace ?? '', daemonSet);
+      const about = referenceOf(namespace, daemonSet);
       events.record(about, { type: 'Warning', reason: 'CredentialProblem', message });
     }
     this.#count.set(reports.length);
@@ -70,9 +70,9 @@ export class CredentialProblems {
 
   /** The agents' pods. Others in the namespace have other service accounts. */
   #agents() {
-    const { caches, configuration } = this.#leading;
-    const { namespace, agentServiceAccount } = configuration();
-    return [...caches.runningPods.values(namespace ?? '')]
+    const { namespace, caches, configuration } = this.#leading;
+    const { agentServiceAccount } = configuration();
+    return [...caches.runningPods.values(namespace)]
       .filter(({ serviceAccountName }) => serviceAccountName === agentServiceAccount)
       .filter(isDaemon);
   }

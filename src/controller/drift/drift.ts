@@ -24,16 +24,10 @@ const checksMs = 60_000;
 /** A round looks at every running pod. Shorter intervals have at least so many rounds. */
 const round = { mostMs: 60_000, leastMs: 1000, perInterval: 20 };
 
-export const watchDrift: Feature = async (leading) => {
-  const { log, configuration } = leading;
-  const { namespace } = configuration();
-  if (namespace === undefined) {
-    log.warn('tags are not checked for drift: set namespace, the namespace of archwright');
-    return;
-  }
-  const monitor = new DriftMonitor(leading, namespace);
+export const watchDrift: Feature = (leading) => {
+  const monitor = new DriftMonitor(leading);
   // Not before the caches are complete: without pods, all notes would be removed.
-  await reconcileAll(leading, () => monitor.reconcile());
+  return reconcileAll(leading, () => monitor.reconcile());
 };
 
 /** What is known about a tag from its last check. */
@@ -58,8 +52,8 @@ export class DriftMonitor {
   /** Server time, milliseconds. The last leader did the checks before. */
   #checkedUntil: number;
 
-  constructor(leading: Leading, namespace: string) {
-    const { client, metrics, configuration, serverNow } = leading;
+  constructor(leading: Leading) {
+    const { client, namespace, metrics, configuration, serverNow } = leading;
     this.#leading = leading;
     this.#notes = new DriftNotes({ client, namespace, name: configuration().driftName });
     this.#meters = new DriftMeters(metrics);

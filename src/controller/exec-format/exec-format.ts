@@ -46,13 +46,8 @@ const nodeWait = { firstMs: 500, mostMs: 60_000, checks: 6 };
 const pruneKey = 'prune';
 
 export const watchExecFormatErrors: Feature = async (leading) => {
-  const { signal, caches, log, configuration } = leading;
-  const { namespace } = configuration();
-  if (namespace === undefined) {
-    log.warn('exec format errors are not watched: set namespace, the namespace of archwright');
-    return;
-  }
-  const monitor = new ExecFormatMonitor(leading, namespace);
+  const { signal, caches } = leading;
+  const monitor = new ExecFormatMonitor(leading);
   const reconciler = createReconciler({
     leading,
     workers: 2,
@@ -60,8 +55,8 @@ export const watchExecFormatErrors: Feature = async (leading) => {
   });
   // Without the nodes, the architecture of a pod is unknown.
   await caches.ready(signal).catch(() => undefined);
-  caches.runningPods.onEach(({ namespace: inNamespace, name, object }) => {
-    const key = `${inNamespace}/${name}`;
+  caches.runningPods.onEach(({ namespace, name, object }) => {
+    const key = `${namespace}/${name}`;
     monitor.changed(key);
     if (object && suspectsOf(object).length > 0) reconciler.add(key);
   });
@@ -87,8 +82,8 @@ class ExecFormatMonitor {
   readonly #nodeChecks = new Map<string, number>();
   #hasWarned = false;
 
-  constructor(leading: Leading, namespace: string) {
-    const { client, clock, configuration } = leading;
+  constructor(leading: Leading) {
+    const { client, namespace, clock, configuration } = leading;
     this.#leading = leading;
     this.#notes = new BrokenNotes({ client, namespace, name: configuration().brokenImagesName });
     this.#events = new PodEvents(leading);

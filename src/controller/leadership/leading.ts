@@ -19,6 +19,8 @@ import type { Caches } from '../caches/caches.ts';
 import type { ReconcileOutcome } from './metrics.ts';
 
 export interface Leading {
+  /** archwright's own. */
+  readonly namespace: string;
   readonly signal: AbortSignal;
   /** Writes are limited, and refused once `signal` has aborted. */
   readonly client: KubeClient;

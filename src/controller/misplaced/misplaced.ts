@@ -40,15 +40,9 @@ const maxFailed = 5;
 
 type EvictVerdict = Extract<Verdict, { kind: 'evict' }>;
 
-export const misplacedPods: Feature = async (leading) => {
-  const { log, configuration } = leading;
-  const { namespace } = configuration();
-  if (namespace === undefined) {
-    log.warn('misplaced pods are not evicted: set namespace, the namespace of archwright');
-    return;
-  }
-  const work = new MisplacedReconciler(leading, namespace);
-  await reconcileAll(leading, async () => ({ requeueAfterMs: (await work.reconcile()) ? 0 : intervalMs }));
+export const misplacedPods: Feature = (leading) => {
+  const work = new MisplacedReconciler(leading);
+  return reconcileAll(leading, async () => ({ requeueAfterMs: (await work.reconcile()) ? 0 : intervalMs }));
 };
 
 export class MisplacedReconciler {
@@ -64,9 +58,8 @@ export class MisplacedReconciler {
   /** Evictions that failed in a row. */
   #failed = 0;
 
-  /** @param namespace of the ConfigMap with the causes */
-  constructor(leading: Leading, namespace: string) {
-    const { client, metrics, configuration } = leading;
+  constructor(leading: Leading) {
+    const { client, namespace, metrics, configuration } = leading;
     this.#leading = leading;
     this.#suspects = new Suspects(leading);
     this.#counts = misplacedCounts(metrics);

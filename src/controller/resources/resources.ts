@@ -18,10 +18,9 @@ import {
   clusterConfigsPath,
   podConfigKind,
   podConfigsPath,
-  resourceVersion,
 } from '../../policy/resources/placement.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { fieldManager } from '../own-objects.ts';
+import { applyStatus } from '../own-objects.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { statusFor, type Finding, type ResourceStatus } from './conditions.ts';
 import { validateClusterConfig, validatePodConfigs } from './validation.ts';
@@ -163,16 +162,12 @@ class ResourceReconciler {
     readonly findings: readonly Finding[];
     readonly gatedPods?: number | undefined;
   }): Promise<void> {
-    const { client, signal, serverNow, step } = this.#leading;
-    const { object, kind, path, findings, gatedPods } = target;
-    const { name, namespace, uid, generation } = object.metadata ?? {};
+    const { serverNow, step } = this.#leading;
+    const { object, findings, gatedPods } = target;
+    const { generation } = object.metadata ?? {};
     const status = statusFor(findings, { generation, gatedPods }, object.status, serverNow());
     if (status === undefined) return;
-    // With the uid, an object that was created again under this name does not get the old one's status.
-    const metadata = { name, namespace, uid };
-    const body = { apiVersion: resourceVersion, kind, metadata, status };
-    const patch = { type: 'apply', body, fieldManager, force: true } as const;
-    await ignoring('not-found', client.patch(`${path}/status`, patch, { signal }));
+    await applyStatus(this.#leading, target, status);
     await step('resources/status-written');
   }
 }

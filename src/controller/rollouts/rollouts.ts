@@ -6,12 +6,11 @@
  * The status is written before pods are moved. New pods are chosen at the gate by `shares.ts`.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
-import { ignoring } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { resourceVersion } from '../../policy/resources/placement.ts';
 import { readRollout, rolloutKind, rolloutsPath, type Rollout } from '../../policy/resources/rollout.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { fieldManager } from '../own-objects.ts';
+import { applyStatus } from '../own-objects.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { verdictOf, type Verdict } from './health.ts';
 import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
@@ -170,19 +169,11 @@ export class RolloutReconciler {
     return false;
   }
 
-  async #write({ metadata = {} }: KubeObject, status: object | undefined): Promise<void> {
+  async #write(object: KubeObject, status: object | undefined): Promise<void> {
     if (status === undefined) return;
-    const { client, signal, step } = this.#leading;
-    const { name = '', namespace, uid } = metadata;
-    const body = {
-      apiVersion: resourceVersion,
-      kind: rolloutKind,
-      metadata: { name, namespace, uid },
-      status,
-    };
-    const patch = { type: 'apply', body, fieldManager, force: true } as const;
-    await ignoring('not-found', client.patch(`${rolloutsPath(namespace, name)}/status`, patch, { signal }));
-    await step('rollouts/status-written');
+    const path = rolloutsPath(object.metadata?.namespace, object.metadata?.name);
+    await applyStatus(this.#leading, { kind: rolloutKind, path, object }, status);
+    await this.#leading.step('rollouts/status-written');
   }
 
   #report(object: KubeObject, { phase, message }: Progress, verdict?: Verdict): void {

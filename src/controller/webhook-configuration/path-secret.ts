@@ -24,9 +24,9 @@ export class PathSecret {
   readonly #secrets: Secrets;
   readonly #name: string;
 
-  constructor(leading: Leading, namespace: string, name: string) {
+  constructor(leading: Leading, name: string) {
     this.#leading = leading;
-    this.#secrets = new Secrets(leading.client, namespace, leading.signal);
+    this.#secrets = new Secrets(leading);
     this.#name = name;
   }
 

@@ -29,14 +29,9 @@ const key = 'webhook-configuration';
  */
 export function webhookConfiguration(pollMs?: number): Feature {
   return async (leading) => {
-    const { client, clock, log, configuration } = leading;
-    const { webhookConfiguration: name, webhooksFile, namespace } = configuration();
-    const { webhookTlsSecret, webhookPathSecret } = configuration();
+    const { client, namespace, clock, log, configuration } = leading;
+    const { webhookConfiguration: name, webhooksFile, webhookTlsSecret, webhookPathSecret } = configuration();
     if (name === undefined || webhooksFile === undefined) return;
-    if (namespace === undefined) {
-      log.error('the webhook configuration is not updated: set namespace, the namespace of archwright');
-      return;
-    }
     const pauseAfterWrite = createWritePause(clock);
     const reconciler = createReconciler({
       leading,
@@ -62,7 +57,7 @@ export function webhookConfiguration(pollMs?: number): Feature {
     const endpoints = new Endpoints(common);
     const secretPath = paths.secrets(namespace, webhookTlsSecret);
     const pathSecret =
-      webhookPathSecret === undefined ? undefined : new PathSecret(leading, namespace, webhookPathSecret);
+      webhookPathSecret === undefined ? undefined : new PathSecret(leading, webhookPathSecret);
     const parts = { name, secretPath, file, endpoints, pathSecret };
     const work = new WebhookConfigurationReconciler(leading, parts);
     const secrets = [webhookTlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];

@@ -100,7 +100,5 @@ t.test('the API server fails for a while', async (t) => {
 t.test('others issue them: nothing is read or written', async (t) => {
   const world = await createWorld(t);
   await certificates()(world.leading({ configuration: { certificates: 'external' } }));
-  await certificates()(world.leading({ configuration: { namespace: undefined } }));
   t.equal(world.store.requests.length, 0);
-  t.match(world.log.join(''), 'set namespace');
 });

@@ -61,6 +61,7 @@ export async function createWorld(t: Test) {
     const configuration = { ...defaultConfiguration(), namespace, webhookNames, ...options.configuration };
     const shortened = options.shortened ?? ((ms) => (ms < 2000 ? 10 : 60_000));
     return {
+      namespace,
       signal: options.signal ?? never,
       client,
       configuration: () => configuration,
@@ -111,7 +112,7 @@ export async function createWorld(t: Test) {
     leader: (options: LeaderOptions = {}) => {
       const { webhookConfiguration } = options;
       const leads = leading({ ...options, configuration: { webhookConfiguration } });
-      const work = new CertificateReconciler(leads, namespace, times);
+      const work = new CertificateReconciler(leads, times);
       return () => work.reconcile();
     },
     leading,

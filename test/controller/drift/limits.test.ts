@@ -1,6 +1,5 @@
 import t, { type Test } from 'tap';
 import { createPullSecrets, type PullSecrets } from '../../../src/cluster/pull-secrets.ts';
-import { watchDrift } from '../../../src/controller/drift/drift.ts';
 import { DriftNotes } from '../../../src/controller/drift/notes.ts';
 import { fairShare, isDue } from '../../../src/controller/drift/tags.ts';
 import {
@@ -190,10 +189,4 @@ t.test('driftInterval 0s: no checks, and notes of before are removed', async (t)
   test.leader.configure({ driftInterval: hour });
   await test.pass(24 * hour);
   t.equal(test.counts().head, 24, 'another interval is in force at once');
-});
-
-t.test('without its own namespace it says so once, and ends', async (t) => {
-  const { leading, lines } = await startLeading(t, { configuration: { namespace: undefined } });
-  await watchDrift(leading);
-  t.match(lines.at(-1), /set namespace/);
 });

@@ -87,7 +87,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
       configuration: settings.configuration,
     });
     const nodeClasses = createNodeClasses(test.leading.caches.nodes);
-    monitor = new DriftMonitor({ ...test.leading, nodeClasses }, 'archwright');
+    monitor = new DriftMonitor({ ...test.leading, nodeClasses });
   }
   await lead({ keeps: true });
   const current = () => {

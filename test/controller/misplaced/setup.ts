@@ -50,7 +50,7 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
     clock: { ...clock, sleep },
     ...(over && { over: over.store }),
   });
-  const work = new MisplacedReconciler(test.leading, 'archwright');
+  const work = new MisplacedReconciler(test.leading);
   const { store } = test;
   if (!over) {
     putNode(store, 'amd-1', 'amd64');

@@ -79,6 +79,7 @@ async function lead(
   while (!signal.aborted) {
     const client = await clientOf(kubeconfig, user);
     const leading = {
+      namespace: ownNamespace,
       signal: AbortSignal.any([signal, AbortSignal.timeout(leaderMs)]),
       client,
       configuration: () => configuration,
