@@ -143,10 +143,7 @@ class Api {
     }
   }
 
-  /**
-   * One line for each image, as soon as its facts are found. The header goes first: it shows the client that
-   * the agent works, however slow the registries are.
-   */
+  /** One line per image as soon as its facts are found; the header at once shows that the agent works. */
   async #sendFacts(ctx: Context, request: FactsRequest): Promise<void> {
     const { clock, memory, log } = this.#options;
     ctx.respond = false;

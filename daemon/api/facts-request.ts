@@ -44,10 +44,7 @@ export interface FactsRequest {
   readonly namespace?: string;
 }
 
-/**
- * @returns the request, with the deadline limited to `deadlineLimits`
- * @throws ApiError `bad-request`; messages quote no values, which may be passwords
- */
+/** @returns deadline within `deadlineLimits` @throws ApiError `bad-request`, which quotes no values */
 export function parseFactsRequest(body: Buffer): FactsRequest {
   const json = isUtf8(body) ? parseJson(body.toString()) : undefined;
   if (json === undefined) throw new ApiError('bad-request', 'the body is not JSON');

@@ -18,10 +18,7 @@ type Client = string | { readonly from: number; readonly to: number };
 /** Parsing a certificate costs more than an answer from memory; a connection keeps its client. */
 const clients = new WeakMap<Socket, Client>();
 
-/**
- * Why the client of a connection has no role, for log and answer; undefined if it has one. Dates are checked
- * for each request, because TLS checks them only in the handshake.
- */
+/** Why a client has no role, if so. Dates are checked per request; TLS checks only in handshakes. */
 export function roleProblem(socket: Socket | TLSSocket, clock: Clock): string | undefined {
   let client = clients.get(socket);
   if (!client) {

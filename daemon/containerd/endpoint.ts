@@ -31,10 +31,7 @@ export interface EndpointContext {
 /** containerd's default for dialing; a longer `dial_timeout` is cut to it. */
 const maxDialMs = 30_000;
 
-/**
- * Headers of the connection or the body, which the HTTP client sets. Go drops the first four too; the others
- * could break the exchange or smuggle a request.
- */
+/** Set by the HTTP client. Go drops the first four too; others could break or smuggle a request. */
 const neverSent: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -51,10 +48,7 @@ const neverSent: ReadonlySet<string> = new Set([
   'content-type',
 ]);
 
-/**
- * Makes endpoints. Skips hosts without a valid URL, for which containerd's request would fail.
- * @throws ConfigFileError if a certificate of any host cannot be used
- */
+/** Skips hosts without a valid URL, as containerd fails there. @throws ConfigFileError for a certificate */
 export async function endpointsOf(context: EndpointContext): Promise<Endpoint[]> {
   const { hosts } = context;
   const made = await Promise.all(

@@ -8,11 +8,7 @@ const notUpTo133 = 'a kubelet up to 1.33 does not read directories';
 const boundToken = 'the kubelet’s tokens are bound to a pod, the agent’s only to the service account';
 const noStart = 'a kubelet does not start with this';
 
-/**
- * @param path of the configuration
- * @param setup in force; undefined if there has been no usable configuration yet
- * @param problem of the current configuration
- */
+/** @param path of the configuration @param setup the last usable one @param problem of the current one */
 export function describePlugins(
   path: string,
   setup: PluginSetup | undefined,
@@ -27,10 +23,7 @@ export function describePlugins(
   return [config, ...providers.map((provider) => describePlugin(provider, leftOut?.get(provider.name)))];
 }
 
-/**
- * @param isRead whether the variables of the running kubelet can be read; then plugins have them too
- * @param service otherwise the kubelet's service, if it has files
- */
+/** @param isRead whether plugins have the kubelet's variables @param service otherwise, its service */
 export function describeEnvironment(isRead: boolean, service?: string): SourcePart {
   const where = 'environment of plugins';
   if (isRead) return { where, state: 'used', what: 'the variables of the running kubelet' };

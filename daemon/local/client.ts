@@ -22,11 +22,7 @@ export class LocalInspectionError extends Error {
   readonly temporary = true;
 }
 
-/**
- * @param body as of `POST /v1/facts`
- * @returns undefined if no agent listens, or the agent does not take such a request
- * @throws LocalInspectionError, or the reason of `signal`
- */
+/** @returns undefined without an agent for such a request @throws LocalInspectionError, or the reason */
 export async function askAgent(
   socketPath: string,
   body: object,

@@ -32,11 +32,7 @@ const maxEntries = 1000;
 /** A service has one or two. */
 const maxEnvironmentFiles = 16;
 
-/**
- * Reads the environment of one of several services: of the first that is enabled, else of the first that has
- * files.
- * @param services names with `.service`
- */
+/** The environment of the first enabled service, else of the first with files. @param services names */
 export async function readServiceEnvironment(
   hostRoot: string,
   services: readonly string[],

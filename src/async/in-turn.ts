@@ -15,11 +15,7 @@ export interface InTurnOptions {
   readonly mayStart?: () => boolean;
 }
 
-/**
- * Applies a function to each item.
- * @returns the items that were not started
- * @throws the first error; what was started goes on, nothing more is started
- */
+/** @returns the items not started @throws the first error; started work goes on, nothing more starts */
 export async function inTurn<T>(
   items: readonly Owned<T>[],
   { places, mayStart = () => true }: InTurnOptions,

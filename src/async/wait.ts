@@ -7,10 +7,7 @@ export async function wait(ms: number, signal: AbortSignal): Promise<void> {
   await setTimeout(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
 }
 
-/**
- * The outcome of a promise, unless the signal aborts first. The promise itself goes on.
- * @throws what the promise rejects with, or the signal's reason
- */
+/** A promise's outcome, unless the signal aborts first. @throws the signal's reason; the promise goes on */
 export function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason as Error);

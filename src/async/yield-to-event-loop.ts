@@ -3,10 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 const sliceMs = 10;
 
-/**
- * Makes a function that long work awaits often: it yields to the event loop after each slice.
- * @throws (the function) the signal's reason, which ends the work
- */
+/** Makes a function that long work awaits often, to yield after each slice. It throws on abort. */
 export function createYielder(signal: AbortSignal): () => Promise<void> | undefined {
   let since = performance.now();
   return () => {

@@ -67,11 +67,7 @@ export interface Problem {
 /** Repositories are normalized, `domain/path`. */
 export interface CredentialSource {
   readonly name: CredentialSourceName;
-  /**
-   * The credentials for a repository, best first.
-   * @param serviceAccount of the pod, if known
-   * @throws CredentialError if the node would refuse the pull because of this source
-   */
+  /** Best first. @param serviceAccount of the pod @throws CredentialError if the node refuses the pull */
   lookup(
     repository: string,
     signal?: AbortSignal,

@@ -58,10 +58,7 @@ export class LiveContent<T> {
     return this.#problem;
   }
 
-  /**
-   * Reads again now. Resolves when an attempt that began after this call is complete. At most one attempt
-   * runs and one is queued, which sees all changes until it begins.
-   */
+  /** Reads again. Resolves after an attempt that began after this call: one runs, and one is queued. */
   refresh(): Promise<void> {
     if (this.#next === undefined) {
       this.#next = this.#running.then(() => this.#read());

@@ -87,11 +87,7 @@ export async function statPath(path: string, root: string | undefined): Promise<
   return attempts(path, root, (resolved) => stat(resolved)).catch(undefinedIfMissing);
 }
 
-/**
- * The names in a directory, sorted bytewise.
- * @param options.maxEntries more names than this are an error
- * @throws FileError; `missing` also if the path is not a directory
- */
+/** Names, sorted bytewise. @throws FileError, also above `maxEntries` or for a file */
 export async function listDirectory(
   path: string,
   options: { readonly maxEntries: number; readonly root?: string | undefined },
@@ -108,11 +104,7 @@ export async function listDirectory(
   });
 }
 
-/**
- * Decodes UTF-8 and drops a byte order mark. Invalid bytes are an error and not replaced.
- * @param where path for the error message
- * @throws FileError `not-text`
- */
+/** Decodes UTF-8 without its byte order mark; never replaces. @throws FileError `not-text` */
 export function decodeUtf8(bytes: Uint8Array, where: string): string {
   if (!isUtf8(bytes)) {
     throw new FileError('not-text', where, `is not UTF-8 text (byte ${invalidUtf8Offset(bytes)})`);

@@ -64,10 +64,7 @@ export interface PullableGroups {
 export interface Fleet extends ImageFactsSource {
   /** Answers from memory; missing and due results are looked up in the background. */
   pullable(request: ImageRequest): PullableGroups;
-  /**
-   * The facts that several agents give, each of another node, so that no compromised node decides alone.
-   * Fewer than `opinions` if no more agents have any.
-   */
+  /** Facts of up to `opinions` agents on different nodes: no compromised node decides alone. */
   opinions(request: ImageRequest, signal: AbortSignal): Promise<readonly ImageFacts[]>;
   /** False if no agent has answered for some time, so that no pod should wait for one. */
   isAvailable(): boolean;

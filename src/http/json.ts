@@ -61,11 +61,7 @@ export function asText(value: unknown): string | undefined {
 
 const [quote, backslash, comma, openBrace, closeBrace, openBracket, closeBracket] = Buffer.from('"\\,{}[]');
 
-/**
- * Reads the bytes outside of strings once, up to a limit. Each comma and each container begins at most one
- * value.
- * @returns the number of values, or a little more
- */
+/** One pass over bytes outside of strings: commas and containers bound the number of values. */
 function checkStructure(bytes: Uint8Array): number {
   let values = 1;
   let level = 0;

@@ -60,10 +60,7 @@ export interface ManifestResult {
   readonly unchanged: boolean;
   readonly digest: string;
   readonly mediaType: string;
-  /**
-   * `artifact`: content without platforms that no container can run, such as a chart or a model. `bundle`: an
-   * image without a program, which any node can unpack.
-   */
+  /** `artifact`: no container can run it (chart, model). `bundle`: no program; any node can unpack it. */
   readonly kind: 'image' | 'artifact' | 'bundle';
   readonly platforms: readonly WrittenPlatform[];
   /** For a digest: the documents that the rest follows from; empty if they have more than `maxProofBytes`. */

@@ -44,10 +44,7 @@ export class BodyBudget {
 export interface BodyShare {
   /** Whether the budget has room for so many more bytes now. Takes nothing. */
   hasRoom(bytes: number): boolean;
-  /**
-   * @param expected the announced length: a body that will be large counts as large from its first byte
-   * @returns false if the budget has no room; then nothing is taken
-   */
+  /** @param expected announced length: large bodies count as such at once @returns false without room */
   grow(bytes: number, expected?: number): boolean;
   /** Gives everything back. */
   release(): void;

@@ -37,10 +37,7 @@ const checkMs = 500;
 /** What a chunk costs however short it is: its buffer has two objects, and memory outside of the heap. */
 const leastChunkBytes = 512;
 
-/**
- * How long a refused body is read and dropped. If the server closes at once, the kernel resets the
- * connection, and a client that still writes does not receive the answer.
- */
+/** How long a refused body is drained: after an early close, a writing client misses the answer. */
 const lingerMs = 1000;
 
 /**

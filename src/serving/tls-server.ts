@@ -65,10 +65,7 @@ function contextOptions(files: TlsFiles): SecureContextOptions {
   return { cert, key: reveal(key), minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) };
 }
 
-/**
- * A context that trusts authorities in `ca.crt` that are not roots, for example those of cert-manager.
- * Options of a server do not have this setting (Node 24).
- */
+/** Trusts authorities in `ca.crt` that are not roots (cert-manager); no option of servers (Node 24). */
 function partialContext(files: TlsFiles): SecureContext {
   return createSecureContext({ ...contextOptions(files), allowPartialTrustChain: true });
 }

@@ -74,10 +74,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8);
 loopback.addAddress('::1', 'ipv6');
 
-/**
- * `localhost` and loopback addresses (`docker.IsLocalhost`, Go's `net.ParseIP(...).IsLoopback()`). `[::1]`
- * without a port does not match, because upstream keeps its brackets.
- */
+/** `docker.IsLocalhost` and Go's `IsLoopback()`. Upstream keeps the brackets of `[::1]`: no match. */
 export function isLocalhost(namespace: string): boolean {
   const host = splitHostPort(namespace)?.host ?? namespace;
   if (host === 'localhost' || host.includes('%')) return host === 'localhost';

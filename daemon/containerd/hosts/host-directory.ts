@@ -26,10 +26,7 @@ const maxDirectories = 1000;
 /** For every namespace without a directory of its own. */
 export const defaultDirectory = '_default';
 
-/**
- * The domain of a registry in an image reference. Any other text before a slash (`a_b.c/d`) has no directory,
- * because it could name the directory of another registry.
- */
+/** A domain in a reference. Other texts (`a_b.c/d`) could name the directory of another registry. */
 const domain =
   /^(?=.{1,260}$)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\[[0-9A-Fa-f:]+\])(?::\d+)?$/;
 

@@ -48,12 +48,7 @@ export const noHost: HostConfig = { scheme: '', host: '', path: '', capabilities
 /** Registries have a few mirrors. */
 const maxHosts = 100;
 
-/**
- * Parses a hosts.toml.
- * @param dir directory of the file; relative paths start there
- * @returns at least one host; the last one is `server`
- * @throws InvalidConfig
- */
+/** @param dir of the file, for relative paths @returns the hosts, `server` last @throws InvalidConfig */
 export function parseHostsFile(dir: string, text: string, rules: ContainerdRules): HostConfig[] {
   const root = parseTable(text);
   const rootFields = fieldsOf(root, '');

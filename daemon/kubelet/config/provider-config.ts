@@ -54,11 +54,7 @@ const versions = new Map<string, readonly FieldName[]>([
   ['kubelet.config.k8s.io/v1alpha1', commonFields],
 ]);
 
-/**
- * @param document the text of a file
- * @returns the providers in order, not yet validated
- * @throws DecodeError in the kubelet's words, without possible secrets
- */
+/** @returns the providers, not validated @throws DecodeError in the kubelet's words, without secrets */
 export function decodeConfig(document: string): readonly ProviderConfig[] {
   const strict: string[] = [];
   const tree = /^\s*\{/.test(document) ? parseJsonTree(document) : parseYamlTree(document, strict);

@@ -108,11 +108,7 @@ async function pluginProblem(
   return { code: 'no-token', reason: tokenReason + why };
 }
 
-/**
- * Reads the files without validating the providers.
- * @param path a file of any name, or a directory
- * @throws ProviderConfigError in the kubelet's words
- */
+/** Reads without validating. @param path a file or directory @throws ProviderConfigError */
 export async function readConfig(path: string, root = '/'): Promise<ReadConfig> {
   if (path === '') throw new ProviderConfigError('missing', path, 'credential provider config path is empty');
   const isDirectory = await isDirectoryAt(path, root);

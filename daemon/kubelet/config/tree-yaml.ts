@@ -12,10 +12,7 @@ const maxNodes = 100_000;
 
 const tooDeep = `yaml: is nested deeper than ${maxDepth} levels`;
 
-/**
- * @param strict receives the errors of strict decoding: duplicate keys with their lines
- * @throws DecodeError for invalid YAML, and for values that JSON does not have
- */
+/** @param strict receives duplicate keys with lines @throws DecodeError for what is no YAML or JSON */
 export function parseYamlTree(text: string, strict: string[]): Tree {
   const lines = new LineCounter();
   const document = firstDocument(text, lines);

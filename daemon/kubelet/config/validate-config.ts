@@ -162,10 +162,7 @@ function partProblems(part: string, text: string, maxBytes: number, format: stri
   ];
 }
 
-/**
- * The error in an entry of `matchImages`, in the words of Go's net/url, which the kubelet quotes; `undefined`
- * for a valid pattern. `splitHostPath` decides whether there is one.
- */
+/** The error in a `matchImages` entry, in the words of Go's net/url; `splitHostPath` decides. */
 export function matchImageProblem(text: string): string | undefined {
   if (splitHostPath(text) !== undefined) return undefined;
   const url = `https://${text}`;

@@ -106,11 +106,7 @@ export class Provider {
     return { auth, serviceAccount };
   }
 
-  /**
-   * A refusal of the API server is repeated for the same service account until the back-off ends, for all its
-   * images.
-   * @throws PluginError `no-token`
-   */
+  /** The API server's refusal holds for all images of the account. @throws PluginError `no-token` */
   async #grant(
     attributes: TokenAttributes,
     image: string,

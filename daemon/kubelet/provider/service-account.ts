@@ -99,11 +99,7 @@ function pick(
   return Object.fromEntries(Object.entries(annotations).filter(([key]) => keys.includes(key)));
 }
 
-/**
- * If a plugin returns the token as a password, its cache type must be `Token`. Otherwise a pod would pull
- * with another pod's token.
- * @returns why the response must not be used
- */
+/** Whether a plugin returned the token itself: without cache type `Token`, other pods would use it. */
 export function echoedToken(
   attributes: TokenAttributes,
   image: string,

@@ -36,11 +36,7 @@ const stopping = 'the agent is stopping';
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-/**
- * Runs it to its end and returns its standard output.
- * @param signal kills it
- * @throws PluginError `not-started`, `failed`, `timeout`, `too-much-output` or `stopped`
- */
+/** @returns standard output @param signal kills it @throws PluginError, such as `failed` or `timeout` */
 export async function runProgram(run: ProgramRun, signal?: AbortSignal): Promise<Buffer> {
   if (signal?.aborted === true) throw new PluginError('stopped', run.plugin, stopping);
   const { file, args } = run.command;

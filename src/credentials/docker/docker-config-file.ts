@@ -18,10 +18,7 @@ import {
 } from '../sources/file-source.ts';
 import { holdEntries } from '../keyring/keyring.ts';
 
-/**
- * Where a kubelet with default settings looks: its root directory, its working directory (`/` under systemd),
- * and root's home. It never consults `DOCKER_CONFIG`.
- */
+/** Kubelet defaults: root and working directory (`/` in systemd), root's home; never `DOCKER_CONFIG`. */
 export const defaultDockerConfigPathCandidates: readonly string[] = [
   '/var/lib/kubelet/config.json',
   '/config.json',
@@ -117,10 +114,7 @@ async function search(
   return { found: { held: [], problems, parts }, broken };
 }
 
-/**
- * The file of `docker login`, read by the kubelet's rules: logins in a credential helper are empty entries
- * and give no password (`credential-helpers.ts` has those).
- */
+/** The file of `docker login`. Logins in a helper are empty entries (see `credential-helpers.ts`). */
 export function dockerLoginCandidates(
   environment: Readonly<Record<string, string | undefined>>,
   home: string,

@@ -80,10 +80,7 @@ export interface Pattern {
   readonly path: string;
 }
 
-/**
- * `host[:port][/path]` without a scheme, such as `*.dkr.ecr.*.amazonaws.com`. @returns undefined if it cannot
- * be parsed; such a pattern matches nothing
- */
+/** `host[:port][/path]`, such as `*.dkr.ecr.*.amazonaws.com`; `undefined` matches nothing. */
 export function parsePattern(text: string): Pattern | undefined {
   const split = splitHostPath(text);
   if (split === undefined) return undefined;

@@ -20,11 +20,7 @@ const kinds: readonly { type: string; dataKey: string; format: DockerConfigForma
   { type: 'kubernetes.io/dockercfg', dataKey: '.dockercfg', format: 'dockercfg' },
 ];
 
-/**
- * @param secrets the existing ones of those that the pod names, in its order
- * @param missing problems of the others
- * @returns a source with a fingerprint for this process only
- */
+/** @param secrets of the pod, in its order @param missing problems of those that do not exist */
 export function createPullSecretSource(
   secrets: readonly Secret[],
   missing: readonly SourceProblem[] = [],

@@ -18,10 +18,7 @@ export interface Discovery {
   readonly close: () => void;
 }
 
-/**
- * A cluster has 5,000 nodes at most (Kubernetes, "Considerations for large clusters"), each with one agent.
- * What a resolver or an API server lists beyond that is not looked at.
- */
+/** Clusters have up to 5,000 nodes ("Considerations for large clusters"); more agents are ignored. */
 export const maxAgents = 5000;
 
 /** An empty discovery that `set` fills. Its listeners run only if a list differs from the last one. */

@@ -6,10 +6,7 @@
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 
-/**
- * A restarted agent answers within a few seconds, and the first agents of a new cluster within twenty. Pods
- * without a placement are worse than pods that wait for half a minute.
- */
+/** Agents restart within seconds, first ones start within twenty. Unplaced pods are worse than a wait. */
 export const defaultPatienceMs = 30_000;
 
 export interface AvailabilityOptions {

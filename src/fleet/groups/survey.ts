@@ -32,10 +32,7 @@ export class Survey {
     setMaxListeners(0, this.#stopping.signal);
   }
 
-  /**
-   * Queries these groups, or joins the survey of the repository that runs.
-   * @returns resolves when all have answered or their time is up; at once if too many surveys run
-   */
+  /** Queries these groups, or joins a running survey; returns at the end, or at once if too many run. */
   async ask(request: ImageRequest, groups: readonly Members[]): Promise<void> {
     const key = keyOf(request);
     const leave = this.#surveys.has(key) ? () => undefined : this.#places.tryEnter(request.namespace ?? '');

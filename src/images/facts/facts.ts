@@ -37,10 +37,7 @@ export interface ImageFacts {
   /** In the index's order, normalized, without attestations and duplicates. Empty for artifacts, errors. */
   readonly platforms: readonly FullPlatform[];
   readonly source: FactsSource;
-  /**
-   * The credential that gave access; `anonymous` also without a request to a registry. `service-account`:
-   * facts or failure hold only for pods of the request's service account.
-   */
+  /** `anonymous` also without a request. `service-account`: holds only for pods of that account. */
   readonly credentialSource: CredentialSourceName;
   /** Host of the endpoint that answered; empty where none did. */
   readonly endpoint: string;
@@ -93,10 +90,7 @@ export interface LookupOptions {
   readonly trace?: (attempt: Attempt) => void;
 }
 
-/**
- * Anything that can learn image facts: the registry client with this node's sources, or the fleet of agents.
- * A failure is an answer (`error` is set), not an exception.
- */
+/** A source of image facts: registries or the fleet. A failure is an answer (`error`), no exception. */
 export interface ImageFactsSource {
   lookup(request: ImageRequest, options: LookupOptions): Promise<ImageFacts>;
 }

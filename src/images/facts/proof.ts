@@ -53,11 +53,7 @@ export class NoProof extends Error {
   override readonly name = 'NoProof';
 }
 
-/**
- * The facts that the documents of a digest prove.
- * @param claimed only for the origin of the facts
- * @throws NoProof if documents are missing, not genuine or invalid
- */
+/** The facts in a digest's documents. @param claimed for the origin @throws NoProof for bad documents */
 export async function proveFacts(digest: string, claimed: ImageFacts): Promise<ImageFacts> {
   const { documents = [], error: _error, mediaType: _mediaType, ...origin } = claimed;
   const bytes = documents.map((text) => Buffer.from(text, 'base64'));

@@ -38,10 +38,7 @@ export interface FactsMemoryOptions {
   readonly concurrentLookups?: number;
   /** Of these, at one registry host. Default: a quarter. */
   readonly lookupsPerHost?: number | undefined;
-  /**
-   * Whether facts of a tag also answer for the digest that they name. Default: true. Not for facts of agents,
-   * which prove only the facts of digests.
-   */
+  /** Whether a tag's facts also answer for its digest. Default: true. Not for agents: no proof. */
   readonly tagsAnswerForDigests?: boolean;
   /**
    * Whether namespaces share a lookup of an image. Default: true. Not if the source has a queue for each
@@ -142,11 +139,7 @@ export class FactsMemory implements ImageFactsSource {
     return facts.image === request.image ? facts : { ...facts, image: request.image };
   }
 
-  /**
-   * The answer of the source, although memory has facts; it is not kept. It waits for its turn as other
-   * lookups do.
-   * @throws the signal's reason if it aborts first
-   */
+  /** The answer of the source even if memory has facts; not kept. Waits as lookups do. @throws on abort */
   async lookupAgain(request: ImageRequest, { signal }: LookupOptions): Promise<ImageFacts> {
     signal.throwIfAborted();
     const facts = await unlessAborted(this.#lookups.lookUpAgain(request), signal);
@@ -265,10 +258,7 @@ export class FactsMemory implements ImageFactsSource {
     return { result: 'failure', facts: this.#known.failedFactsOf(failure, request) };
   }
 
-  /**
-   * Images with shared facts are looked up without credentials of the pod first: one lookup then serves all
-   * pods. The pod's credentials are presented only if that is refused.
-   */
+  /** With shared facts, the first lookup is without the pod's credentials, so that it serves all pods. */
   async #ask(request: ImageRequest, trace?: Trace): Promise<ImageFacts> {
     const shared = this.#known.shared(request);
     if (shared && hasCredentials(request) && !this.#known.sharedRefusal(request)) {

@@ -28,10 +28,7 @@ export class LookupPlaces {
     return undefined;
   }
 
-  /**
-   * Waits for a place. Who waits for a slow host holds no place that other hosts need.
-   * @throws Overloaded, or the signal's reason if it aborts first
-   */
+  /** At a slow host, callers wait without a place that others need. @throws Overloaded, or the signal's reason */
   async enter({ namespace = '', reference }: ImageRequest, signal: AbortSignal): Promise<Leave> {
     const leaveHost = await this.#ofHosts.enter(reference.domain, namespace, signal);
     try {

@@ -108,10 +108,7 @@ export class FactsStore {
     }
   }
 
-  /**
-   * Removes the facts of an image that are about other digests, in all scopes. It goes through all entries:
-   * 100,000 take a few milliseconds. @returns whether there were any
-   */
+  /** Removes an image's facts of other digests. 100,000 entries take milliseconds. @returns whether any */
   removeOthers(key: string, digest: string): boolean {
     let removed = false;
     for (const list of [this.#probation, this.#protected]) {

@@ -92,10 +92,7 @@ const hexLengths: ReadonlyMap<string, number> = new Map([
 const wellFormed = /^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$/;
 const lowerHex = /^[a-f0-9]+$/;
 
-/**
- * Checks a digest by the rules of opencontainers/go-digest, which the kubelet and containerd share.
- * @throws InvalidReference with go-digest's message texts
- */
+/** Checks a digest as opencontainers/go-digest does. @throws InvalidReference in its words */
 export function checkDigest(text: string, known: readonly string[] = [...hexLengths.keys()]): void {
   const colon = text.indexOf(':');
   if (colon <= 0 || colon + 1 === text.length) throw new InvalidReference('invalid checksum digest format');

@@ -18,10 +18,7 @@ export interface BrokenImages {
   readonly size: number;
 }
 
-/**
- * Facts without the broken architectures. If that would leave none for an operating system, the image runs
- * nowhere or the notes are wrong; then its manifest counts.
- */
+/** Facts without broken architectures, unless that would leave none for an operating system. */
 export function avoiding(facts: ImageFacts, architectures: readonly string[]): ImageFacts {
   const platforms = facts.platforms.filter(({ architecture }) => !architectures.includes(architecture));
   const systems = new Set(platforms.map(({ os }) => os));

@@ -21,10 +21,7 @@ export interface RegistryRulesOptions {
   readonly allowLoopbackRegistries: boolean;
 }
 
-/**
- * The globs were checked when the settings were read.
- * @returns the facts of an image that may not be looked up, as an override; `undefined` if it may
- */
+/** The globs are valid. @returns forbidden images as overrides; `undefined` for an allowed one */
 export function compileRegistryRules(options: RegistryRulesOptions, clock: Clock): Overrides['find'] {
   const { allowedRegistries, deniedRegistries, allowLoopbackRegistries } = options;
   const allowed = allowedRegistries.map(compile);

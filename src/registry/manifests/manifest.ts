@@ -163,10 +163,7 @@ const documentKinds: ReadonlyMap<string, DocumentKind> = new Map([
 /** Media types without meaning: then the document's own media type counts. */
 const vague = new Set(['', '*/*', 'application/octet-stream', 'application/json', 'text/plain']);
 
-/**
- * Sent with every manifest request, always complete: some registries return schema 1 or only the first
- * platform to clients that do not accept an index.
- */
+/** Always complete: without an index, some registries return schema 1 or only the first platform. */
 export const acceptManifests = [
   'application/vnd.docker.distribution.manifest.v2+json',
   'application/vnd.docker.distribution.manifest.list.v2+json',

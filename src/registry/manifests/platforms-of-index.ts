@@ -139,10 +139,7 @@ interface ImageConfig {
   readonly isBundle: boolean;
 }
 
-/**
- * Prefix of a bundle's labels; some of them are often missing.
- * @see operator-framework/operator-registry docs/design/operator-bundle.md, "Bundle Annotations"
- */
+/** Labels of bundles, often incomplete (operator-registry docs/design/operator-bundle.md). */
 const bundleLabel = 'operators.operatorframework.io.bundle.';
 
 /**

@@ -24,10 +24,7 @@ export interface FinalResponse extends HttpResponse {
   readonly moved: boolean;
 }
 
-/**
- * Sends a GET or HEAD and follows its redirects.
- * @throws TransportError `redirect` if the chain is too long, a circle, or has a step that is not allowed
- */
+/** Sends a GET or HEAD and its redirects. @throws TransportError `redirect` for a forbidden chain */
 export async function followRedirects(
   request: RedirectableRequest,
   send: (step: HttpRequest) => Promise<HttpResponse>,
