@@ -3,7 +3,8 @@
  * cluster, asks each registry once for each image, and has an exit code for each kind of result.
  */
 import { systemClock } from '../src/async/clock.ts';
-import { byName, unknownArchitecture } from '../src/names/architecture.ts';
+import { unknownArchitecture } from '../src/names/architecture.ts';
+import { byName } from '../src/names/values.ts';
 import { AllowList, parseAllowList } from './check/allow-list.ts';
 import { readInputs } from './check/inputs.ts';
 import { asJunit } from './check/junit.ts';

@@ -6,7 +6,7 @@ import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import type { PodSpec, PodTemplate } from '../../src/kube/api/objects.ts';
 import { InvalidObject, templateOf } from '../../src/webhook/validate-pod.ts';
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { kindOf, placingOf } from '../../src/webhook/workloads.ts';
 import { creationOf } from '../explain/input.ts';

@@ -2,7 +2,7 @@
  * The configuration of another program becomes archwright's. Each program says what each of its settings
  * becomes, and why a setting has no counterpart.
  */
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 
 export interface Converted {

@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import { formatKey, formatToml, parseToml, TomlError } from '../../src/policy/configuration/toml.ts';
 import type { TomlValue } from '../../src/policy/settings/setting.ts';
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { parseObjects, readText } from '../objects/documents.ts';
 import { exitCodes, UsageError, type Invocation } from '../program/subcommand.ts';

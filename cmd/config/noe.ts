@@ -1,5 +1,5 @@
 /** Noe: the values of its chart, or the flags in the manifest of its Deployment. */
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import {
   argumentsOf,

@@ -11,7 +11,7 @@ import type {
 } from '../../src/kube/api/objects.ts';
 import { clusterConfigKind, podConfigKind, resourceVersion } from '../../src/policy/resources/placement.ts';
 import type { AdmissionKind } from '../../src/webhook/metrics.ts';
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { kindOf } from '../../src/webhook/workloads.ts';
 import { isSecret, storedSecret, texts, type FoundObject } from '../objects/documents.ts';

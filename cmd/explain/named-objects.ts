@@ -7,7 +7,7 @@ import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
 import { ignoring, KubeError } from '../../src/kube/api/errors.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import { didYouMean } from '../../src/names/suggestion.ts';
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import { texts, type FoundObject } from '../objects/documents.ts';
 import { UsageError } from '../program/subcommand.ts';
 

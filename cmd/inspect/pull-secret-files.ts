@@ -6,7 +6,7 @@ import { basename } from 'node:path';
 import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
 import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { isSecret, parseObjects, readText, storedSecret, type NamedText } from '../objects/documents.ts';
 import { UsageError } from '../program/subcommand.ts';

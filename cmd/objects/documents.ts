@@ -5,7 +5,7 @@
 import { LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
 import { FileError, decodeUtf8, readBounded } from '../../src/files/read.ts';
 import type { Pod, Secret } from '../../src/kube/api/objects.ts';
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { UsageError } from '../program/subcommand.ts';
 import { jsonOffsets, yamlOffsets, type Steps } from './places.ts';

@@ -1,5 +1,5 @@
 /** TOML files that a flag names: settings at the top, and a list of tables. */
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import { locate } from '../../src/policy/configuration/toml-positions.ts';
 import { parseToml, TomlError } from '../../src/policy/configuration/toml.ts';
 import { UsageError } from './subcommand.ts';

@@ -8,7 +8,7 @@ import {
 } from '../../src/images/references/reference.ts';
 import { describeDrift, parseDrifted, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
-import { byName } from '../../src/names/architecture.ts';
+import { byName } from '../../src/names/values.ts';
 import { cell, table } from '../program/table.ts';
 import type { ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';

@@ -7,7 +7,7 @@ import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';
 import type { ImageFactsSource, ImageRequest } from '../../src/images/facts/facts.ts';
 import { InvalidReference, parseReference } from '../../src/images/references/reference.ts';
-import { byName } from '../../src/names/architecture.ts';
+import { byName } from '../../src/names/values.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { imageRows, type JudgedPod } from './rows.ts';
 import type { TagLists } from './tag-lists.ts';

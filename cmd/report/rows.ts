@@ -1,5 +1,5 @@
 /** Adds up the verdicts of pods: by workload, by image and in total. */
-import { byName } from '../../src/names/architecture.ts';
+import { byName } from '../../src/names/values.ts';
 import { uncheckedRecord } from '../../src/placement/record/read.ts';
 import type { Blocker } from './blockers.ts';
 import { noRequests, sum, type Requests } from './requests.ts';

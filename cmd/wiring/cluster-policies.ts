@@ -15,7 +15,7 @@ import { followLogLevel } from '../../src/policy/resources/overlay.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
 import { rolloutsPath } from '../../src/policy/resources/rollout.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { withOwnNamespace, type Kubernetes } from './kubernetes.ts';

@@ -14,7 +14,7 @@ import {
 import type { PullPolicy } from '../../src/images/facts/facts.ts';
 import { parseJson, type JsonObject } from '../../src/http/json.ts';
 import { isDigest } from '../../src/images/references/grammar.ts';
-import { isRecord } from '../../src/names/architecture.ts';
+import { isRecord } from '../../src/names/values.ts';
 import { ApiError } from './api-error.ts';
 
 /** A pod has some dozens of images at most. */

@@ -1,5 +1,5 @@
 /** Credential problems of a node, as its agent reports them at `/v1/info`: bounded and without secrets. */
-import { isRecord } from '../names/architecture.ts';
+import { isRecord } from '../names/values.ts';
 import { printable } from '../names/printable.ts';
 import { scrub } from '../telemetry/scrub.ts';
 import { credentialSourceNames, type SourceProblem } from './credential.ts';

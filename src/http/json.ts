@@ -1,5 +1,5 @@
 /** JSON from untrusted servers. The reader limits bytes; this limits structure before parsing. */
-import { isRecord } from '../names/architecture.ts';
+import { isRecord } from '../names/values.ts';
 
 /** Manifests, configs and token responses nest at most five deep; hostile ones nest a million deep. */
 const maxDepth = 64;

@@ -62,21 +62,3 @@ export function isBytecode(name: string): boolean {
 export function isArchitectureKey(key: string): boolean {
   return key === keys.architectureLabel || key === keys.betaArchitectureLabel;
 }
-
-/** An own property: valid names such as `constructor` must not find what objects inherit. */
-export function own<Value>(
-  record: Readonly<Record<string, Value>> | null | undefined,
-  key: string,
-): Value | undefined {
-  return record !== null && record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Code unit order: the same everywhere, whatever the locale. */
-export function byName(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
-}

@@ -1,5 +1,5 @@
 /** The distinct classes of a cluster's nodes. */
-import { byName } from '../names/architecture.ts';
+import { byName } from '../names/values.ts';
 import { isNonEmptyLabelValue } from '../names/labels.ts';
 import type { LabeledLevels } from './amd64-level.ts';
 import { withReport, type ClassifiedNode } from './classify.ts';

@@ -1,5 +1,5 @@
 /** The field `node` of an agent's `/v1/info`. Absent fields are not known. */
-import { isRecord } from '../names/architecture.ts';
+import { isRecord } from '../names/values.ts';
 import { amd64Levels } from './amd64-level.ts';
 import type { NodeClass } from './node-class.ts';
 

@@ -1,5 +1,5 @@
 /** How each container runtime selects a platform from an index, and which of these ways a node may have. */
-import { byName } from '../names/architecture.ts';
+import { byName } from '../names/values.ts';
 import { normalizePlatform, spelled, type FullPlatform } from '../names/platform.ts';
 import { acceptedPlatforms } from './accepted-platforms.ts';
 import { defaultPlatform, type Machine } from './machine.ts';

@@ -3,7 +3,7 @@
  * API server refuses an answer with another apiVersion, kind or uid than its request.
  */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
-import { isRecord } from '../names/architecture.ts';
+import { isRecord } from '../names/values.ts';
 
 export type BadReviewCode = 'not-json' | 'not-a-review' | 'too-large';
 

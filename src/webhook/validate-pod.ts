@@ -1,6 +1,6 @@
 /** The shape that the placement needs. The API server checks objects only after mutation. */
 import type { Pod, PodTemplate } from '../kube/api/objects.ts';
-import { isRecord } from '../names/architecture.ts';
+import { isRecord } from '../names/values.ts';
 
 export class InvalidObject extends Error {
   readonly code = 'not-understood';

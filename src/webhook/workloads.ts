@@ -6,7 +6,7 @@ import { uncheckedRecord } from '../placement/record/read.ts';
 import type { PlacementInput } from '../placement/decision.ts';
 import type { AdmissionKind } from './metrics.ts';
 import { podOf, templateOf } from './validate-pod.ts';
-import { isRecord } from '../names/architecture.ts';
+import { isRecord } from '../names/values.ts';
 
 const templatePaths: Readonly<Record<string, readonly string[]>> = {
   'apps/DaemonSet': ['spec', 'template'],

@@ -1,5 +1,5 @@
 /** The rows of the page's table by namespace, workload and image. The page's script shows them. */
-import { byName } from '../../../src/names/architecture.ts';
+import { byName } from '../../../src/names/values.ts';
 import { printable } from '../../../src/names/printable.ts';
 import type { SavingsOf } from '../prices/savings.ts';
 import { causes, mainCause } from '../blockers.ts';

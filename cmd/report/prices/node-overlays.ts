@@ -8,7 +8,7 @@ import { KubeError } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { objectsOf } from '../../../src/kube/api/pages.ts';
 import { clusterPath } from '../../../src/kube/api/paths.ts';
-import { isRecord } from '../../../src/names/architecture.ts';
+import { isRecord } from '../../../src/names/values.ts';
 
 interface Requirement {
   readonly key: string;

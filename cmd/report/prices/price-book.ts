@@ -1,6 +1,6 @@
 /** The prices of a cluster's nodes, and of the types that its pods could move to. */
 import type { Node } from '../../../src/kube/api/objects.ts';
-import { byName } from '../../../src/names/architecture.ts';
+import { byName } from '../../../src/names/values.ts';
 import type { NodeOverlay } from './node-overlays.ts';
 import { kindOfNode, offerOfNode, offersOfFile, type NodeKind, type Offer } from './node-prices.ts';
 import type { PriceList } from './price-file.ts';

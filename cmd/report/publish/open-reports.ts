@@ -9,7 +9,7 @@ import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { ignoring, isCode, KubeError } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { objectsOf } from '../../../src/kube/api/pages.ts';
-import { byName } from '../../../src/names/architecture.ts';
+import { byName } from '../../../src/names/values.ts';
 import { printable } from '../../../src/names/printable.ts';
 import { counted } from '../../program/table.ts';
 import { bytes, rounded } from '../amounts.ts';

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { timeText } from '../../kube/events/event.ts';
-import { isRecord } from '../../names/architecture.ts';
+import { isRecord } from '../../names/values.ts';
 import { printable } from '../../names/printable.ts';
 import { newPodsValues, type NewPods } from '../../policy/effective/policy.ts';
 import { formatStep, type Rollout } from '../../policy/resources/rollout.ts';

@@ -6,7 +6,7 @@ import type { KubeClient } from '../../kube/api/client.ts';
 import type { Node, NodeSelectorRequirement, Taint, Toleration } from '../../kube/api/objects.ts';
 import { PageSize, objectsOf } from '../../kube/api/pages.ts';
 import { paths } from '../../kube/api/paths.ts';
-import { own } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import { isLabelKey, isLabelValue } from '../../names/labels.ts';
 import { covers } from '../../placement/pod/expressions.ts';
 import { isEmptyTerm } from '../../placement/pod/terms.ts';

@@ -9,7 +9,7 @@ import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { readWebhooksFile, type Webhook } from '../webhook-configuration/webhooks-file.ts';
 import { contextOf, podOf } from './decided-pod.ts';
-import { isRecord } from '../../names/architecture.ts';
+import { isRecord } from '../../names/values.ts';
 import { messageOf } from '../../names/printable.ts';
 
 /** Whether the webhook is called when a pod like this is created. */

@@ -10,7 +10,7 @@ import { architectureOf } from '../../nodes/classify.ts';
 import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';
-import { own } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import { taintAnnotation, type CachedNode } from '../caches/cached.ts';
 
 const ownPrefix = 'arch.example/';

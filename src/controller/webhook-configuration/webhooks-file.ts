@@ -3,7 +3,7 @@
  * server's defaults are added here, so that the two can be compared.
  */
 import { parse } from 'yaml';
-import { isRecord } from '../../names/architecture.ts';
+import { isRecord } from '../../names/values.ts';
 import { decodeUtf8, readBounded } from '../../files/read.ts';
 
 /** One webhook: the fields that matter here, and all others as they are. */

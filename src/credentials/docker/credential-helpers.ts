@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { parseJson } from '../../http/json.ts';
-import { isRecord } from '../../names/architecture.ts';
+import { isRecord } from '../../names/values.ts';
 import { secret } from '../../telemetry/secret.ts';
 import type { Credential } from '../credential.ts';
 import { indexKey } from '../keyring/key.ts';

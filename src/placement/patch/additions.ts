@@ -1,6 +1,7 @@
 /** The exact additions of a decision to one pod. The patch writes them, and the annotation records them. */
 import type { NodeSelectorTerm } from '../../kube/api/objects.ts';
-import { noArchitecture, own as ofArchitecture } from '../../names/architecture.ts';
+import { noArchitecture } from '../../names/architecture.ts';
+import { own as ofArchitecture } from '../../names/values.ts';
 import type { Added, OwnFields, PlacementDecision } from '../decision.ts';
 import { architectureIn, hostnameNotIn, labelExpressions, preferredTerm } from '../pod/expressions.ts';
 import {

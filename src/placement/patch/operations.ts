@@ -4,7 +4,7 @@
  * `remove` of archwright's own gate, label or annotation. There is no `test`.
  */
 import type { NodeAffinity, Pod, PodSpec, PodTemplate } from '../../kube/api/objects.ts';
-import { own } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import type { Operation } from '../decision.ts';
 import type { TermsChange } from './additions.ts';

@@ -16,7 +16,7 @@ import type {
   PreferredSchedulingTerm,
   Toleration,
 } from '../../kube/api/objects.ts';
-import { own } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts';
 import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';

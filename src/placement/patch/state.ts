@@ -4,7 +4,7 @@
  * template they would be changes of their own.
  */
 import type { Pod } from '../../kube/api/objects.ts';
-import { own } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import type { Operation, Outcome, PlacementDecision } from '../decision.ts';
 import { entryOperations } from './operations.ts';

@@ -1,6 +1,6 @@
 /** The node affinity expressions and tolerations that archwright writes, and what tolerations mean. */
 import type { NodeSelectorRequirement, PreferredSchedulingTerm, Toleration } from '../../kube/api/objects.ts';
-import { byName } from '../../names/architecture.ts';
+import { byName } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import type { Expressions } from './terms.ts';

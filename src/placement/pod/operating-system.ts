@@ -3,7 +3,7 @@
  * Windows have nothing but the label `kubernetes.io/os` in their nodeSelector, which the scheduler reads.
  */
 import type { NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
-import { own } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import { isEmptyTerm } from './terms.ts';
 
 const osLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os'] as const;

@@ -3,7 +3,7 @@
  * second call decides like the first.
  */
 import type { NodeSelectorTerm, PodSpec, PreferredSchedulingTerm } from '../../kube/api/objects.ts';
-import { own } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, Recorded, Split } from '../decision.ts';
 import {

@@ -4,14 +4,8 @@
  * everything in the pod is the pod's own.
  */
 import type { NodeSelectorRequirement, Pod, Toleration } from '../../kube/api/objects.ts';
-import {
-  byName,
-  isArchitecture,
-  isArchitectureKey,
-  isRecord,
-  maxArchitectures,
-  own,
-} from '../../names/architecture.ts';
+import { isArchitecture, isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
+import { byName, isRecord, own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import { isLabelValue, isNonEmptyLabelValue } from '../../names/labels.ts';
 import { isLevelExpression } from '../../nodes/amd64-level.ts';

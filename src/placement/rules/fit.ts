@@ -7,7 +7,8 @@
  * amd64/v3.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
-import { byName, isArchitecture, isBytecode, maxArchitectures } from '../../names/architecture.ts';
+import { isArchitecture, isBytecode, maxArchitectures } from '../../names/architecture.ts';
+import { byName } from '../../names/values.ts';
 import type { NodeClass } from '../../nodes/node-class.ts';
 import { groupsOf, type NodeClasses, type NodesOfClass } from '../../nodes/node-classes.ts';
 import { selectPlatform, type ImageForm } from '../../nodes/selection.ts';

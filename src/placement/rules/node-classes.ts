@@ -5,7 +5,7 @@
  * unknown, and nothing that is added to it can be removed.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
-import { byName } from '../../names/architecture.ts';
+import { byName } from '../../names/values.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 import {
   amd64Levels,

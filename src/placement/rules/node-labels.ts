@@ -3,7 +3,8 @@
  * the pod that its node must have too (`matchNodeLabels`). If these name an architecture, no other one is
  * required.
  */
-import { isArchitecture, isArchitectureKey, own } from '../../names/architecture.ts';
+import { isArchitecture, isArchitectureKey } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import { isLabelValue } from '../../names/labels.ts';
 import { printable } from '../../names/printable.ts';
 import type { Policy } from '../../policy/effective/policy.ts';

@@ -5,7 +5,8 @@
  * a warning. At admission, the nodeSelector of a RuntimeClass is already in the pod and counts as its own.
  */
 import type { NodeSelectorTerm } from '../../kube/api/objects.ts';
-import { byName, isArchitecture, maxArchitectures, own } from '../../names/architecture.ts';
+import { isArchitecture, maxArchitectures } from '../../names/architecture.ts';
+import { byName, own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import type { ImageVerdict, OwnFields, PlacementInput } from '../decision.ts';
 import { describeImages } from './no-common.ts';

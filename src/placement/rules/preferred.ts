@@ -9,13 +9,12 @@
  * cannot run that image. Images that constrain nothing can meet every preference.
  */
 import {
-  byName,
   isArchitecture,
   isArchitectureKey,
   maxArchitectures,
-  own,
   unknownArchitecture,
 } from '../../names/architecture.ts';
+import { byName, own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import { printable } from '../../names/printable.ts';
 import type { Policy, Preference as PolicyPreference } from '../../policy/effective/policy.ts';

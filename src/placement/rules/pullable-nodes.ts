@@ -7,7 +7,7 @@
  * - while the pod is gated: its images are unknown, and additions to a gated pod cannot be removed;
  * - from a template: every change of a DaemonSet's template restarts all of its pods.
  */
-import { byName, own } from '../../names/architecture.ts';
+import { byName, own } from '../../names/values.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { keys } from '../../names/keys.ts';
 import type {

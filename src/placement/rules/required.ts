@@ -3,7 +3,8 @@
  * within the schedulable ones. Unknown images do not count; the known ones are an upper bound.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
-import { byName, maxArchitectures } from '../../names/architecture.ts';
+import { maxArchitectures } from '../../names/architecture.ts';
+import { byName } from '../../names/values.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import type { NodeClasses } from '../../nodes/node-classes.ts';
 import type { ImageVerdict } from '../decision.ts';

@@ -1,7 +1,7 @@
 /**
  * The rules by name. A decision lists those that applied. docs/use/placement.md is generated from this list.
  */
-import { own } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import type { Outcome, Reason, SkipReason, Widened } from '../decision.ts';
 
 export const rules = {

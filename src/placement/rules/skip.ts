@@ -3,7 +3,7 @@
  * webhook configuration, so that the API server does not call the webhook.
  */
 import type { ObjectMeta, PodSpec } from '../../kube/api/objects.ts';
-import { own } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import { matchesAny } from '../../names/glob.ts';
 import { keys } from '../../names/keys.ts';
 import { noAdditions, type PlacementDecision, type PlacementInput, type SkipReason } from '../decision.ts';

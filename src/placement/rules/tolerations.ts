@@ -4,7 +4,7 @@
  */
 import type { Toleration } from '../../kube/api/objects.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import { own } from '../../names/architecture.ts';
+import { own } from '../../names/values.ts';
 import type { Outcome, OwnFields } from '../decision.ts';
 import { anyArchitectureToleration, covers } from '../pod/expressions.ts';
 import { reason, type Draft } from './rules.ts';

@@ -11,7 +11,8 @@
  * - The pod keeps every node that it could have without this rule.
  * - What the pod excludes, by `NotIn`, stays excluded.
  */
-import { byName, isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
+import { isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
+import { byName } from '../../names/values.ts';
 import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { ImageVerdict, OwnFields, PlacementInput, Reason, Widened } from '../decision.ts';
 import { isEmptyTerm, namedArchitectures, permittedBy } from '../pod/terms.ts';

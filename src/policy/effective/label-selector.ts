@@ -3,7 +3,7 @@
  * pkg/labels/selector.go Requirement.Matches, pkg/apis/meta/v1/validation ValidateLabelSelector. The caller
  * decides about an absent selector: here it selects everything, in some APIs nothing.
  */
-import { isRecord, own } from '../../names/architecture.ts';
+import { isRecord, own } from '../../names/values.ts';
 import { isLabelKey, isLabelValue } from '../../names/labels.ts';
 
 export const selectorOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;

@@ -1,5 +1,5 @@
 /** Fields of unchecked custom resources. What is wrong is collected as problems. */
-import { isRecord } from '../../names/architecture.ts';
+import { isRecord } from '../../names/values.ts';
 import { parseDuration } from '../../names/duration.ts';
 import { readSelector, type Selector } from '../effective/label-selector.ts';
 import { checkArchitecture } from '../value-kinds/architectures.ts';

@@ -3,7 +3,7 @@
  * object with an invalid value in a known field is ignored as a whole.
  */
 import type { KubeObject } from '../../kube/api/objects.ts';
-import { isRecord } from '../../names/architecture.ts';
+import { isRecord } from '../../names/values.ts';
 import {
   constraintsValues,
   onNoCommonArchitectureValues,

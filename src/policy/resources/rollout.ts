@@ -5,7 +5,7 @@
  */
 import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
 import { namespacedPath } from '../../kube/api/paths.ts';
-import { isRecord } from '../../names/architecture.ts';
+import { isRecord } from '../../names/values.ts';
 import { createdAtOf, Fields, isIntegerWithin } from './fields.ts';
 import { selects, type Selector } from '../effective/label-selector.ts';
 import { newPodsValues, type NewPods } from '../effective/policy.ts';

@@ -2,12 +2,8 @@
 import type { Toleration } from '../../kube/api/objects.ts';
 import type { TextRule } from '../settings/setting.ts';
 import { atMostStars, brokenBy, choice, integer, listOf, matching, refuse, tableOf, text } from './plain.ts';
-import {
-  architecturesOfNodes,
-  byName,
-  knownArchitectures,
-  namesElsewhere,
-} from '../../names/architecture.ts';
+import { architecturesOfNodes, knownArchitectures, namesElsewhere } from '../../names/architecture.ts';
+import { byName } from '../../names/values.ts';
 import { keyPatterns, namePattern } from '../../names/labels.ts';
 import type { ArchitectureRules, TolerationTemplate } from '../effective/policy.ts';
 import { oneOrMore, record } from './records.ts';

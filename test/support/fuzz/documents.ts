@@ -12,7 +12,7 @@ import { sortObjects } from '../../../cmd/explain/input.ts';
 import { parseDocuments, parseObjects } from '../../../cmd/objects/documents.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { UsageError } from '../../../cmd/program/subcommand.ts';
-import { isRecord } from '../../../src/names/architecture.ts';
+import { isRecord } from '../../../src/names/values.ts';
 import {
   parseWebhooks,
   webhookNamesOf,
