@@ -12,6 +12,7 @@ import { backOffMs, type BackOff } from '../async/back-off.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import { KubeError } from './api/errors.ts';
+import type { KubeObject } from './api/objects.ts';
 import { messageOf } from '../names/printable.ts';
 
 /** `requeueAfterMs`: work on the key again after this time, even if nothing happens until then. */
@@ -162,6 +163,10 @@ export class WorkQueue {
     this.#later.get(key)?.cancel();
     this.#later.delete(key);
   }
+}
+
+export function keyOf({ metadata }: KubeObject): string {
+  return `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
 }
 
 function namespaceOf(key: string): string {

@@ -15,6 +15,7 @@ import { toConfirm } from '../../cluster/confirm-refusal.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
+import { keyOf } from '../../kube/queue.ts';
 import type { ChosenSide, PlacementDecision } from '../../placement/decision.ts';
 import type { Rule } from '../../placement/rules/rules.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
@@ -264,10 +265,6 @@ class Gates {
 /** Whether everything is known but where a rollout puts the pod. */
 function isToChoose({ outcome, reasons: [first] }: PlacementDecision): boolean {
   return outcome === 'gated' && first?.rule === ('rollout-choose' satisfies Rule);
-}
-
-function keyOf({ metadata }: Pod): string {
-  return `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
 }
 
 function imagesOf(input: WaitingInput): string {

@@ -7,6 +7,7 @@
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
+import { keyOf } from '../../kube/queue.ts';
 import { resourceVersion } from '../../policy/resources/placement.ts';
 import { readRollout, rolloutKind, rolloutsPath, type Rollout } from '../../policy/resources/rollout.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
@@ -51,10 +52,6 @@ export const followRollouts: Feature = async (leading) => {
   await reconciler.run([...caches.rollouts.values()].map(keyOf));
   work.close();
 };
-
-function keyOf({ metadata }: KubeObject): string {
-  return `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
-}
 
 const eventReasons = {
   Waiting: 'RolloutWaiting',
