@@ -52,29 +52,9 @@ function summaryOf(results: readonly Result[]): string {
 export function asJson({ architectures, results, allowList }: Checked): string {
   const document = {
     architectures,
-    results: results.map(
-      ({ file, line, namespace, kind, name, usedBy, image, architecture, verdict, why }) => ({
-        file,
-        line,
-        namespace,
-        kind,
-        name,
-        usedBy,
-        image,
-        architecture,
-        class: classes[verdict],
-        verdict,
-        why,
-      }),
-    ),
-    allowList: allowList.map(([{ image, architectures: names, reason, expires, line }, state]) => ({
-      image,
-      ...(names && { architectures: names }),
-      ...(reason !== undefined && { reason }),
-      ...(expires !== undefined && { expires }),
-      line,
-      state,
-    })),
+    results: results.map((result) => ({ ...result, class: classes[result.verdict] })),
+    // JSON has no functions, so `matches` is left out.
+    allowList: allowList.map(([entry, state]) => ({ ...entry, state })),
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
