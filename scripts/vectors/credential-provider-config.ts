@@ -6,13 +6,13 @@ import type { ProviderConfig } from '../../daemon/kubelet/config/provider-config
 import { readConfig } from '../../daemon/kubelet/config/read-config.ts';
 import { validateConfig } from '../../daemon/kubelet/config/validate-config.ts';
 import type { Handlers, Input } from './handler.ts';
-import { flag, isObject, list, text, texts } from './input.ts';
+import { flag, isObject, itemOf, list, text, texts } from './input.ts';
 
 export const credentialProviderConfig: Handlers = {
   read: async (input) => {
     const dir = await mkdtemp(join(tmpdir(), 'archwright-vectors-'));
     try {
-      const files = list(input, 'files').map(member);
+      const files = list(input, 'files').map(itemOf);
       for (const file of files) await writeFile(join(dir, text(file, 'name')), text(file, 'content'));
       const only = files[0];
       const path = flag(input, 'directory') || only === undefined ? dir : join(dir, text(only, 'name'));
@@ -32,7 +32,7 @@ export const credentialProviderConfig: Handlers = {
 
 /** Absent members are what decoding makes of them. */
 function provider(value: unknown): ProviderConfig {
-  const fields = member(value);
+  const fields = itemOf(value);
   const ms = fields['defaultCacheDurationMs'];
   return {
     name: textOr(fields, 'name'),
@@ -60,9 +60,4 @@ function textOr(fields: Input, name: string): string {
 
 function textsOr(fields: Input, name: string): string[] | undefined {
   return name in fields ? texts(fields, name) : undefined;
-}
-
-function member(value: unknown): Input {
-  if (!isObject(value)) throw new TypeError('an item of the input is not an object');
-  return value;
 }

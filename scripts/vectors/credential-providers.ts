@@ -22,7 +22,7 @@ import type { PodIdentity, ServiceAccountTokens } from '../../daemon/kubelet/pro
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import type { Handlers, Input, Vector } from './handler.ts';
-import { flag, isObject, list, object, text, texts } from './input.ts';
+import { flag, isObject, itemOf, list, number, object, text, texts } from './input.ts';
 import { noTimers } from '../../test/support/fake-clock.ts';
 
 export const credentialProviders: Handlers = {
@@ -54,8 +54,8 @@ export const credentialProviders: Handlers = {
     environ: mergeEnvironment(
       texts(input, 'system'),
       list(input, 'config').map((item) => ({
-        name: text(member(item), 'name'),
-        value: text(member(item), 'value'),
+        name: text(itemOf(item), 'name'),
+        value: text(itemOf(item), 'value'),
       })),
     ),
   }),
@@ -157,7 +157,7 @@ export const credentialProviders: Handlers = {
     const image = text(input, 'image');
     const executed: number[] = [];
     const held = [];
-    for (const [index, answer] of list(input, 'providers').map(member).entries()) {
+    for (const [index, answer] of list(input, 'providers').map(itemOf).entries()) {
       executed[index] = 0;
       const execute: Execute = () => {
         executed[index] = (executed[index] ?? 0) + 1;
@@ -278,15 +278,4 @@ function annotationsOf(value: unknown): Record<string, string> | undefined {
 function named({ expected }: Vector, actual: Record<string, unknown>): Record<string, unknown> {
   const asked = isObject(expected) ? expected : {};
   return Object.fromEntries(Object.entries(actual).filter(([name]) => name in asked));
-}
-
-function number(input: Input, name: string): number {
-  const value = input[name];
-  if (typeof value !== 'number') throw new TypeError(`input.${name} is not a number`);
-  return value;
-}
-
-function member(value: unknown): Input {
-  if (!isObject(value)) throw new TypeError('an item of the input is not an object');
-  return value;
 }

@@ -13,7 +13,7 @@ import { createPullSecretSource, pullSecretNames } from '../../src/credentials/s
 import { combineSources } from '../../src/credentials/sources/sources.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import type { Handlers, Input, Vector } from './handler.ts';
-import { isObject, list, object, text, texts } from './input.ts';
+import { isObject, itemOf, list, object, text, texts } from './input.ts';
 import { encodeDockerConfigEntry } from './upstream/docker-config-entry.ts';
 
 export const credentials: Handlers = {
@@ -65,7 +65,7 @@ export const credentials: Handlers = {
 
   keyring_lookup: (input) => {
     const held = list(input, 'entries').flatMap((entry) => {
-      const fields = member(entry);
+      const fields = itemOf(entry);
       const key = indexKey(text(fields, 'key'));
       return key === undefined ? [] : [{ key, credential: credential(fields), origin: 'vector' }];
     });
@@ -77,14 +77,14 @@ export const credentials: Handlers = {
 
   make_keyring: async (input, vector) => {
     const secrets = list(input, 'secrets').map((item) => {
-      const fields = member(item);
+      const fields = itemOf(item);
       const data = Object.entries(object(fields, 'data')).map(([key, value]) => {
         return [key, Buffer.from(String(value)).toString('base64')];
       });
       return { type: text(fields, 'type'), data: Object.fromEntries(data) as Record<string, string> };
     });
     const node = list(input, 'nodeCredentials').map((item): MatchedCredential => {
-      return { credential: credential(member(item)), source: 'docker-config', key: '', origin: '', id: '' };
+      return { credential: credential(itemOf(item)), source: 'docker-config', key: '', origin: '', id: '' };
     });
     const sources = combineSources([
       createPullSecretSource(secrets),
@@ -130,9 +130,4 @@ function open({ username, password, email }: DockerConfigEntry): Record<string, 
 
 function credential(fields: Input): MatchedCredential['credential'] {
   return { username: text(fields, 'username'), password: secret(text(fields, 'password')) };
-}
-
-function member(value: unknown): Input {
-  if (!isObject(value)) throw new TypeError('an item of the input is not an object');
-  return value;
 }

@@ -1,35 +1,28 @@
 /** Reading members of a vector's input; a missing one is a fault of the vector or its handler, never an answer. */
 import type { Input } from './handler.ts';
 
-export function text(input: Input, member: string): string {
-  const value = input[member];
-  if (typeof value !== 'string') throw new TypeError(`input.${member} is not a string`);
-  return value;
+/** Reads a member that must be of a kind. */
+function reader<T>(kind: string, isIt: (value: unknown) => value is T): (input: Input, member: string) => T {
+  return (input, member) => {
+    const value = input[member];
+    if (!isIt(value)) throw new TypeError(`input.${member} is not a ${kind}`);
+    return value;
+  };
 }
 
-export function texts(input: Input, member: string): string[] {
-  const value = input[member];
-  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) {
-    throw new TypeError(`input.${member} is not a list of texts`);
-  }
-  return value;
-}
+export const text = reader('text', (value) => typeof value === 'string');
+export const number = reader('number', (value) => typeof value === 'number');
+export const flag = reader('boolean', (value) => typeof value === 'boolean');
+export const list = reader('list', (value): value is unknown[] => Array.isArray(value));
+export const texts = reader(
+  'list of texts',
+  (value): value is string[] => Array.isArray(value) && value.every((item) => typeof item === 'string'),
+);
+export const object = reader('object', isObject);
 
-export function flag(input: Input, member: string): boolean {
-  const value = input[member];
-  if (typeof value !== 'boolean') throw new TypeError(`input.${member} is not a boolean`);
-  return value;
-}
-
-export function list(input: Input, member: string): unknown[] {
-  const value = input[member];
-  if (!Array.isArray(value)) throw new TypeError(`input.${member} is not a list`);
-  return value;
-}
-
-export function object(input: Input, member: string): Input {
-  const value = input[member];
-  if (!isObject(value)) throw new TypeError(`input.${member} is not an object`);
+/** An item of a list that must be an object. */
+export function itemOf(value: unknown): Input {
+  if (!isObject(value)) throw new TypeError('an item of the input is not an object');
   return value;
 }
 

@@ -32,9 +32,9 @@ export async function protects(t: Test, cluster: Cluster): Promise<void> {
   // A policy is enforced a moment after it was created.
   await t.rejects(
     untilRefused((tries) => patch(dev, forge(tries + 2))),
-    /written by archwright only/,
+    /only archwright may change the annotation/,
   );
-  await t.rejects(patch(dev, { metadata: { annotations: null } }), /written by archwright only/);
+  await t.rejects(patch(dev, { metadata: { annotations: null } }), /only archwright may change the annotation/);
   await t.rejects(patch(dev, open), /only archwright may add or remove the scheduling gate/);
   await t.resolves(patch(administrator, forge(100)), 'an administrator could delete the policy anyway');
   await t.resolves(patch(dev, { metadata: { labels: { a: 'b' } } }), 'other fields may change');
