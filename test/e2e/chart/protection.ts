@@ -34,7 +34,10 @@ export async function protects(t: Test, cluster: Cluster): Promise<void> {
     untilRefused((tries) => patch(dev, forge(tries + 2))),
     /only archwright may change the annotation/,
   );
-  await t.rejects(patch(dev, { metadata: { annotations: null } }), /only archwright may change the annotation/);
+  await t.rejects(
+    patch(dev, { metadata: { annotations: null } }),
+    /only archwright may change the annotation/,
+  );
   await t.rejects(patch(dev, open), /only archwright may add or remove the scheduling gate/);
   await t.resolves(patch(administrator, forge(100)), 'an administrator could delete the policy anyway');
   await t.resolves(patch(dev, { metadata: { labels: { a: 'b' } } }), 'other fields may change');
