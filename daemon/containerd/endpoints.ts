@@ -15,6 +15,7 @@ import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Problem, SourceProblem } from '../../src/credentials/credential.ts';
 import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
+import { newProblems } from '../../src/credentials/problems.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { bindSourceMetrics, type SourceMeter } from '../../src/credentials/sources/metrics.ts';
 import { FileError } from '../../src/files/read.ts';
@@ -205,7 +206,9 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
     const scan = await scanHosts(node, this.#readHosts, this.#options.hostRoot);
     const inFiles = [...(problem ? [problem] : node.problems), ...scan.problems];
     const problems = inFiles.map((found): SourceProblem => ({ source: this.name, ...found }));
-    this.#logNew(problems);
+    for (const { origin, message } of newProblems(problems, this.#state?.problems)) {
+      this.#log?.warn({ origin, problem: message }, 'containerd’s configuration has a problem');
+    }
     const id = createHash('sha256').update(scan.content).digest('base64url');
     const fingerprint =
       id === this.#state?.id ? this.#state.fingerprint : await textFingerprint('containerd', scan.content);
@@ -227,14 +230,6 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
           : 'its last good content stays in force';
       const message = `${error.reason}; containerd would not start with it; ${consequence}`;
       return { node: this.#node, problem: { origin: error.where, message } };
-    }
-  }
-
-  #logNew(problems: readonly SourceProblem[]): void {
-    const known = new Set(this.#state?.problems.map(({ origin, message }) => `${origin}\0${message}`));
-    for (const { origin, message } of problems) {
-      if (known.has(`${origin}\0${message}`)) continue;
-      this.#log?.warn({ origin, problem: message }, 'containerd’s configuration has a problem');
     }
   }
 

@@ -1,5 +1,6 @@
 /** The parts of the configuration of plugins, for people, and the differences from the node's kubelet. */
 import type { SourcePart } from '../../src/files/source-part.ts';
+import { compareBytes } from '../../src/names/values.ts';
 import type { ProviderConfig } from './config/provider-config.ts';
 import type { LeftOut, PluginSetup } from './config/read-config.ts';
 
@@ -61,7 +62,7 @@ function whatKubeletDoes(code: LeftOut['code']): string {
 function orderDiffers(providers: readonly ProviderConfig[]): string[] {
   if (providers.length === 0) return [];
   const names = providers.map(({ name }) => name);
-  const byName = [...names].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const byName = [...names].sort(compareBytes);
   const differs = [
     'a kubelet up to 1.32 sorts the answers of plugins together with the docker config by their keys',
   ];

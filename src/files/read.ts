@@ -7,6 +7,7 @@ import { isUtf8 } from 'node:buffer';
 import { constants, type Stats } from 'node:fs';
 import { open, opendir, stat, lstat, readlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
+import { compareBytes } from '../names/values.ts';
 
 /** Messages name the path and what to do; they never quote the file's content. */
 export type FileErrorCode =
@@ -100,7 +101,7 @@ export async function listDirectory(
       }
       names.push(entry.name);
     }
-    return names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    return names.sort(compareBytes);
   });
 }
 

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../../src/async/clock.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
-import { compareBytes } from '../../../src/credentials/keyring/keyring.ts';
+import { compareBytes } from '../../../src/names/values.ts';
 import { reveal, type Secret } from '../../../src/telemetry/secret.ts';
 
 export type Auth = ReadonlyMap<string, Credential>;

@@ -6,7 +6,7 @@
 import type { Clock } from '../../../src/async/clock.ts';
 import type { FairSemaphores } from '../../../src/async/fair-semaphore.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
-import { compareBytes } from '../../../src/credentials/keyring/keyring.ts';
+import { compareBytes } from '../../../src/names/values.ts';
 import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
 import {
   duration,

@@ -5,6 +5,7 @@
  * their order, equal ones too. Images of Docker Hub that match no key use the classic key `index.docker.io`.
  */
 import type { Credential, CredentialSourceName, HeldCredential, MatchedCredential } from '../credential.ts';
+import { compareBytes } from '../../names/values.ts';
 import { credentialId } from '../identity.ts';
 import { indexKey, matches, parsePattern, type Pattern } from './key.ts';
 
@@ -53,9 +54,4 @@ export function isDockerHub(repository: string): boolean {
   const [domain = '', path] = repository.split('/', 2);
   if (domain === '') return false;
   return path === undefined || domain === 'docker.io' || domain === dockerHubKey || !/[.:]/.test(domain);
-}
-
-/** Order of Go's strings: by the bytes of their UTF-8. */
-export function compareBytes(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

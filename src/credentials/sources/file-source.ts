@@ -9,6 +9,7 @@ import type { SourcePart } from '../../files/source-part.ts';
 import type { CredentialSource, SourceProblem, HeldCredential } from '../credential.ts';
 import { contentFingerprint, contentId } from '../identity.ts';
 import { createKeyring, type Keyring } from '../keyring/keyring.ts';
+import { newProblems } from '../problems.ts';
 import { bindSourceMetrics, type LiveSourceName } from './metrics.ts';
 
 export interface LiveCredentialSource extends CredentialSource {
@@ -56,11 +57,8 @@ export async function createFileSource(
 
   async function look(): Promise<State> {
     const { held, problems, parts } = await read();
-    const known = new Set(last.problems.map(identify));
-    for (const problem of problems) {
-      if (!known.has(identify(problem))) {
-        log?.warn({ origin: problem.origin, problem: problem.message }, 'some credentials are not used');
-      }
+    for (const { origin, message } of newProblems(problems, last.problems)) {
+      log?.warn({ origin, problem: message }, 'some credentials are not used');
     }
     const id = contentId(held);
     const changed = id === last.id ? {} : await stateOf(held, id);
@@ -100,8 +98,4 @@ export async function createFileSource(
     refresh: () => live.refresh(),
     close: () => live.close(),
   };
-}
-
-function identify({ origin, message }: SourceProblem): string {
-  return `${origin}\0${message}`;
 }

@@ -28,7 +28,7 @@ export class LookupPlaces {
     return undefined;
   }
 
-  /** At a slow host, callers wait without a place that others need. @throws Overloaded, or the signal's reason */
+  /** Callers wait at a slow host without a place that others need. @throws Overloaded, or the reason */
   async enter({ namespace = '', reference }: ImageRequest, signal: AbortSignal): Promise<Leave> {
     const leaveHost = await this.#ofHosts.enter(reference.domain, namespace, signal);
     try {
