@@ -154,11 +154,11 @@ function serial(): string {
   return bytes.toString('hex');
 }
 
-/** Issues a certificate into a directory, as `tls.crt`, `tls.key` and `ca.crt`. @returns the path */
+/** Issues a certificate into a directory, as `tls.crt`, `tls.key` and `ca.crt`, which every user may read. @returns the path */
 export async function issueTls(ca: TestCa, path: string, issue: IssueOptions): Promise<string> {
   const { cert, key } = await ca.issue(issue);
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  mkdirSync(path, { recursive: true });
   for (const [file, pem] of Object.entries({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert }))
-    writeFileSync(join(path, file), pem, { mode: 0o600 });
+    writeFileSync(join(path, file), pem);
   return path;
 }
