@@ -57,16 +57,15 @@ export function followPolicies(options: {
       metrics,
       isAbsent: () => client.isAbsent(path),
     });
-  const [clusterConfigs, podConfigs, rollouts] = [
-    reflect(clusterConfigsPath()),
-    reflect(podConfigsPath()),
-    reflect(rolloutsPath()),
-  ];
+  const sources = {
+    clusterConfigs: reflect(clusterConfigsPath()),
+    podConfigs: reflect(podConfigsPath()),
+    rollouts: reflect(rolloutsPath()),
+  };
   const leader =
     namespace === undefined
       ? undefined
       : watchLeader({ client, namespace, name: leaseName, clock: systemClock, log, metrics });
-  const sources = { clusterConfigs, podConfigs, rollouts };
   followLogLevel({ log, configuration: live, resources: collectResources(sources) });
   const policies = createPolicies({
     ...sources,
@@ -80,16 +79,9 @@ export function followPolicies(options: {
     policies,
     /** Resolves when custom resources and leader were read for the first time. */
     ready: (signal: AbortSignal) =>
-      Promise.all([
-        clusterConfigs.ready(signal),
-        podConfigs.ready(signal),
-        rollouts.ready(signal),
-        leader?.ready(signal),
-      ]),
+      Promise.all([...Object.values(sources), leader].map((each) => each?.ready(signal))),
     close: () => {
-      clusterConfigs.stop();
-      podConfigs.stop();
-      rollouts.stop();
+      for (const each of Object.values(sources)) each.stop();
       leader?.close();
     },
   };

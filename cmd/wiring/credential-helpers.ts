@@ -83,14 +83,8 @@ class CredentialHelpers implements LiveCredentialSource {
     const credential = await this.#once(helper);
     if (!credential) return tokens;
     const origin = `docker-credential-${helper.name}`;
-    const found = {
-      credential,
-      source: name,
-      key: helper.server,
-      origin,
-      id: credentialId(credential),
-    } as const;
-    return [found, ...tokens];
+    const id = credentialId(credential);
+    return [{ credential, source: name, key: helper.server, origin, id }, ...tokens];
   }
 
   problems(): readonly SourceProblem[] {
@@ -128,14 +122,9 @@ class CredentialHelpers implements LiveCredentialSource {
       value === undefined ? [] : [[key, value]],
     );
     const command = { file: plugin, args: ['get'] };
+    const own = Object.fromEntries(variables) as Record<string, string>;
     try {
-      const run = {
-        plugin,
-        command,
-        env: Object.fromEntries(variables) as Record<string, string>,
-        stdin: server,
-        limits,
-      };
+      const run = { plugin, command, env: own, stdin: server, limits };
       return parseHelperAnswer(await runProgram(run, this.#stop));
     } catch (error) {
       if (!(error instanceof PluginError || error instanceof HelperConfigError)) throw error;

@@ -2,7 +2,7 @@
  * The rules by name. A decision lists those that applied. docs/use/placement.md is generated from this list.
  */
 import { own } from '../../names/values.ts';
-import type { Outcome, Reason, SkipReason, Widened } from '../decision.ts';
+import type { Outcome, Reason, Widened } from '../decision.ts';
 
 export const rules = {
   'skip-node-name': 'The pod already names its node.',
@@ -66,10 +66,6 @@ export const rules = {
 } as const satisfies Readonly<Record<string, string>>;
 
 export type Rule = keyof typeof rules;
-
-export function skipRule(skip: SkipReason): Rule {
-  return `skip-${skip}`;
-}
 
 export function reason(rule: Rule, message: string): Reason {
   return { rule, message };

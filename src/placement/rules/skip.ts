@@ -8,7 +8,7 @@ import { matchesAny } from '../../names/glob.ts';
 import { keys } from '../../names/keys.ts';
 import { noAdditions, type PlacementDecision, type PlacementInput, type SkipReason } from '../decision.ts';
 import { imagesOf, type ImageUse } from '../pod/images.ts';
-import { describeRule, reason, skipRule } from './rules.ts';
+import { describeRule, reason } from './rules.ts';
 
 /** Set by the kubelet on the API's copy of a static pod (kubernetes pkg/kubelet/types/constants.go). */
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
@@ -39,7 +39,7 @@ export function skipped(
   skip: SkipReason,
   warnings: readonly string[],
 ): PlacementDecision {
-  const rule = skipRule(skip);
+  const rule = `skip-${skip}` as const;
   return {
     ...noAdditions,
     outcome: 'skipped',

@@ -100,13 +100,8 @@ function incompletePlugins(configuration: Configuration): Inconsistency[] {
   }
   const hasConfiguration = (file ?? dir) !== undefined;
   if (hasConfiguration === hasPrograms) return [];
-  return hasConfiguration
-    ? [{ key, message: 'needs kubeletConfig.binDir, the directory of the plugins', others }]
-    : [
-        {
-          key: 'kubeletConfig.binDir',
-          message: 'needs kubeletConfig.config or kubeletConfig.configDir',
-          others,
-        },
-      ];
+  if (hasConfiguration)
+    return [{ key, message: 'needs kubeletConfig.binDir, the directory of the plugins', others }];
+  const message = 'needs kubeletConfig.config or kubeletConfig.configDir';
+  return [{ key: 'kubeletConfig.binDir', message, others }];
 }

@@ -3,7 +3,7 @@ import { isTable } from '../value-kinds/plain.ts';
 import { locate } from './toml-positions.ts';
 import { didYouMean } from '../../names/suggestion.ts';
 import { describePath, type Place, type Problem } from './problem.ts';
-import { flagName, variableName, type Path, type Setting, type Settings } from '../settings/setting.ts';
+import { flagName, variableName, type Path, type Settings } from '../settings/setting.ts';
 import { parseToml, TomlError } from './toml.ts';
 
 export interface Written {
@@ -35,7 +35,7 @@ export const serviceVariable =
   /^ARCHWRIGHT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
 
 export function fileLayer(settings: Settings, file: string, text: string): Layer {
-  const collector = collect(settings);
+  const collector = new Collector(settings);
   let document: Readonly<Record<string, unknown>>;
   try {
     document = parseToml(text);
@@ -66,7 +66,7 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
     }
   }
   walk(document, []);
-  return collector.layer;
+  return collector;
 }
 
 /** The layer of a source that cannot be read at all. It could set every setting. */
@@ -78,7 +78,7 @@ export function environmentLayer(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
 ): Layer {
-  const collector = collect(settings);
+  const collector = new Collector(settings);
   const keys = new Map(Object.keys(settings).map((key) => [variableName(key), key]));
   for (const [name, text] of Object.entries(env)) {
     if (text === undefined || !name.startsWith('ARCHWRIGHT_')) continue;
@@ -89,52 +89,44 @@ export function environmentLayer(
       collector.problem(place, '', `is not a known variable${didYouMean(name, keys.keys())}`);
     else collector.addText(key, text, place);
   }
-  return collector.layer;
+  return collector;
 }
 
 /** @param flags texts by TOML key; lists separated by commas, `true` and `false` for switches */
 export function flagLayer(settings: Settings, flags: Readonly<Record<string, string>>): Layer {
-  const collector = collect(settings);
+  const collector = new Collector(settings);
   for (const [key, text] of Object.entries(flags)) {
     collector.addText(key, text, { kind: 'flag', where: `--${flagName(key)}` });
   }
-  return collector.layer;
+  return collector;
 }
 
-function collect(settings: Settings) {
-  const values = new Map<string, Written>();
-  const broken = new Set<string>();
-  const problems: Problem[] = [];
+class Collector implements Layer {
+  readonly values = new Map<string, Written>();
+  readonly broken = new Set<string>();
+  readonly problems: Problem[] = [];
+  readonly #settings: Settings;
 
-  function problem(place: Place, key: string, message: string): void {
-    problems.push({ ...place, key, message });
+  constructor(settings: Settings) {
+    this.#settings = settings;
   }
 
-  function read(setting: Setting<unknown>, key: string, raw: unknown, place: Written['place']): void {
-    const value = setting.kind.read(raw, (message, path = []) =>
-      problem(place(path), describePath([...key.split('.'), ...path]), message),
+  problem(place: Place, key: string, message: string): void {
+    this.problems.push({ ...place, key, message });
+  }
+
+  add(key: string, raw: unknown, place: Written['place']): void {
+    const value = this.#settings[key]?.kind.read(raw, (message, path = []) =>
+      this.problem(place(path), describePath([...key.split('.'), ...path]), message),
     );
-    if (value === undefined) broken.add(key);
-    else values.set(key, { value, place });
+    if (value === undefined) this.broken.add(key);
+    else this.values.set(key, { value, place });
   }
 
-  return {
-    layer: { values, broken, problems } satisfies Layer,
-    problem,
-    add(key: string, raw: unknown, place: Written['place']): void {
-      const setting = settings[key];
-      if (setting) read(setting, key, raw, place);
-    },
-    addText(key: string, text: string, place: Place): void {
-      const setting = settings[key];
-      if (!setting) return;
-      let sound = true;
-      const raw = setting.kind.fromText(text, (message) => {
-        sound = false;
-        problem(place, key, message);
-      });
-      if (sound) read(setting, key, raw, () => place);
-      else broken.add(key);
-    },
-  };
+  addText(key: string, text: string, place: Place): void {
+    const before = this.problems.length;
+    const raw = this.#settings[key]?.kind.fromText(text, (message) => this.problem(place, key, message));
+    if (this.problems.length > before) this.broken.add(key);
+    else this.add(key, raw, () => place);
+  }
 }

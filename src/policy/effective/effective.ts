@@ -36,14 +36,14 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
   const pods = (layers.pods ?? []).map((each) => withinSchedulable(each, schedulableArchitectures));
   const cluster = layers.cluster && withinSchedulable(layers.cluster, schedulableArchitectures);
   const [preference, ...otherPreferences] = preferences(configuration, pods, cluster);
+  const firstOf = <Key extends keyof PodPlacement>(key: Key) =>
+    pods.find((each) => each[key] !== undefined)?.[key];
   const allowed = pods.find((each) => each.architectures !== undefined);
   const fallbackArchitecture =
-    firstOf(pods, (each) => each.fallbackArchitecture) ??
-    cluster?.fallbackArchitecture ??
-    configuration.fallbackArchitecture;
+    firstOf('fallbackArchitecture') ?? cluster?.fallbackArchitecture ?? configuration.fallbackArchitecture;
   // The deletion of the cluster's object waits until no gate is left, so none may be added.
   const gates = layers.mayGate === true && cluster?.deleting !== true;
-  const unknown = firstOf(pods, (each) => each.onUnknownImage) ?? configuration.onUnknownImage;
+  const unknown = firstOf('onUnknownImage') ?? configuration.onUnknownImage;
   return {
     schedulableArchitectures,
     ...(allowed?.architectures && {
@@ -55,10 +55,8 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
     ...(configuration['compat.labels'] && { preferredLabels: labelsOfOthers }),
     fallbackArchitecture,
     onUnknownImage: resolved(unknown, gates, fallbackArchitecture),
-    onNoCommonArchitecture:
-      firstOf(pods, (each) => each.onNoCommonArchitecture) ?? configuration.onNoCommonArchitecture,
-    constraints:
-      firstOf(pods, (each) => each.constraints) ?? cluster?.constraints ?? configuration.constraints,
+    onNoCommonArchitecture: firstOf('onNoCommonArchitecture') ?? configuration.onNoCommonArchitecture,
+    constraints: firstOf('constraints') ?? cluster?.constraints ?? configuration.constraints,
     matchNodeLabels: configuration.matchNodeLabels,
     tolerations: tolerations(configuration),
     ...(configuration.taintArchitectures.length > 0 && { ownTaintKey: configuration.taintKey }),
@@ -72,14 +70,6 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
 
 function originOf({ namespace, name }: PodPlacement): string {
   return `${podConfigKind} ${namespace}/${name}`;
-}
-
-function firstOf<T>(pods: readonly PodPlacement[], settingOf: (pod: PodPlacement) => T | undefined) {
-  for (const pod of pods) {
-    const found = settingOf(pod);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }
 
 /** All preferences, because the images may not meet the first one. */
