@@ -42,18 +42,13 @@ async function run(invocation: Invocation): Promise<number> {
   }
   const sources = sourcesOf(invocation, file ?? invocation.sources.file);
   if (more.length > 0) throw new UsageError(`takes one file, not also ${more.join(', ')}`);
-  switch (action) {
-    case 'check': {
-      if (invocation.flags.has('output')) throw new UsageError('--output belongs to print');
-      return check(invocation, sources);
-    }
-    case 'print':
-      return print(invocation, sources);
-    case undefined:
-      throw new UsageError(`name what to do: ${actions.join(', ')}`);
-    default:
-      throw new UsageError(`unknown action ${action}${didYouMean(action, actions)}`);
+  if (action === 'print') return print(invocation, sources);
+  if (action === 'check') {
+    if (invocation.flags.has('output')) throw new UsageError('--output belongs to print');
+    return check(invocation, sources);
   }
+  if (action === undefined) throw new UsageError(`name what to do: ${actions.join(', ')}`);
+  throw new UsageError(`unknown action ${action}${didYouMean(action, actions)}`);
 }
 
 /** With standard input for `-`, in place of a file. */

@@ -63,7 +63,7 @@ function downwards(from: number, to: number): number[] {
   return Array.from({ length: Math.max(from - to + 1, 0) }, (_, index) => from - index);
 }
 
-function withVariant(platform: FullPlatform, variant: string): FullPlatform {
+export function withVariant(platform: FullPlatform, variant: string): FullPlatform {
   const { variant: _, ...rest } = platform;
   return variant === '' ? rest : { ...rest, variant };
 }

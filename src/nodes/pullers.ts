@@ -1,7 +1,7 @@
 /** How each container runtime selects a platform from an index, and which of these ways a node may have. */
 import { byName } from '../names/values.ts';
 import { normalizePlatform, spelled, type FullPlatform } from '../names/platform.ts';
-import { acceptedPlatforms } from './accepted-platforms.ts';
+import { acceptedPlatforms, withVariant } from './accepted-platforms.ts';
 import { defaultPlatform, type Machine } from './machine.ts';
 import type { NodeClass, PullMode } from './node-class.ts';
 import { only, onlyStrict, selectFromIndex, type PlatformMatcher } from './platform-match.ts';
@@ -29,7 +29,7 @@ const containerdBefore2: Puller = {
   ...containerdLocal,
   select: (platforms, machine) =>
     containerdLocal.select(
-      platforms.map((each) => (each.unnamed ? withoutVariant(each) : each)),
+      platforms.map((each) => (each.unnamed ? withVariant(each, '') : each)),
       machine,
     ),
 };
@@ -125,11 +125,6 @@ function ifConfigMatches(
   const platform = index === undefined ? undefined : platforms[index];
   if (platform?.unnamed === undefined) return index;
   return localMatcher(machine).matches(platform) ? index : undefined;
-}
-
-function withoutVariant(platform: FullPlatform): FullPlatform {
-  const { variant: _, ...rest } = platform;
-  return rest;
 }
 
 function highestVersion(platforms: readonly FullPlatform[], found: readonly number[]): number | undefined {

@@ -71,11 +71,9 @@ export function createApp(options: AppOptions): Koa {
 class Reviews {
   readonly #options: AppOptions;
   readonly #budget = new BodyBudget(maxBodiesBytes);
-  readonly #timeoutMs: number;
 
   constructor(options: AppOptions) {
     this.#options = options;
-    this.#timeoutMs = options.bodyTimeoutMs ?? defaultBodyTimeoutMs;
   }
 
   handle(ctx: Koa.Context): Promise<void> | void {
@@ -110,10 +108,10 @@ class Reviews {
     const type = ctx.req.headers['content-type'];
     if (type !== 'application/json' && !type?.startsWith('application/json;'))
       return this.#refuse(ctx, 'content-type', 'the content type must be application/json');
-    const { clock, counters } = this.#options;
+    const { clock, counters, bodyTimeoutMs: timeoutMs = defaultBodyTimeoutMs } = this.#options;
     const share = this.#budget.open();
     try {
-      const body = await readBody(ctx.req, { maxBytes: maxReviewBytes, timeoutMs: this.#timeoutMs, share });
+      const body = await readBody(ctx.req, { maxBytes: maxReviewBytes, timeoutMs, share });
       const started = clock.monotonic();
       if (!share.grow(parsedBytes(body)))
         return this.#refuse(ctx, 'overloaded', 'too many reviews are in progress; try again');

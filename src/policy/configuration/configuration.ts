@@ -8,7 +8,7 @@ import { decodeUtf8, readBounded, FileError } from '../../files/read.ts';
 import { inconsistencies } from './consistency.ts';
 import { environmentLayer, fileLayer, flagLayer, unreadableLayer, type Layer } from './layer.ts';
 import { describePath, type Place, type Problem } from './problem.ts';
-import type { Part, Settings } from '../settings/setting.ts';
+import type { Part } from '../settings/setting.ts';
 import { settings, type Configuration } from '../settings/all.ts';
 import { certificateSettings, controllerSettings } from '../settings/controller.ts';
 import { placementSettings } from '../settings/placement.ts';
@@ -52,7 +52,7 @@ export function configurationHash(content: Uint8Array | string): string {
 
 /** Reads and checks every source. Throws for no content of a source. */
 export async function loadConfiguration(sources: ConfigurationSources): Promise<LoadedConfiguration> {
-  const { layer, values, origins, hash } = await readSources(settings, sources);
+  const { layer, values, origins, hash } = await readSources(sources);
   // The table of settings and the type of the configuration are made from the same object.
   const configuration = values as Configuration;
   const contradictions = inconsistencies(configuration, sources.part)
@@ -69,28 +69,29 @@ export async function loadConfiguration(sources: ConfigurationSources): Promise<
 }
 
 export function defaultConfiguration(): Configuration {
-  return defaults(settings) as Configuration;
+  return Object.fromEntries(
+    Object.entries(settings).map(([key, setting]) => [key, setting.default]),
+  ) as Configuration;
 }
 
 const defaultPlace: Place = { kind: 'default', where: '' };
 
-async function readSources(table: Settings, sources: ConfigurationSources) {
-  const fromFile =
-    sources.file === undefined ? undefined : await readFileLayer(table, sources.file, sources.read);
+async function readSources(sources: ConfigurationSources) {
+  const fromFile = sources.file === undefined ? undefined : await readFileLayer(sources.file, sources.read);
   const layers = [
-    ...(sources.cluster === undefined ? [] : [clusterLayer(table, sources.cluster)]),
+    ...(sources.cluster === undefined ? [] : [clusterLayer(sources.cluster)]),
     ...(fromFile ? [fromFile.layer] : []),
-    environmentLayer(table, sources.env),
-    flagLayer(table, sources.flags),
+    environmentLayer(settings, sources.env),
+    flagLayer(settings, sources.flags),
   ];
   const layer: Layer = {
     values: new Map(layers.flatMap(({ values }) => [...values])),
     broken: new Set(layers.flatMap(({ broken }) => [...broken])),
     problems: layers.flatMap(({ problems }) => problems),
   };
-  const values = defaults(table);
+  const values: Record<string, unknown> = { ...defaultConfiguration() };
   const origins: Record<string, Place> = {};
-  for (const key of Object.keys(table)) {
+  for (const key of Object.keys(settings)) {
     const written = layer.values.get(key);
     if (written) values[key] = written.value;
     origins[key] = written?.place() ?? defaultPlace;
@@ -109,8 +110,8 @@ const clusterKeys: ReadonlySet<string> = new Set([
 ]);
 
 /** Other settings are left out, also those that only another version knows. */
-function clusterLayer(table: Settings, { where, text }: NonNullable<ConfigurationSources['cluster']>): Layer {
-  const { values, broken, problems } = fileLayer(table, where, text);
+function clusterLayer({ where, text }: NonNullable<ConfigurationSources['cluster']>): Layer {
+  const { values, broken, problems } = fileLayer(settings, where, text);
   return {
     values: new Map([...values].filter(([key]) => clusterKeys.has(key))),
     broken: new Set([...broken].filter((key) => clusterKeys.has(key))),
@@ -118,21 +119,16 @@ function clusterLayer(table: Settings, { where, text }: NonNullable<Configuratio
   };
 }
 
-function defaults(table: Settings): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(table).map(([key, setting]) => [key, setting.default]));
-}
-
 async function readFileLayer(
-  table: Settings,
   file: string,
   read: NonNullable<ConfigurationSources['read']> = (maxBytes) => readBounded(file, { maxBytes }),
 ): Promise<{ readonly layer: Layer; readonly hash?: string }> {
   try {
     const bytes = await read(maxConfigurationBytes);
-    return { layer: fileLayer(table, file, decodeUtf8(bytes, file)), hash: configurationHash(bytes) };
+    return { layer: fileLayer(settings, file, decodeUtf8(bytes, file)), hash: configurationHash(bytes) };
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const message = error.message.replace(`${file}: `, '');
-    return { layer: unreadableLayer(table, { kind: 'file', where: file, file, key: '', message }) };
+    return { layer: unreadableLayer(settings, { kind: 'file', where: file, file, key: '', message }) };
   }
 }

@@ -47,26 +47,16 @@ export function readSelector(value: unknown, path: string, problems: string[]): 
 }
 
 function readExpression(value: unknown, path: string, problems: string[]): SelectorRequirement | undefined {
-  if (!isRecord(value)) {
-    problems.push(`${path} must be an object`);
-    return undefined;
-  }
+  if (!isRecord(value)) return void problems.push(`${path} must be an object`);
   const { key, operator: written, values = [] } = value;
   const operator = selectorOperators.find((candidate) => candidate === written);
-  if (operator === undefined) {
-    problems.push(`${path}.operator must be one of ${selectorOperators.join(', ')}`);
-    return undefined;
-  }
-  if (typeof key !== 'string') {
-    problems.push(`${path}.key must be a label key`);
-    return undefined;
-  }
+  if (operator === undefined)
+    return void problems.push(`${path}.operator must be one of ${selectorOperators.join(', ')}`);
+  if (typeof key !== 'string') return void problems.push(`${path}.key must be a label key`);
   checkKey(key, `${path}.key`, problems);
   const takesValues = operator === 'In' || operator === 'NotIn';
-  if (!Array.isArray(values) || !values.every(isLabelValue)) {
-    problems.push(`${path}.values must be a list of label values`);
-    return undefined;
-  }
+  if (!Array.isArray(values) || !values.every(isLabelValue))
+    return void problems.push(`${path}.values must be a list of label values`);
   if (takesValues && values.length === 0) problems.push(`${path}.values must not be empty for ${operator}`);
   if (!takesValues && values.length > 0) problems.push(`${path}.values must be empty for ${operator}`);
   return { key, operator, values };
