@@ -34,7 +34,7 @@ export async function convert(
   if (output !== undefined && wanted === undefined) {
     throw new UsageError(`convert takes --output ${outputs.join(', ')}, not ${output}`);
   }
-  if (files.length === 0) throw new UsageError('convert what? Name files, or - for standard input');
+  if (files.length === 0) throw new UsageError('name the files to convert, or - for standard input');
   const found: Converted[] = [];
   let unknown = 0;
   for (const file of files) {
@@ -55,7 +55,7 @@ export async function convert(
     }
   }
   if (found.length === 0) {
-    if (unknown === 0) io.err('archwright: there is nothing to convert in what was given\n');
+    if (unknown === 0) io.err('archwright: the input has nothing to convert\n');
     return exitCodes.failure;
   }
   io.out(write(found, wanted, io));

@@ -38,7 +38,7 @@ export const multiarchTuningOperator: Origin = {
     if (JSON.stringify(spec).includes(excludeLabel)) {
       notes.push({
         key: 'spec.namespaceSelector',
-        text: `goes on reading the label ${excludeLabel}; the label arch.example/placement=disabled does the same without it`,
+        text: `still reads the label ${excludeLabel}; the label arch.example/placement=disabled does the same without it`,
       });
     }
     // The API server wrote the rest of the metadata, or it belongs to the other operator.
@@ -72,7 +72,7 @@ export const archawareController: Origin = {
     notes: [
       {
         key: 'supported-arch',
-        text: 'stays the key of the taint of each node, so that nodes and pods go on as they are; remove both values for none',
+        text: 'stays the key of the taint of each node, so that nodes and pods stay as they are; remove both values to set no taints',
       },
     ],
   }),
@@ -92,7 +92,7 @@ export const tolerable: Origin = {
       tolerations: (value, into) => into.set('tolerations', Array.isArray(value) ? value : [value]),
       registry_credential_path: (value, into) =>
         into.note(
-          `is where each <registry>.toml lies (${String(value)}): put each into a Secret and name it in registryCredentials`,
+          `is the directory of <registry>.toml files (${String(value)}): put each into a Secret and name it in registryCredentials`,
         ),
       ssl_key_path: certificates,
       ssl_cert_path: certificates,

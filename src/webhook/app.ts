@@ -131,7 +131,7 @@ class Reviews {
   #refuse(ctx: Koa.Context, reason: BadRequestReason, message: string): void {
     const { counters, log } = this.#options;
     counters.refused(reason);
-    log.debug({ reason, peer: ctx.req.socket.remoteAddress }, 'a request was no admission review');
+    log.debug({ reason, peer: ctx.req.socket.remoteAddress }, 'a request was not an admission review');
     ctx.status = statusByReason[reason];
     ctx.type = 'text/plain';
     // Node then closes the connection after the answer, and reads nothing more.

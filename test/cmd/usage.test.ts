@@ -48,7 +48,7 @@ const cases: readonly (readonly [args: readonly string[], message: RegExp, code?
   [['config', 'check', '-o', 'json'], /--output belongs to print/],
   [['config', 'print', '-o', 'yaml'], /--output must be toml or json, not yaml/],
   [['config', 'print', '--listen', 'x'], /^archwright: --listen: listen must be an address/],
-  [['config', 'convert'], /Name files/],
+  [['config', 'convert'], /name the files/],
   [['config', 'convert', paths['other.yaml']], /this is not a configuration of/, 1],
   [['config', 'convert', paths['service.yaml']], /nothing to convert/, 1],
   [['config', 'convert', `${pod}.gone`], /no such file/],

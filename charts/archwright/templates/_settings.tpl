@@ -9,7 +9,7 @@
 {{- else if kindIs "float64" . -}}
 {{ int64 . }}
 {{- else if kindIs "string" . -}}
-{{- if contains "\x00" . }}{{ fail (printf "%s must not hold a NUL character" (toJson .)) }}{{ end -}}
+{{- if contains "\x00" . }}{{ fail (printf "%s must not contain a NUL character" (toJson .)) }}{{ end -}}
 {{- /* TOML allows no DEL in a string, and NEL ends a line in YAML 1.1. */ -}}
 {{ toJson . | replace "\x7f" "\\u007f" | replace "\u0085" "\\u0085" }}
 {{- else -}}

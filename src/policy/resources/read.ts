@@ -87,7 +87,7 @@ function scoring(plugins: Fields): Readonly<Record<string, number>> | undefined 
   const platforms = plugin.raw('platforms') ?? [];
   if (!Array.isArray(platforms) || platforms.length > maxPlatforms)
     return plugin.problem('platforms', `must be a list of at most ${maxPlatforms}`);
-  if (isOn && platforms.length === 0) plugin.problem('platforms', 'must not be empty where it is enabled');
+  if (isOn && platforms.length === 0) plugin.problem('platforms', 'must not be empty if it is enabled');
   const weights = new Map<string, number>();
   for (const [index, platform] of platforms.entries()) {
     const place = `platforms[${index}]`;

@@ -98,7 +98,7 @@ const toleration = record({
       return refuse(report, 'needs a key, or the operator Exists, which then tolerates every taint');
     }
     if (given.operator === 'Exists' && given.value !== undefined) {
-      return refuse(report, 'must have no value where the operator is Exists', ['value']);
+      return refuse(report, 'must have no value if the operator is Exists', ['value']);
     }
     if (given.tolerationSeconds !== undefined && given.effect !== 'NoExecute') {
       return refuse(report, 'has a meaning only with the effect NoExecute', ['tolerationSeconds']);

@@ -49,7 +49,7 @@ export function text(name: string, rule?: TextRule | Check): Kind<string> {
       if (typeof value !== 'string')
         return refuse(report, `must be a text in quotes, not ${typeName(value)}`);
       if (value === '') return refuse(report, 'must not be empty');
-      const wrong = value.includes('\0') ? 'must not hold a NUL character' : check(value);
+      const wrong = value.includes('\0') ? 'must not contain a NUL character' : check(value);
       return wrong === undefined ? value : refuse(report, wrong);
     },
   };

@@ -26,7 +26,7 @@ t.test('values of TOML', async (t) => {
     ['text', even, 'ab', 'ab'],
     ['text checked', even, 'abc', ': must be even'],
     ['text empty', even, '', ': must not be empty'],
-    ['text with NUL', even, 'a\0', ': must not hold a NUL character'],
+    ['text with NUL', even, 'a\0', ': must not contain a NUL character'],
     ['text not number', even, 3, ': must be a text in quotes, not a number'],
     ['text not list', even, [], ': must be a text in quotes, not a list'],
     ['text not date', even, new Date(0), ': must be a text in quotes, not a date'],

@@ -74,7 +74,7 @@ t.test('rules for architectures', async (t) => {
     [taint('operator = "Equal"'), noKey],
     [
       taint('key = "a", operator = "Exists", value = "b"'),
-      at('.value', 'must have no value where the operator is Exists'),
+      at('.value', 'must have no value if the operator is Exists'),
     ],
     [
       taint('key = "a", effect = "NoSchedule", tolerationSeconds = 30'),
