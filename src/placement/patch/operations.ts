@@ -120,15 +120,22 @@ function recordOperations(
   return entryOperations(metadata?.annotations, `${path}/annotations`, keys.decision, record);
 }
 
+/** Nearly every pod gets all three. */
+const escapedKeys = {
+  [keys.decision]: escaped(keys.decision),
+  [keys.summary]: escaped(keys.summary),
+  [keys.placementState]: escaped(keys.placementState),
+};
+
 /** Writes or removes an entry of labels or annotations. @param path of all of them */
 export function entryOperations(
   present: Readonly<Record<string, string>> | null | undefined,
   path: string,
-  key: string,
+  key: keyof typeof escapedKeys,
   value: string | undefined,
 ): Operation[] {
   if (own(present, key) === value) return [];
-  const entry = `${path}/${escaped(key)}`;
+  const entry = `${path}/${escapedKeys[key]}`;
   if (value === undefined) return [{ op: 'remove', path: entry }];
   return [present ? { op: 'add', path: entry, value } : { op: 'add', path, value: { [key]: value } }];
 }
