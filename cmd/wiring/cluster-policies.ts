@@ -79,7 +79,7 @@ export function followPolicies(options: {
     policies,
     /** Resolves when custom resources and leader were read for the first time. */
     ready: (signal: AbortSignal) =>
-      Promise.all([...Object.values(sources), leader].map((each) => each?.ready(signal))),
+      Promise.all([...Object.values(sources), leader].map(async (each) => each?.ready(signal))),
     close: () => {
       for (const each of Object.values(sources)) each.stop();
       leader?.close();

@@ -51,7 +51,7 @@ export interface TolerationTemplate {
 export interface Policy {
   /** Architectures that nodes of this cluster can have. Empty: no limit. */
   readonly schedulableArchitectures: readonly string[];
-  /** Limit by a custom resource, the origin. Sorted, unique, not empty. A pod's own constraint has precedence. */
+  /** Limit by a custom resource. Sorted, unique, not empty. A constraint of the pod has precedence. */
   readonly allowed?: { readonly architectures: readonly string[]; readonly origin: string };
   /** The `ArchitectureRollout` that the pod is in, if it affects new pods. */
   readonly rollout?: RolloutPolicy;
