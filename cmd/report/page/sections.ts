@@ -86,8 +86,8 @@ export function amount(share: Share, measure: Measure): string {
 
 const actions: Readonly<Record<Cause, string>> = {
   image: 'Build for the architecture:',
-  broken: 'Mend the binaries of:',
-  unknown: 'Make known:',
+  broken: 'Fix the binaries of:',
+  unknown: 'Find out the architectures of:',
   selector: 'Remove the node selector of',
   affinity: 'Remove the node affinity of',
 };

@@ -74,7 +74,7 @@ function isTemporary({ temporary, code }: KubeError): boolean {
   return temporary || code === 'conflict' || code === 'not-leading';
 }
 
-/** After the second refusal; the next run tries again after the first: a person who mends a policy at once sees it work. */
+/** After the second refusal. After the first, the next run tries again, because a policy may have been fixed. */
 const backOff = { firstMs: 20_000, mostMs: 10 * 60_000 };
 
 interface Refusal {
