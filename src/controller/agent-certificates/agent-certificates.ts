@@ -1,8 +1,8 @@
 /**
- * Certificates of the agents, with the built-in certificates: each agent makes its own key and requests a certificate for its node by a
- * CertificateSigningRequest. The leader approves and signs it if the agent's token is bound to that node (`judge.ts`).
- *
- * All state is in the requests, which the API server removes after an hour (pkg/controller/certificates/cleaner).
+ * Signs the agents' certificates if certificates are built in. Each agent makes its own key and requests a
+ * certificate for its node by a CertificateSigningRequest. The leader approves it if the agent's token is
+ * bound to that node (`judge.ts`). The requests hold all state. The API server removes them after an hour
+ * (pkg/controller/certificates/cleaner).
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import { RateLimiters } from '../../async/rate-limiter.ts';
@@ -22,7 +22,7 @@ import { judge } from './judge.ts';
 import { agentCertificatesTotal, type AgentCertificateResult } from '../metrics.ts';
 import { readRequest, trimRequest, type OpenRequest, type Requested } from './request.ts';
 
-/** Renewed after two thirds. A stolen key is of use for this long, and only as the agent of its own node. */
+/** Renewed after two thirds. A stolen key works this long, and only as the agent of its own node. */
 const mostLifeMs = 7 * 24 * 60 * 60_000;
 /** For the caches, and for the authority of a new cluster. */
 const againMs = 1000;

@@ -13,7 +13,7 @@ export type Verdict =
 const cacheMs = 30_000;
 
 /**
- * The node is that of the token: the API server takes it from the pod that the token is bound to, so an agent cannot name another one.
+ * The node is the token's: the API server takes it from the pod of the token, so an agent cannot choose one.
  * @param podOf a running pod of archwright's own namespace
  * @param now by the API server's clock
  */

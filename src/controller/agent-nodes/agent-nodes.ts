@@ -1,8 +1,8 @@
 /**
- * Agents on chosen nodes (`agentNodes`; default: all nodes, and no labels). Each node pool keeps a number of labeled nodes, and the
- * DaemonSet of the agents selects the label. New pools get labeled nodes, and nodes that leave or fail are replaced.
+ * Agents on chosen nodes (`agentNodes`; default: all nodes, no labels). The agents' DaemonSet selects a
+ * label. Each node pool keeps a number of labeled nodes; nodes that leave or fail are replaced.
  *
- * A surplus label is removed a minute later: until then, the agent of the new node has started and the webhooks have found it. All
+ * A surplus label is removed after a minute: by then, the webhooks have found the agent of the new node. All
  * other state is in the cluster, so the next leader continues anywhere.
  */
 import { concurrently } from '../../async/concurrently.ts';

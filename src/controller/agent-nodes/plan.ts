@@ -16,7 +16,7 @@ export interface AgentNodesPlan {
   readonly uncovered: number;
 }
 
-/** A node that restarts is back sooner. Pods leave a failed node after 5 minutes too (`DefaultTolerationSeconds`). */
+/** A restarting node is back sooner. Pods leave a failed node after 5 min (`DefaultTolerationSeconds`). */
 const unreadyMs = 5 * 60_000;
 
 /** Autoscalers set them on nodes that they are about to remove: Karpenter, and the cluster autoscaler. */
@@ -55,7 +55,7 @@ function planPool(pool: readonly CachedNode[], wanted: number, now: number) {
 }
 
 /**
- * Labeled nodes come first, so that agents stay where they are. A labeled node that is not healthy comes last: it keeps its
+ * Labeled nodes first, so agents stay where they are. An unhealthy labeled node comes last: it keeps its
  * label until its pool has a better one.
  */
 function rankOf(node: CachedNode, now: number): number | undefined {

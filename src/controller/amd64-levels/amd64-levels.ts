@@ -1,6 +1,6 @@
 /**
- * Labels amd64 nodes with the level of their CPU, as their agents report it (`amd64LevelLabels`; default: off), so that pods can require
- * a level by a label that new nodes get too. A node without a report keeps its label. If the setting is turned off, the labels go.
+ * Labels amd64 nodes with the CPU level that their agents report (`amd64LevelLabels`; default: off). Pods can
+ * require the label. A node without a report keeps its label. If the setting is turned off, the labels go.
  */
 import { concurrently } from '../../async/concurrently.ts';
 import { labelPatch } from '../../kube/api/change.ts';
@@ -13,7 +13,7 @@ import type { CachedNode } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { reconcileAll } from '../reconcile/reconciler.ts';
 
-/** Agents are asked about once a minute. */
+/** Agents report about once a minute. */
 const resyncMs = 15_000;
 const nodeWorkers = 4;
 

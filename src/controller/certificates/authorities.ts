@@ -6,7 +6,7 @@
  * | `ca.crt`, `ca.key` | the newest authority |
  * | `previous.crt` | earlier ones that are still trusted; the newest first |
  * | `previous.key` | the key of the one that signs until the newest is trusted everywhere |
- * | `phase` | `announcing`: the newest is being distributed, and an earlier one signs; `signing`: the newest signs |
+ * | `phase` | `announcing`: the newest is distributed, an earlier one signs; `signing`: the newest signs |
  *
  * Each change is one write of this one object, guarded by its version.
  */

@@ -1,13 +1,13 @@
 /**
- * The built-in certificates: the cluster's own authority and what it signs. These are the serving certificates of webhook and agents, and the
- * client certificates by which agents recognize webhook and controller. All state is in Secrets.
+ * The built-in certificates: the cluster's authority, serving certificates of webhook and agents, and client
+ * certificates by which agents recognize webhook and controller. All state is in Secrets.
  *
  * - `rotation-plan.ts`: the plan, from the content of the Secrets and the API server's time.
  * - `reconcile.ts`: carries the plan out, one write at a time.
  * - `authorities.ts`, `leaves.ts`: the content of the Secrets; what is wrong with a certificate.
  * - `issue.ts` issues certificates. `secrets.ts` reads and writes Secrets.
  *
- * If a leader stops between two writes, the next one continues. Watches notice a Secret that is deleted, damaged or replaced by hand.
+ * The next leader can continue between any two writes. Watches report deleted, damaged or replaced Secrets.
  */
 import { paths } from '../../kube/api/paths.ts';
 import { watchNamed } from '../../kube/watch/reflector.ts';
@@ -18,7 +18,7 @@ import { leafSpecs } from './leaves.ts';
 import { showExpiry } from './metrics.ts';
 import { CertificateReconciler } from './reconcile.ts';
 
-/** Everything is checked again after this time, whatever the watches report: the wall clock may have jumped. */
+/** Rechecks everything, whatever the watches report: the wall clock may have jumped. */
 const intervalMs = 10 * 60_000;
 const key = 'certificates';
 

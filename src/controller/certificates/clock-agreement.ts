@@ -1,6 +1,6 @@
 /**
- * The time by two clocks: the API server's, and this replica's own. A certificate counts as expired, or as not valid yet, only if both clocks
- * agree: if one clock jumps, connections between hosts with the right time must not break. Early replacement goes by the API server's clock.
+ * Time by two clocks: the API server's and this replica's. A certificate is expired or not yet valid only if
+ * both agree: one clock that jumps must break no connection. Early replacement uses the API server's clock.
  */
 import { backdateMs, type Validity } from './issue.ts';
 import type { Certificate } from './pem.ts';
@@ -9,11 +9,11 @@ export interface Times {
   /** Life of a certificate, milliseconds. */
   readonly certificateMs: number;
   readonly caMs: number;
-  /** How long programs may take to use what was written. */
+  /** How long programs may take to use new content. */
   readonly settleMs: number;
 }
 
-/** The kubelet brings a changed Secret to a pod within two minutes. Nodes that are unreachable for a while should get it too. */
+/** The kubelet updates a Secret in a pod within 2 min. Nodes that are unreachable for a while get it too. */
 const mostSettleMs = 60 * 60_000;
 
 /** Times from the settings. Settling twice has to fit into the last third of a life. */
@@ -60,7 +60,7 @@ export function isDue(
   lifeMs: number,
   authority?: Certificate,
 ): boolean {
-  // It ends later than one that is issued now: the configured life became shorter, or it was issued in the future.
+  // Ends later than a new one would: the configured life became shorter, or it was issued in the future.
   if (certificate.to > time.latest + lifeMs + backdateMs) return true;
   const gained = validity(time, lifeMs, authority).to - certificate.to;
   return time.now >= dueAt(certificate) && gained > lifeMs * gain;

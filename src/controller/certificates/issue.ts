@@ -1,6 +1,6 @@
 /**
- * Issues certificates, all on P-256 with SHA-256 (RFC 5280): a self-signed authority, and leaves. The library is loaded when the first one is
- * issued: it takes some 20 MiB, which webhook and agents do not need.
+ * Issues P-256 certificates with SHA-256 (RFC 5280): a self-signed authority, and leaves. The library is
+ * loaded on first use: it takes some 20 MiB, which webhook and agents do not need.
  */
 import { createPrivateKey, KeyObject, randomBytes, type webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -24,8 +24,8 @@ export interface Subject {
 export const usageIds = { server: '1.3.6.1.5.5.7.3.1', client: '1.3.6.1.5.5.7.3.2' } as const;
 
 /**
- * A certificate is valid from this long before it is issued, because clocks of nodes are wrong by minutes. The signers of Kubernetes do
- * the same (pkg/controller/certificates/signer: 5 min).
+ * A certificate is valid from this long before it is issued, because nodes' clocks are wrong by minutes. The
+ * signers of Kubernetes do the same (pkg/controller/certificates/signer: 5 min).
  */
 export const backdateMs = 5 * 60_000;
 

@@ -1,4 +1,4 @@
-/** The certificates that the authority signs: which ones there are, and what is wrong with one. */
+/** The certificates that the authority signs, and their faults. */
 import { isIP } from 'node:net';
 import { agentServerName } from '../../fleet/agents/identity.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
@@ -64,7 +64,7 @@ export function readLeaf(texts: SecretTexts | undefined) {
   return { texts, certificate, keyFits, bundle: readCertificates(texts?.['ca.crt']) };
 }
 
-/** The worst fault of a leaf. @param signer the authority that would sign a new one @returns `undefined`: none */
+/** The worst fault of a leaf. @param signer would sign a new one @returns `undefined`: none */
 export function faultOf(
   { texts, certificate, keyFits, subject }: Leaf,
   authorities: Authorities,

@@ -1,6 +1,6 @@
 /**
- * The library that makes certificates, and its polyfill. A file of its own, which `issue.ts` imports dynamically: in the bundle, a CommonJS
- * package has its names only if it is imported statically.
+ * The library that makes certificates, and its polyfill. `issue.ts` imports this file dynamically: in the
+ * bundle, a CommonJS package has its names only if it is imported statically.
  */
 import 'reflect-metadata';
 

@@ -19,7 +19,7 @@ const certificatesIssued = counter(
 
 export const certificateMetrics: readonly MetricSpec[] = [certificateExpiresIn, certificatesIssued];
 
-/** When each certificate expires. A missing or unknown one is NaN, because 0 would mean that it is expired. */
+/** When each certificate expires. A missing or unknown one is NaN: 0 would mean expired. */
 export function showExpiry({ metrics, serverNow }: Pick<Leading, 'metrics' | 'serverNow'>) {
   let found: Found | undefined;
   const gauges = certificateNames.map(

@@ -17,7 +17,7 @@ const block = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-
 
 /**
  * Reads every certificate of a text and ignores text between them.
- * @returns in their order, without duplicates; `undefined`: there is none, one is unreadable, or there are too many
+ * @returns in order, without duplicates; `undefined`: none, too many, or an unreadable one
  */
 export function readCertificates(text: string | undefined): readonly Certificate[] | undefined {
   const blocks = text?.match(block) ?? [];
@@ -51,7 +51,7 @@ export function writeCertificates(certificates: readonly Certificate[]): string 
   return certificates.map(({ pem }) => pem).join('');
 }
 
-/** Whether two bundles have the same certificates, in any order. */
+/** In any order. */
 export function sameCertificates(
   a: readonly Certificate[] | undefined,
   b: readonly Certificate[] | undefined,

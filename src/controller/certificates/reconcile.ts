@@ -1,4 +1,4 @@
-/** Reads all Secrets, makes the changes that `rotation-plan.ts` plans, and starts again until nothing is left to do. */
+/** Reads all Secrets and makes the changes of `rotation-plan.ts`, until nothing is left to do. */
 import { ignoring, isCode, KubeError } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
@@ -29,7 +29,7 @@ interface State extends Found {
   readonly ca: FoundSecret | undefined;
 }
 
-/** A new authority changes every Secret and needs five rounds. More rounds mean that another writer changes them too. */
+/** A new authority changes every Secret, in five rounds. More rounds mean that another writer does too. */
 const maxRounds = 12;
 /** Looks at the Secrets while the plan waits. */
 const looksPerSettling = 4;
@@ -42,7 +42,7 @@ export class CertificateReconciler {
   readonly #names: Pick<Configuration, 'caSecret' | 'webhookConfiguration'>;
   readonly #secrets: Secrets;
   readonly #issued: ReturnType<typeof countIssues>;
-  /** Since when something that the plan waits for is true without a break. Another newest authority is a break. */
+  /** Since when each awaited condition is true without a break. Another newest authority is a break. */
   readonly #since = new Map<string, { readonly authority: string; readonly at: number }>();
   #lastProblem = '';
 
@@ -120,7 +120,7 @@ export class CertificateReconciler {
     }
   }
 
-  /** Writes what the plan says. @returns whether there was anything to do */
+  /** Carries the plan out. @returns whether there was anything to do */
   async #change(found: State): Promise<boolean> {
     const { authorities } = found;
     const announcedMs = this.#observe('announced', isAnnounced(found), found);

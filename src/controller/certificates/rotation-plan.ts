@@ -1,20 +1,19 @@
 /**
- * The rotation of authorities and certificates: what to do next, computed from the content of the Secrets and the time. Pure; there is no
- * other state, so any leader continues where an earlier one stopped.
+ * The rotation of authorities and certificates: the next step, computed from the Secrets and the time. Pure
+ * and without other state, so any leader continues where an earlier one stopped.
  *
  * The life of an authority:
  *
- * 1. _Announcing_: a new authority is made and added to every `ca.crt` and `caBundle`. The old one signs.
- * 2. After a leader has seen it everywhere for `settleMs`, by its monotonic clock, the new authority signs. The key of the old one is
- *    deleted, and every certificate is issued again.
- * 3. After a leader has seen only new certificates for `settleMs`, the old authority is removed from the bundles.
- * 4. After two thirds of its life, it starts again.
+ * 1. _Announcing_: a new authority is added to every `ca.crt` and `caBundle`. The old one signs.
+ * 2. When a leader has seen it everywhere for `settleMs` (monotonic clock), the new authority signs. The key
+ *    of the old one is deleted, and every certificate is issued again.
+ * 3. When a leader has seen only new certificates for `settleMs`, the old authority leaves the bundles.
+ * 4. After two thirds of its life, the rotation starts again.
  *
- * So at any time, programs that use the content of the Secrets from less than `settleMs` ago trust each other. A new leader waits again,
- * which is safe.
+ * So programs with Secrets read less than `settleMs` ago always trust each other. A new leader waits again.
  *
- * If the old authority's key is lost or the authority is near its end, working certificates stay, and the new authority signs the others at
- * once.
+ * If the old authority's key is lost or the authority is near its end, working certificates stay, and the new
+ * authority signs the others at once.
  */
 import { trusted, type Authorities, type Remains } from './authorities.ts';
 import { dueAt, hasExpired, isDue, isNotYetValid, type AgreedTime } from './clock-agreement.ts';
@@ -34,7 +33,7 @@ export type AuthorityChange =
   | {
       readonly kind: 'issue';
       readonly reason: IssueReason;
-      /** What stays beside the new one. */
+      /** The content beside the new one. */
       readonly keep: Omit<Authorities, 'newest'>;
     }
   | { readonly kind: 'sign' | 'retire'; readonly next: Authorities };
@@ -102,8 +101,8 @@ function keptBeside({ authorities, leaves, time }: Found): Omit<Authorities, 'ne
 }
 
 /**
- * The authorities beside working leaves. If the Secret of the CA is lost, its leaves are still in use. Trusting their bundles adds no risk: who
- * can write these Secrets and delete that one could write that one too.
+ * Authorities beside working leaves, which stay in use if the CA's Secret is lost. Trusting their bundles
+ * adds no risk: a writer of these Secrets that can delete the CA's could write the CA's too.
  */
 function adopted(leaves: readonly Leaf[], time: AgreedTime): Certificate[] {
   return leaves.flatMap(({ certificate, keyFits, bundle = [] }) =>
@@ -161,7 +160,7 @@ function existing(leaves: readonly Leaf[]): readonly Leaf[] {
   return leaves.filter(({ texts }) => texts !== undefined);
 }
 
-/** When the next certificate becomes due, milliseconds since 1970; without certificates that are due already. */
+/** When the next certificate becomes due, milliseconds since 1970; ignores those that are due already. */
 export function nextDue({ authorities, leaves, time }: Found): number {
   const certificates = [authorities.newest, ...leaves].flatMap((each) => each?.certificate ?? []);
   const times = certificates.flatMap((each) => [dueAt(each), each.to]);

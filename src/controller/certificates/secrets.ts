@@ -1,7 +1,7 @@
 /**
- * Reads and writes our Secrets. An existing one is changed by a guarded merge patch. A missing one is created by server-side apply, which a
- * Role can allow for one name (measured with `resourceNames`), unlike a plain creation. A Secret that was created since it was read is not
- * overwritten. Every method throws KubeError.
+ * Reads and writes our Secrets. A guarded merge patch changes an existing one. Server-side apply creates a
+ * missing one: unlike a plain creation, a Role can allow it for one name (measured with `resourceNames`). A
+ * Secret created since it was read is not overwritten. Every method throws KubeError.
  */
 import { ignoring } from '../../kube/api/errors.ts';
 import type { Secret } from '../../kube/api/objects.ts';
@@ -20,8 +20,8 @@ export interface FoundSecret {
 }
 
 /**
- * The version of no object: etcd counts from 1, which is the empty store. An apply with it creates a missing object, and is a conflict with an
- * existing one (measured with Kubernetes 1.30 and 1.36).
+ * The version of no object: etcd counts from 1, the empty store. An apply with it creates a missing object,
+ * and conflicts with an existing one (measured with Kubernetes 1.30 and 1.36).
  */
 const versionOfNone = '1';
 

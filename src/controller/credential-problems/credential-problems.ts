@@ -1,6 +1,6 @@
 /**
- * Tells on the DaemonSets of the agents which credentials their nodes do not use, and why: a file that is missing, misnamed or malformed,
- * a plugin that fails. Nodes with the same problem are one event, repeated while it lasts.
+ * Reports on the agents' DaemonSets which credentials their nodes do not use, and why: a missing, misnamed or
+ * malformed file, or a failing plugin. Nodes with one problem share an event, repeated while it lasts.
  */
 import { describeProblem } from '../../credentials/problems.ts';
 import type { SourceProblem } from '../../credentials/credential.ts';
@@ -13,9 +13,9 @@ import { Repeats } from '../scope/repeats.ts';
 import { isDaemon, referenceOf } from '../scope/workload.ts';
 import { credentialProblemsNow } from '../metrics.ts';
 
-/** Agents are asked about once a minute. */
+/** Agents report about once a minute. */
 const resyncMs = 15_000;
-/** Beyond that the first ones say enough. */
+/** The first ones are enough. */
 const maxReported = 20;
 /** The API server limits the whole message to 1024 bytes. */
 const maxNodesBytes = 200;
