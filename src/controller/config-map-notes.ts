@@ -1,6 +1,6 @@
 /**
- * Notes in a ConfigMap of our own namespace, one key each; the first note creates it. Every write is guarded by the version of the
- * ConfigMap that it was made from, so two writers at the same time lose nothing.
+ * Notes in a ConfigMap of our own namespace, one key each; the first note creates it. Every write is guarded
+ * by the version that it was made from, so two concurrent writers lose nothing.
  */
 import { ignoring, isCode } from '../kube/api/errors.ts';
 import type { ConfigMap } from '../kube/api/objects.ts';

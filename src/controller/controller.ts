@@ -1,10 +1,10 @@
 /**
- * The controller does what cannot be done at admission. Replicas elect a leader by a Lease (`candidacy.ts`); the leader runs the
- * features in `features.ts`, each in its own folder, each as one function that works until its signal aborts.
+ * The controller does what cannot be done at admission. Replicas elect a leader by a Lease (`candidacy.ts`).
+ * The leader runs the features of `features.ts`: one folder and one function each, until its signal aborts.
  *
- * They share caches (`caches.ts`), a client that refuses to write after leadership is lost, and an event recorder, but no other
- * state: the next leader goes on from wherever one stopped. Each works by `reconcile/reconciler.ts`; `supervise.ts` restarts one
- * that fails. `clean/` removes everything from the cluster.
+ * Features share caches (`caches.ts`), an event recorder, and a client that refuses writes after leadership
+ * is lost, but no other state: the next leader continues anywhere. Each runs on `reconcile/reconciler.ts`.
+ * `supervise.ts` restarts one that fails. `clean/` removes everything from the cluster.
  */
 import { watchBrokenImages } from '../cluster/broken-images.ts';
 import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
@@ -44,7 +44,7 @@ import { permitsVolumes } from './rollouts/volumes.ts';
 
 export interface ControllerOptions {
   readonly client: KubeClient;
-  /** Takes and renews the Lease. Default: `client`. Its own connections keep renewals from waiting behind many slow changes. */
+  /** For the Lease. Default: `client`. Its own connections keep renewals from waiting behind slow changes. */
   readonly leaseClient?: KubeClient;
   readonly namespace: string;
   /** Unique among all candidates, also among the lives of one pod. */
@@ -57,7 +57,7 @@ export interface ControllerOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Ends the controller: features, then what was recorded of events, then the Lease. */
+  /** Ends the controller: features, then recorded events, then the Lease. */
   readonly stop: AbortSignal;
   readonly step?: Leading['step'];
 }
@@ -65,14 +65,14 @@ export interface ControllerOptions {
 /** Events that are not written yet are dropped after this. */
 const flushMs = 2000;
 
-/** For answers under way: an explanation that is cut off is asked for again. */
+/** For answers under way. Clients can repeat an explanation that is cut off. */
 const drainMs = 1000;
 
-/** A feature ends what it is in the middle of within a request or two; the kubelet kills the process after 30 s. */
+/** A feature ends its current step within a request or two. The kubelet kills the process after 30 s. */
 const endMs = 5000;
 
 /**
- * Runs the controller until `stop` aborts: a candidate, then the leader, then a candidate again if leadership was lost.
+ * Runs the controller until `stop` aborts: a candidate, then the leader, and a candidate again after a loss.
  * @returns `cleaned` as soon as `archwright clean` has removed archwright from the cluster
  * @throws RangeError for times of the Lease that contradict each other
  */
@@ -109,7 +109,7 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
 
 type Shared = ReturnType<typeof openShared>;
 
-/** What all terms of this replica share. */
+/** Shared by all terms of this replica. */
 function openShared({ client, namespace, memory, configuration, clock, log, metrics }: ControllerOptions) {
   const {
     pullSecretCacheTime: keepMs,
@@ -154,7 +154,7 @@ async function lead(
   // Gauges of a leader end with its term, whatever its features do.
   const shown = passingMetrics(metrics);
   const caches = startCaches({ client, log, metrics, clock });
-  // Events have a limit of their own. At its end this replica still writes its last ones. If it was deposed it writes none, even when it ends later.
+  // Events have their own limit. A replica that ends writes its last events; a deposed one writes none.
   const events = createEventRecorder({
     client: fencedClient({ client, holds: isOurs }),
     clock,

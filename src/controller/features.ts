@@ -1,4 +1,4 @@
-/** What the leader does: every feature by the name that log and metrics call it. */
+/** Every feature of the leader, by its name in log and metrics. */
 import { agentCertificates } from './agent-certificates/agent-certificates.ts';
 import { amd64Levels } from './amd64-levels/amd64-levels.ts';
 import { agentNodes } from './agent-nodes/agent-nodes.ts';

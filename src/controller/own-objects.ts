@@ -1,6 +1,6 @@
 /**
- * Objects that the controller and `report --publish` create besides Lease and events; `archwright clean` removes them. They have no label or
- * annotation of Helm, so Helm never adopts them.
+ * Objects that the controller and `report --publish` create, besides Lease and events. `archwright clean`
+ * removes them. Helm never adopts them, because they lack its labels and annotations.
  */
 import { ignoring } from '../kube/api/errors.ts';
 import type { KubeObject } from '../kube/api/objects.ts';
@@ -26,7 +26,7 @@ export function isOwn({ metadata }: KubeObject): boolean {
 /** Of OpenReports, which a cluster may not have. */
 export const openReports = namespacedPath('openreports.io/v1alpha1', 'reports');
 
-/** Writes the status of a custom resource by server-side apply. One that is gone needs none. @throws KubeError */
+/** Applies the status of a custom resource (server-side), if it still exists. @throws KubeError */
 export async function applyStatus(
   { client, signal }: Pick<Leading, 'client' | 'signal'>,
   { kind, path, object }: { readonly kind: string; readonly path: string; readonly object: KubeObject },
@@ -71,7 +71,7 @@ function certificateSecrets(configuration: Parameters<typeof ownSecrets>[0]): re
     configuration.agentTlsSecret,
     configuration.webhookClientTlsSecret,
     configuration.controllerClientTlsSecret,
-    // Last: while it exists, a later run can still recognize what an interrupted one left.
+    // Last: while it exists, a later run can recognize the rest of an interrupted one.
     configuration.caSecret,
   ];
 }

@@ -1,4 +1,4 @@
-/** What the leader keeps of nodes, namespaces, and pods with a node. */
+/** Cached fields of nodes, namespaces, and pods with a node. */
 import { architectureOf, classify } from '../../nodes/classify.ts';
 import { pooledNode } from '../../cluster/node-hostnames.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
@@ -28,10 +28,7 @@ export type NodeChoice = NonNullable<ReturnType<typeof choiceOf>>;
 /** Node annotation: the key of our taint. */
 export const taintAnnotation = 'arch.example/taint';
 
-/**
- * Our annotations, the one that the kubelet sets on the API's copy of a static pod, and the deletion cost. Others hold whole
- * manifests.
- */
+/** Ours, the kubelet's mark of a mirror pod, and the deletion cost. Others hold whole manifests. */
 const kept =
   /^arch\.example\/|^kubernetes\.io\/config\.mirror$|^controller\.kubernetes\.io\/pod-deletion-cost$/u;
 
@@ -46,7 +43,7 @@ export function keptAnnotations(annotations: ObjectMeta['annotations']): ObjectM
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-/** A time in RFC 3339, by the API server's clock, as milliseconds since 1970; 0 if it is missing or cannot be parsed. */
+/** An RFC 3339 time of the API server's clock, in milliseconds since 1970; 0 if missing or invalid. */
 export function timeOf(text: string | undefined): number {
   const time = text === undefined ? Number.NaN : Date.parse(text);
   return Number.isNaN(time) ? 0 : time;
@@ -166,7 +163,6 @@ function ownerOf({ apiVersion, kind, name, uid }: OwnerReference): OwnerReferenc
   return { apiVersion, kind, name, uid, controller: true };
 }
 
-/** Names of the `PersistentVolumeClaim`s. */
 export function claimsOf({ volumes = [] }: PodSpec): readonly string[] {
   return volumes.flatMap(({ persistentVolumeClaim: claim }) => claim?.claimName ?? []);
 }

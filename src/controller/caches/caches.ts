@@ -1,7 +1,7 @@
 /**
- * The leader's caches: watches that all features share, trimmed to the fields in use. Pods are two watches, split by
- * `spec.nodeName` on the server, because almost all pods of a cluster run. Those are reduced to a few fields; of pods that
- * wait, only those with our gate or our `pending` are kept, with the fields that a decision needs.
+ * The leader's caches: watches that all features share, trimmed to the fields in use. Pods have two watches,
+ * split by `spec.nodeName` on the server, because almost all pods run. Running pods keep a few fields.
+ * Waiting pods are kept only with our gate or our `pending`, with the fields that a decision needs.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
@@ -63,7 +63,7 @@ export const largeObjects = gauge(
   { watch: limitedWatches },
 );
 
-/** Memory of a watch for large objects. A list has old and new ones in memory, and the chart's limit leaves a heap of 256 MiB. */
+/** For large objects of a watch. A list holds old and new ones; the chart's limit leaves 256 MiB of heap. */
 const largeBytes = { waitingPods: 16 * 1024 * 1024, runningPods: 32 * 1024 * 1024 };
 
 export interface CachesOptions {

@@ -1,6 +1,6 @@
 /**
- * One copy of equal values of many objects. The pods of a workload have the same labels, tolerations and images, each parsed
- * from its own bytes; without sharing they would be most of the memory.
+ * One copy of equal values of many objects. Pods of a workload have the same labels, tolerations and images,
+ * each parsed from its own bytes. Without sharing, these would be most of the memory.
  */
 
 /** Returns a value equal to the given one: the same object for equal values, as long as it is remembered. */

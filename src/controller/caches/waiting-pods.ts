@@ -1,6 +1,6 @@
 /**
- * Keeps the pods without a node that have our gate, that archwright left pending, or that a rollout placed, with the fields that a
- * decision and its patch need: ten thousand waiting pods are ten thousand objects with all their environment.
+ * Keeps pods without a node that have our gate, that archwright left pending, or that a rollout placed.
+ * Trimmed to what decisions and patches need: there may be ten thousand, each with its environment.
  */
 import type { Container, KubeObject, Pod, PodSpec } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
@@ -14,11 +14,11 @@ export interface WaitingPod {
   readonly pod: Pod;
   /** There is no room for it (`kube/watch/large-objects.ts`): only its identity and its gate are kept. */
   readonly isIncomplete?: true;
-  /** What a rollout chose for it. It has no gate any more, and waits for the scheduler. */
+  /** The choice of a rollout. The pod has no gate any more, and waits for the scheduler. */
   readonly rollout?: RolledOut;
 }
 
-/** What is kept of a pod without room: enough to find it and to tell its age. */
+/** A pod without room: its identity, its gate and its age. */
 export function incomplete({ pod: { metadata = {}, spec }, rollout }: WaitingPod): WaitingPod {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata;
   const kept = defined({ name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp });
@@ -55,7 +55,7 @@ export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | u
   return { pod: pod as Pod, ...(rollout && { rollout }) };
 }
 
-/** Whether a pod with this JSON may be kept: it names our gate, or has a record (JSON in a string) with `pending` or a rollout. */
+/** Whether this JSON names our gate, or has a record (JSON in a string) with `pending` or a rollout. */
 export function mayBeWaiting(text: string): boolean {
   return [keys.gate, String.raw`\"pending\"`, String.raw`\"rollout\":[`].some((part) => text.includes(part));
 }

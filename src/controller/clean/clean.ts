@@ -1,17 +1,17 @@
 /**
- * `archwright clean` removes what archwright put into a cluster, and nothing else. Each step makes the one before it final:
+ * `archwright clean` removes only what archwright put into a cluster. Each step makes the previous one final:
  *
- * 1. `lease.ts` takes the Lease, even from a leader, so that controllers stop writing and webhooks stop gating.
+ * 1. `lease.ts` takes the Lease, even from a leader: controllers stop writing and webhooks stop gating.
  * 2. `removals.ts` removes the webhook configuration; no pod gets a gate after that.
- * 3. Our gate is removed from every pod, until no new one appears: an API server may call the webhook a second or two longer,
- *    and a deposed leader may finish what it has begun.
+ * 3. Our gate is removed from every pod, until no new one appears: an API server may call the webhook a
+ *    second or two longer, and a deposed leader may finish what it began.
  * 4. Our taints, our labels of nodes, our finalizers, and what the controller created.
  * 5. `restart-pods.ts`, on request: evicts the pods that carry our tolerations.
  * 6. Deletes the Lease. Controllers that saw clean hold it take no new one (`../leadership/candidacy.ts`).
  *
- * Each step finds out what is left, so the next run continues an interrupted one. The report lists what cannot be removed; the rest is
- * removed all the same. After a failure the Lease is released instead of deleted: running controllers resume, and open
- * the gates that are left.
+ * Each step finds what is left, so the next run continues an interrupted one. The report lists what cannot be
+ * removed; everything else is removed. After a failure, the Lease is released, not deleted: running
+ * controllers resume and open the remaining gates.
  */
 import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
@@ -42,7 +42,7 @@ const gatesIntervalMs = 1000;
 /** If new gates still appear after so long without the configuration, something else adds them. */
 const patienceMs = 60_000;
 
-/** Cleans a cluster. @throws the signal's reason when it aborts, and LeaseLost if another process takes the Lease meanwhile */
+/** @throws the signal's reason if it aborts; LeaseLost if another process takes the Lease */
 export async function clean(options: CleanOptions): Promise<CleanReport> {
   const { leaseName, taintKey } = options.configuration;
   const whole = new CleanRun(options);
@@ -95,15 +95,15 @@ interface Leftovers {
   readonly taintKey?: string;
 }
 
-/** What each other program leaves behind. Noe and tolerable leave nothing that blocks a pod. */
+/** Leftovers of other programs. Noe and tolerable leave nothing that blocks a pod. */
 export const otherPrograms: Readonly<Record<string, Leftovers>> = {
   'multiarch-tuning-operator': { gate: 'multiarch.openshift.io/scheduling-gate' },
   'archaware-controller': { taintKey: 'supported-arch' },
 };
 
 /**
- * Cleans up after another program that is stopped or removed: its gates would keep pods from being scheduled forever, its taints would
- * keep new pods off their nodes. Nothing of archwright is touched.
+ * Cleans up after another program that is stopped or removed: its gates would block pods forever, and its
+ * taints would keep new pods off their nodes. Nothing of archwright is touched.
  * @throws the signal's reason when it aborts
  */
 export async function cleanOtherProgram(

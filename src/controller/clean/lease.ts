@@ -1,6 +1,6 @@
 /**
- * The Lease during `archwright clean`: taken at once, even from a leader, and renewed until the end. A leader notices at its next renewal. A
- * leader that cannot renew stops within the Lease's duration; until then clean looks again for what it may write.
+ * The Lease during `archwright clean`: taken at once, even from a leader, and renewed until the end. A leader
+ * stops at its next renewal, or within the Lease's duration; until then, clean looks for its writes again.
  */
 import { randomBytes } from 'node:crypto';
 import { limited } from '../../async/wait.ts';
@@ -37,14 +37,14 @@ const usualDurationMs = 15_000;
 /** Clocks of two machines differ by less: a record that was not renewed for so long has no leader. */
 const maxClockSkewMs = 5 * 60_000;
 
-/** For the last request, which is sent even if the program was told to stop. */
+/** For the last request, which is sent even after a stop. */
 const endTimeoutMs = 5000;
 
 /** More installations than a cluster has. */
 const maxNamespaces = 10;
 
 /**
- * The namespaces that have a Lease of this name: for a user outside of the cluster who names none.
+ * The namespaces that have a Lease of this name: for a user outside of the cluster without a namespace.
  * @returns `undefined`: Leases may not be listed
  * @throws KubeError for any other reason
  */
@@ -58,7 +58,7 @@ export async function namespacesOfLease(
   return page && (page.items ?? []).flatMap(({ metadata }) => metadata?.namespace ?? []);
 }
 
-/** Takes the Lease. @returns `undefined` in a dry run, and if there is no namespace for a Lease */
+/** @returns `undefined` in a dry run, and if there is no namespace for a Lease */
 export async function takeLease(run: CleanRun, name: string): Promise<CleanLease | undefined> {
   const { namespace, client, dryRun, progress } = run.options;
   const where = `Lease ${namespace}/${name}`;
@@ -97,8 +97,8 @@ interface Lease {
 
 class CleanLease {
   /**
-   * For how long the last holder may still write, milliseconds; 0: there was none. An interrupted run may have deposed a
-   * leader a moment ago, so it counts too.
+   * For how long the last holder may still write, milliseconds; 0: there was none. An interrupted run counts
+   * too: it may have deposed a leader a moment ago.
    */
   readonly deposedMs: number;
   readonly #options: Pick<CleanRun['options'], 'client' | 'clock'>;
@@ -127,7 +127,7 @@ class CleanLease {
     return this.#lost.signal;
   }
 
-  /** Stops renewing. `delete` tells controllers that the cluster is clean; `release` leaves the Lease without holder. */
+  /** Stops renewing. `delete`: tells controllers that the cluster is clean; `release`: clears the holder. */
   async end(how: 'delete' | 'release'): Promise<void> {
     this.#ended.abort(new Error('the Lease is no longer needed'));
     await this.#running;

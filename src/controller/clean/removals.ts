@@ -1,4 +1,4 @@
-/** What `archwright clean` removes, one function for each step. Each throws KubeError if its objects cannot be read. */
+/** The steps of `archwright clean`. Each throws KubeError if its objects cannot be read. */
 import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import { ifCode, ignoring } from '../../kube/api/errors.ts';
@@ -21,8 +21,8 @@ const ourDomain = '.arch.example';
 export const webhooksStep = 'webhook configuration';
 
 /**
- * Removes the webhook configuration, after which no pod gets a gate or a placement from us. If the settings name one, it is ours as a
- * whole. Otherwise our webhooks are recognized by their names, and other webhooks beside them stay.
+ * Removes the webhook configuration; no pod gets a gate or a placement after that. If the settings name one,
+ * all of it is ours. Otherwise our webhooks are recognized by name, and the others stay.
  */
 export async function removeWebhooks(run: CleanRun): Promise<void> {
   const { webhookConfiguration: named } = run.options.configuration;
@@ -62,14 +62,14 @@ async function removeOurs(run: CleanRun, name: string, what: string): Promise<vo
   await run.change(webhooksStep, what, remove, 'delete');
 }
 
-/** Positions of our webhooks, the last one first, so that removing one does not move the next; and the number of others. */
+/** Positions of our webhooks, last first, because a removal moves later ones; and the number of others. */
 function sorted({ webhooks = [] }: WebhookConfiguration) {
   const ours = webhooks.flatMap(({ name }, index) => (name.endsWith(ourDomain) ? [index] : [])).reverse();
   return { ours, others: webhooks.length - ours.length };
 }
 
 /**
- * Removes a scheduling gate from every pod that has it now. Other gates stay, and so does the placement of the pod.
+ * Removes a scheduling gate from every pod that has it now. Other gates and the pod's placement stay.
  * @returns how many were removed
  */
 export function removeGates(run: CleanRun, gate: string): Promise<number> {
@@ -158,7 +158,7 @@ export async function removeFinalizers(run: CleanRun): Promise<void> {
 
 const ownObjectsStep = 'own objects';
 
-/** Deletes what archwright created. The certificates stay while API servers may still call the webhook. */
+/** Deletes our objects. The certificates stay while API servers may still call the webhook. */
 export async function removeOwnObjects(run: CleanRun): Promise<void> {
   if (run.tallies.hasFailed(webhooksStep)) {
     run.tallies.fail(ownObjectsStep, 'certificates', 'are kept while there may be a webhook configuration');

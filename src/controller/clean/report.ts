@@ -1,4 +1,4 @@
-/** What `archwright clean` found and did, step by step. */
+/** The report of `archwright clean`, step by step. */
 
 export type Action = 'change' | 'delete' | 'evict';
 
@@ -17,7 +17,7 @@ export interface CleanReport {
     /** Objects that were changed or removed; in a dry run those that would have been. */
     readonly done: number;
     readonly failures: readonly Failure[];
-    /** What else the user should know. */
+    /** More for the user. */
     readonly notes: readonly string[];
   }[];
 }
@@ -72,7 +72,6 @@ export class Tallies {
     return failure;
   }
 
-  /** The step failed as a whole. */
   break(step: string, what: string, why: string): void {
     this.#of(step).broken = this.fail(step, what, why);
   }

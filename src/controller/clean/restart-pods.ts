@@ -1,7 +1,7 @@
 /**
- * Restarts the pods that carry our tolerations: by the Eviction API, so PodDisruptionBudgets hold; no faster than
- * `evictionsPerMinute`; one pod of a workload at a time, the next when all pods of the workload are ready.
- * Pods without a controller stay, and so do pods of DaemonSets, which get the tolerations from their templates, and of Jobs, which end.
+ * Restarts the pods that carry our tolerations: by the Eviction API, so PodDisruptionBudgets hold; no faster
+ * than `evictionsPerMinute`; one pod of a workload at a time, the next when all its pods are ready. Skips
+ * pods without a controller, of DaemonSets (their templates carry the tolerations), and of Jobs (they end).
  */
 import { evictPod } from '../../kube/api/change.ts';
 import type { Query } from '../../kube/api/transport.ts';
@@ -17,7 +17,7 @@ import type { Change, CleanRun } from './run.ts';
 
 const step = 'restarted pods';
 
-/** Pause between two pods of a workload, and after a failed eviction; longer and longer if each look is costly. */
+/** Between two pods of a workload, and after a failed eviction; doubles if each look is costly. */
 const pause = { firstMs: 5000, mostMs: 60_000 };
 /** A workload without progress for so long is left as it is. */
 const patienceMs = 10 * 60_000;
@@ -110,8 +110,8 @@ async function restartOne(run: CleanRun, group: Group): Promise<boolean> {
 }
 
 /**
- * Whether all pods of a workload are ready again. The workload has the number of desired and ready pods. If its kind is unknown or it may
- * not be read, as many pods must be ready as when the run began.
+ * Whether all pods of a workload are ready again, by its desired and ready numbers. If its kind is unknown or
+ * unreadable, as many pods must be ready as when the run began.
  */
 async function isComplete(run: CleanRun, group: Group): Promise<boolean> {
   const counted = await countsOf(run, group);

@@ -1,6 +1,6 @@
 /**
- * What all steps of cleaning share: they read lists in pages, change objects at a limited rate with a few tries each, and count. A
- * failure ends the work on one object; an unreadable list ends the step; only the end of the program ends the run.
+ * Shared by all steps: paged lists, rate-limited changes with a few tries each, and counts. A failure ends
+ * the work on one object, an unreadable list ends the step, and only the program's end ends the run.
  */
 import jsonPatch, { type Operation } from 'fast-json-patch';
 import type { Clock } from '../../async/clock.ts';
@@ -190,7 +190,7 @@ export class CleanRun {
     });
   }
 
-  /** Retries temporary errors with back-off, and conflicts at once. An expired page (410) will not come back. */
+  /** Retries temporary errors with back-off, and conflicts at once. An expired page (410) stays expired. */
   async #persistently<T>(run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       this.signal.throwIfAborted();
@@ -209,8 +209,8 @@ export class CleanRun {
 }
 
 /**
- * A dry run applies each JSON patch to a copy of the object.
- * @returns why the change would fail or leave something behind; `undefined`: it would succeed, or it is not a JSON patch
+ * A dry run applies each JSON patch to a copy of the object. Other patches count as successful.
+ * @returns why the change would fail or leave something behind; `undefined`: it would succeed
  */
 function problemOf<T extends object>(patch: Patch, object: T, patchOf: PatchOf<T>): string | undefined {
   if (patch.type !== 'json') return undefined;
@@ -223,7 +223,7 @@ function problemOf<T extends object>(patch: Patch, object: T, patchOf: PatchOf<T
   }
 }
 
-/** What the API server said, without the method and path before it. */
+/** The API server's message, without the method and path before it. */
 export function reasonOf({ where, message }: KubeError): string {
   return message.startsWith(`${where}: `) ? message.slice(where.length + 2) : message;
 }

@@ -1,8 +1,8 @@
 /**
- * The election of controllers: a replica that sees `archwright clean` hold the Lease stands aside. When clean has deleted the
- * Lease, the cluster is clean and must stay so: the replica does nothing until it is started again. When clean ended in the
- * middle, or released the Lease because something could not be removed, the replica is a candidate again: pods may wait
- * behind gates.
+ * The election of controllers. While `archwright clean` holds the Lease, a replica stands aside. If clean
+ * deleted the Lease, the cluster is clean and must stay so: the replica does nothing until it is started
+ * again. If clean was interrupted, or released the Lease because something could not be removed, the replica
+ * is a candidate again: pods may wait behind gates.
  */
 import { isCode } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';

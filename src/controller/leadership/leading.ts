@@ -1,4 +1,4 @@
-/** What every feature of the controller works with while this replica leads. */
+/** The environment of every feature while this replica leads. */
 import type { Clock } from '../../async/clock.ts';
 import type { FactsMemory } from '../../images/memory/memory.ts';
 import type { CurrentNodeClasses } from '../../cluster/node-classes.ts';
@@ -54,5 +54,5 @@ export interface Leading {
   readonly step: (name: string) => Promise<void> | void;
 }
 
-/** Works until `leading.signal` aborts, then finishes the current step and resolves. Rejects only because of a defect. */
+/** Works until `leading.signal` aborts, then finishes its step and resolves. Rejects only on a defect. */
 export type Feature = (leading: Leading) => Promise<void>;

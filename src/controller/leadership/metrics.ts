@@ -16,7 +16,6 @@ export function featureFailures(features: readonly string[]): MetricSpec {
 const reconcileOutcomes = ['success', 'error'] as const;
 export type ReconcileOutcome = (typeof reconcileOutcomes)[number];
 
-/** @param features names of all that run */
 export function featureReconciles(features: readonly string[]): MetricSpec {
   return counter(
     'archwright_controller_reconciles_total',
@@ -36,7 +35,6 @@ export const lookupFailures = counter(
   'Lookups that failed unexpectedly; the log has the error.',
 );
 
-/** @param features names of all that run */
 export const leadingMetrics = (features: readonly string[]): readonly MetricSpec[] => [
   leadingLevel,
   featureFailures(features),

@@ -1,13 +1,13 @@
 /**
- * The contract of all features of the leader: `reconcile(key)` compares actual and desired state, makes the changes, and may
- * return when to run again. It keeps no other state, so a new leader can continue from any point.
+ * The contract of all features of the leader: `reconcile(key)` compares actual and desired state, makes the
+ * changes, and may return when to run again. It keeps no other state, so a new leader continues anywhere.
  *
  * - A key is a pod, a namespace, or a constant for work that looks at everything at once.
- * - An event adds a key. Several events of a key are one reconcile; an event during a reconcile leads to another one.
- * - An error leads to a retry after a back-off (`WorkQueue`): longer if the API server asked for it, quiet at first if the
- *   error is temporary or a conflict.
+ * - An event adds a key. Several events of a key are one reconcile; an event during a reconcile adds another.
+ * - An error causes a retry after a back-off (`WorkQueue`): longer if the API server requires it, at first
+ *   quiet for temporary errors and conflicts.
  *
- * A feature makes its reconciler, adds keys from the listeners of its caches, and ends with `await reconciler.run(keys)`.
+ * A feature adds keys from its caches' listeners, and ends with `await reconciler.run(keys)`.
  */
 import { backOffMs, type BackOff } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
@@ -19,13 +19,13 @@ export type ReconcileResult = WorkResult;
 
 interface ReconcilerOptions {
   readonly leading: Pick<Leading, 'signal' | 'clock' | 'log' | 'reconciled'>;
-  /** Must be safe to repeat. Its signal aborts when leadership is lost. Any error: tried again after the back-off. */
+  /** Must be safe to repeat. `signal` aborts when leadership is lost. Any error is retried with back-off. */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
   /** Number of keys that are reconciled at the same time. Default: 1. */
   readonly workers?: number;
   /** `requeueAfterMs` of a reconcile that returns none. Default: a key waits for its next event. */
   readonly resyncMs?: number;
-  /** For keys that stand for everything at once, whose own writes cause events: events wait for the end of a back-off. */
+  /** For keys that stand for everything: their writes cause events, so events wait for a back-off's end. */
   readonly inRounds?: boolean;
   /** Default: 250 ms to 60 s. */
   readonly backOff?: BackOff;
@@ -34,7 +34,7 @@ interface ReconcilerOptions {
 export interface Reconciler {
   /** Adds a key now, or after a while; before `run`, it waits for that. */
   add(key: string, afterMs?: number): void;
-  /** Adds these keys, reconciles until leadership is lost, and resolves when the reconciles under way have ended. */
+  /** Adds keys, reconciles until leadership is lost, and resolves when all reconciles have ended. */
   run(keys: Iterable<string>): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   };
 }
 
-/** Runs one reconcile of everything, again and again, from when the caches are complete until leadership is lost. */
+/** Repeats one reconcile of everything, from complete caches until leadership is lost. */
 export async function reconcileAll(
   leading: Leading,
   reconcile: ReconcilerOptions['reconcile'],
@@ -82,8 +82,8 @@ const writePause: BackOff = { firstMs: 100, mostMs: 60_000 };
 const forgottenAfterMs = 5 * 60_000;
 
 /**
- * A pause at the end of a reconcile that wrote. Events of that write then lead to one more reconcile, not to one each; and
- * two writers that correct each other slow down: the pause doubles with each write, until none was needed for a while.
+ * A pause after a reconcile that wrote. Its events then cause one more reconcile, not one each. Two writers
+ * that correct each other slow down: the pause doubles with each write, until none was needed for a while.
  */
 export function createWritePause(clock: Clock): (signal: AbortSignal) => Promise<void> {
   let writes = 0;

@@ -1,6 +1,6 @@
 /**
- * Restarts a feature that rejects, after a back-off. Only a defect makes it reject, outside of its reconciles; it is logged and
- * counted. Other features are not affected.
+ * Restarts a feature that rejects, after a back-off. Only a defect outside of its reconciles makes it reject.
+ * The defect is logged and counted. Other features are not affected.
  */
 import { backOffMs } from '../../async/back-off.ts';
 import type { Reflector } from '../../kube/watch/reflector.ts';
