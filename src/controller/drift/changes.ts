@@ -1,7 +1,7 @@
 /**
- * What a tag lost or gained: its platforms, variants included, compared with those of the digests that pods run. `amd64` that is
- * replaced by `amd64/v3` is lost and gained: it needs another CPU level. A lost platform matters if a node could run it, and cannot
- * run what is left for certain.
+ * The platforms (with variants) that a tag lost or gained, compared with those of the digests that pods run.
+ * `amd64` replaced by `amd64/v3` is both lost and gained: it needs another CPU level. A lost platform matters
+ * if a node could run it, and may be unable to run what is left.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { formatPlatform, type FullPlatform } from '../../names/platform.ts';
@@ -17,7 +17,7 @@ export interface PlatformChange {
 export interface Compared {
   /** Of the digests that pods run. */
   readonly before: readonly FullPlatform[];
-  /** Whether `before` is complete. Otherwise it has the platforms of the pods' nodes, so nothing is known about what was gained. */
+  /** Otherwise `before` has the platforms of the pods' nodes, and gains are unknown. */
   readonly isComplete: boolean;
   /** Of the tag. */
   readonly now: Pick<ImageFacts, 'platforms' | 'mediaType'>;

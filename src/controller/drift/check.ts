@@ -1,6 +1,6 @@
 /**
- * Checks one tag: one HEAD, by an agent, with the credentials of a pod that runs it. Only if the tag names another digest than pods
- * run, platforms are read: those of the tag, and of the digests that run.
+ * Checks one tag by one HEAD of an agent, with the credentials of a pod that runs it. Platforms of the tag
+ * and of the running digests are read only if the tag names another digest than pods run.
  */
 import { CredentialError } from '../../credentials/credential.ts';
 import type { FactsErrorCode, ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
@@ -16,14 +16,14 @@ import { changeOf, type PlatformChange } from './changes.ts';
 import { runningDigests, type RunningTag, type TagUse } from './tags.ts';
 
 export type Checked =
-  /** `change`: what is different from running pods; `pulled`: what they run. */
+  /** `change`: the difference from running pods; `pulled`: their digests. */
   | {
       readonly kind: 'known';
       readonly digest: string;
       readonly change: PlatformChange | undefined;
       readonly pulled: readonly string[];
     }
-  /** The registry was asked, or could not be; what is known stays. */
+  /** The check failed. Known results stay. */
   | { readonly kind: 'failed'; readonly code: FactsErrorCode }
   /** There is nothing to check: an override decides, or no pod has pulled it. */
   | { readonly kind: 'skipped' };
@@ -78,7 +78,7 @@ class Check {
     const knownDigest = lastDigest ?? remembered?.digest ?? this.#running.keys().next().value;
     if (remembered?.source === 'override' || !isPulled(this.#options.tag)) return { kind: 'skipped' };
     const check = { ...request, pullPolicy: 'Always' } as const;
-    // Without a known digest, which is so only where the runtime does not tell, the tag is read once.
+    // Without a known digest (the runtime reports none), the tag is read once.
     const facts = await this.#lookUp(knownDigest === undefined ? check : { ...check, knownDigest });
     const { digest, error, stale } = facts;
     if (digest === undefined || stale || (error && error.code !== 'not-an-image'))
@@ -94,7 +94,7 @@ class Check {
     return this.#known(digest, old, await this.#before(request, old, remembered), now);
   }
 
-  /** Pods run what the tag names, or their runtime does not tell. */
+  /** Pods run what the tag names, or their runtime reports no digest. */
   #withoutPulled(facts: ImageFacts, digest: string, remembered: ImageFacts | undefined): Checked {
     const { known, tag } = this.#options;
     const none: Checked = { kind: 'known', digest, change: undefined, pulled: [] };

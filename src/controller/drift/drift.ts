@@ -1,8 +1,8 @@
 /**
- * Drift: a tag that pods run is pushed again, and lost or gained an architecture. Running pods go on, and the next rollout fails, or
- * could use other nodes. So each tag of running pods is checked once in each `driftInterval` (`check.ts`), at a time that follows from
- * its name (`tags.ts`). What a tag lost is told to its workloads (`events.ts`); gauges and notes have both. Facts of what the tag
- * named before are forgotten: by the agent that asked, by this controller, and by webhooks, which follow the notes.
+ * Drift: a tag that pods run was pushed again and lost or gained an architecture. The next rollout fails, or
+ * could use other nodes. Each tag is checked once per `driftInterval` (`check.ts`), at a time that follows
+ * from its name (`tags.ts`). Workloads get events about losses (`events.ts`); gauges and notes have both.
+ * Agent, controller and webhooks (by the notes) forget the facts of the earlier digest.
  */
 import { inTurn } from '../../async/in-turn.ts';
 import type { DriftedTag } from '../../images/sources/drifted-tags.ts';
@@ -19,7 +19,7 @@ import { fairShare, isDue, namespacesOf, runningDigests, runningTags, type Runni
 const maxTags = 10_000;
 /** One namespace has three of them, so registries that never answer keep no other namespace waiting. */
 const concurrentChecks = 8;
-/** What is not checked within this waits for the next round, in turn with what is due by then. */
+/** The rest waits for the next round, in turn with the tags that are due by then. */
 const checksMs = 60_000;
 /** A round looks at every running pod. Shorter intervals have at least so many rounds. */
 const round = { mostMs: 60_000, leastMs: 1000, perInterval: 20 };
@@ -30,7 +30,7 @@ export const watchDrift: Feature = (leading) => {
   return reconcileAll(leading, () => monitor.reconcile());
 };
 
-/** What is known about a tag from its last check. */
+/** Result of the last check of a tag. */
 interface TagState {
   readonly digest?: string;
   /** Server time, milliseconds. */
@@ -44,7 +44,7 @@ export class DriftMonitor {
   readonly #notes: DriftNotes;
   readonly #meters: DriftMeters;
   readonly #parse = createReferenceCache();
-  /** By tag, as the two below; only tags of running pods. `undefined`: the notes of the last leader were not read. */
+  /** By tag of running pods, as the two below. `undefined`: the last leader's notes were not read. */
   #drifted: Map<string, DriftedTag> | undefined;
   readonly #states = new Map<string, TagState>();
   /** Due since an earlier round. */
@@ -92,7 +92,7 @@ export class DriftMonitor {
     return new Map(known.map((tag) => [tag.image, tag]));
   }
 
-  /** The tags whose time has come since the last round. */
+  /** The tags that became due since the last round. */
   #due(tags: readonly RunningTag[], intervalMs: number): readonly RunningTag[] {
     const [after, until] = [this.#checkedUntil, Math.max(this.#checkedUntil, this.#leading.serverNow())];
     this.#checkedUntil = until;

@@ -1,4 +1,4 @@
-/** Events about tags that lost an architecture: one for each workload and image in a `driftInterval`, however many pods it has. */
+/** Events about tags that lost an architecture: one per workload, image and `driftInterval`. */
 import { ifError } from '../../async/if-error.ts';
 import { FairQueue } from '../../async/fair-queue.ts';
 import { describeDrift, type DriftedTag } from '../../images/sources/drifted-tags.ts';
@@ -10,7 +10,7 @@ import type { Leading } from '../leadership/leading.ts';
 import { podReference, referenceOf, workloadOf } from '../scope/workload.ts';
 import type { RunningTag } from './tags.ts';
 
-/** Owners that are read for one tag; taken in turn from each namespace. Metric and report name the tag anyway. */
+/** Owners read for one tag, in turn from each namespace. Metric and report always name the tag. */
 const maxOwners = 100;
 
 /** @param pulled digests that pods run */

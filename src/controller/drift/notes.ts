@@ -17,7 +17,7 @@ export interface NotedTag {
 
 export class DriftNotes {
   readonly #notes: ConfigMapNotes;
-  /** What the ConfigMap has; `undefined`: it has to be read. */
+  /** Content of the ConfigMap; `undefined`: not read yet. */
   #written: ReadonlyMap<string, string> | undefined;
 
   constructor(options: ConfigMapOptions) {

@@ -20,7 +20,7 @@ export interface TagUse {
   readonly image: string;
 }
 
-/** By normalized image. Images by digest, images that are never pulled and pods that have ended are left out. */
+/** By normalized image. Without images by digest, images that are never pulled, and pods that have ended. */
 export function runningTags(
   pods: Iterable<RunningPod>,
   parse: (image: string) => Reference,
@@ -50,8 +50,8 @@ function tagOf(image: string, parse: (image: string) => Reference) {
 }
 
 /**
- * What runs of a tag: pods by the digest that their nodes pulled, the digest of most pods first. CRI-O reports the digest of the
- * manifest of one platform in place of the index, which says nothing about the tag.
+ * Pods of a tag by the digest that their nodes pulled, the digest of most pods first. CRI-O reports the
+ * digest of one platform's manifest in place of the index's, which says nothing about the tag.
  */
 export function runningDigests(
   { uses }: RunningTag,
@@ -91,8 +91,8 @@ export function namespacesOf({ uses }: RunningTag): readonly string[] {
 }
 
 /**
- * Whether the time of a tag's check is within (after, until]. Each tag has one time in each interval, which follows from its name:
- * so the checks are spread, and the next leader neither repeats a check nor has to know the last one.
+ * Whether the tag's check is due within (after, until]. Each tag has one time per interval, which follows
+ * from its name: checks are spread, and the next leader neither repeats one nor needs the last one.
  * @param after server time, milliseconds
  */
 export function isDue(image: string, intervalMs: number, after: number, until: number): boolean {

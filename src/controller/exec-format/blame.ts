@@ -1,6 +1,6 @@
 /**
- * What an exec format error is due to: an image whose manifest names an architecture that its binary is not for, or a pod that
- * came to a node that its image is not for. Only the first one is noted.
+ * The cause of an exec format error: an image with binaries for another architecture than its manifest names,
+ * or a pod on a node that its image does not support. Only the former is noted.
  */
 import { maxImageBytes, printable } from '../../names/printable.ts';
 import { uncheckedRecord } from '../../placement/record/read.ts';
@@ -43,11 +43,10 @@ export interface Reported {
   readonly blame: Blame;
   /** `undefined`: nothing is to be noted. */
   readonly noted: Noted | undefined;
-  /** ConfigMap of the notes. */
   readonly notesName: string;
 }
 
-/** One message for the person who looks at the pod or its workload. */
+/** One message for pod and workload. */
 export function describeBlame({ pod, suspect, architecture, blame, noted, notesName }: Reported): string {
   const image = printable(suspect.image, maxImageBytes);
   const start = `Container ${suspect.container}: `;

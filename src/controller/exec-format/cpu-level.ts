@@ -1,5 +1,5 @@
 /**
- * Containers that ended because the node's CPU lacks a level of x86-64. Their program says so itself, in a line of its last output. That
+ * Containers that ended because the node's CPU lacks an x86-64 level. The program's last output says so. This
  * is never a fault of the image: the note says which CPU it needs.
  */
 import { amd64Levels } from '../../nodes/amd64-level.ts';
@@ -14,12 +14,12 @@ import type { Noted } from './broken-notes.ts';
 export type MissedLevel = Amd64Level | 'higher';
 
 const named: readonly RegExp[] = [
-  // glibc sysdeps/x86/dl-get-cpu-features.c: glibc itself is built for the level, as in UBI 9 (v2) and UBI 10 (v3).
+  // glibc sysdeps/x86/dl-get-cpu-features.c: glibc is built for the level, as in UBI 9 (v2) and UBI 10 (v3).
   /^Fatal glibc error: CPU does not support x86-64-v([2-4])$/,
   // Go src/runtime/asm_amd64.s bad_cpu_msg: the program is built with GOAMD64.
   /^This program can only be run on AMD64 processors with v([2-4]) microarchitecture support\.$/,
 ];
-/** glibc sysdeps/x86/dl-prop.h: a program or library is linked with `-z x86-64-v3`. A path precedes it, and a prefix of the program. */
+/** glibc sysdeps/x86/dl-prop.h: linked with `-z x86-64-v3`. A path and the program's prefix precede it. */
 const unnamed = /: CPU ISA level is lower than required$/;
 
 /** @param text the end of a log, or a termination message; the last such line counts */
@@ -51,11 +51,10 @@ export interface ReportedLevel {
   readonly level: Amd64Level;
   readonly ofNode: Amd64Level | undefined;
   readonly noted: Noted;
-  /** ConfigMap of the notes. */
   readonly notesName: string;
 }
 
-/** One message for the person who looks at the pod or its workload. */
+/** One message for pod and workload. */
 export function describeLevel({ pod, suspect, level, ofNode, noted, notesName }: ReportedLevel): string {
   const image = printable(suspect.image, maxImageBytes);
   const has = ofNode !== undefined && ofNode < level ? `has x86-64-v${ofNode}` : 'lacks it';

@@ -1,8 +1,8 @@
 /**
- * Exec format errors: an image's manifest and its binaries can differ. `suspects.ts` finds containers that may have failed for that
- * reason, and their log decides. If the manifest names the node's architecture (`blame.ts`), `broken-notes.ts` notes it for the
- * namespace: decisions avoid the architecture until the note expires. Programs that need another level of x86-64 (`cpu-level.ts`) are
- * found and noted alike: decisions require the level.
+ * Exec format errors: manifest and binaries of an image can differ. `suspects.ts` finds containers that may
+ * have failed for that; their log decides. If the manifest names the node's architecture (`blame.ts`),
+ * `broken-notes.ts` notes the image for the namespace: decisions avoid the architecture until the note
+ * expires. Missing x86-64 levels (`cpu-level.ts`) are noted alike: decisions require the level.
  */
 import { backOffMs } from '../../async/back-off.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
@@ -24,7 +24,7 @@ import { describeLevel, levelOfNode, neededLevel, type MissedLevel } from './cpu
 import { failureIn, suspectsOf, type Failure, type Suspect } from './suspects.ts';
 
 /**
- * A kubelet reads logs from disk, and the API server stores notes. A cluster full of crashing pods must not cause many of
+ * A kubelet reads logs from disk, and the API server stores notes: crashing pods must not cause many of
  * these. Termination messages need no log, but anyone who runs a pod writes them.
  */
 const checks = { perSecond: 1, burst: 10 };
@@ -39,7 +39,7 @@ const logTimeoutMs = 5000;
 const checkAgainMs = 10 * 60_000;
 const maxRemembered = 5000;
 const pruneIntervalMs = 60 * 60_000;
-/** For a pod with an unknown node, half a minute altogether: pods and nodes come by different watches, in any order. */
+/** For an unknown node, half a minute altogether: pods and nodes come by different watches, in any order. */
 const nodeWait = { firstMs: 500, mostMs: 60_000, checks: 6 };
 
 /** Not a pod: its key has no slash. */
@@ -128,7 +128,7 @@ class ExecFormatMonitor {
     return { requeueAfterMs: backOffMs(nodeWait, checks) };
   }
 
-  /** A pod whose namespace, or the cluster, had its checks for now is checked later; no worker waits for it. */
+  /** Over the limit of the namespace or the cluster, a pod is checked later; no worker waits for it. */
   async #checkPod(pod: RunningPod, place: Place): Promise<ReconcileResult> {
     const { clock } = this.#leading;
     // A note has no effect on a skipped pod. For a pod of a DaemonSet, the template decides.
@@ -177,7 +177,7 @@ class ExecFormatMonitor {
       : this.#reportBroken(pod, suspect, place);
   }
 
-  /** Tells pod and workload which level the image needs, and notes it. */
+  /** Reports on pod and workload which level the image needs, and notes it. */
   async #reportLevel(
     pod: RunningPod,
     suspect: Suspect,
@@ -197,7 +197,7 @@ class ExecFormatMonitor {
     return noted;
   }
 
-  /** Tells pod and workload what the error is due to, and notes the image if it is to blame. */
+  /** Reports the cause on pod and workload, and notes the image if it is the cause. */
   async #reportBroken(
     pod: RunningPod,
     suspect: Suspect,

@@ -1,6 +1,6 @@
 /**
- * The room for notes, shared by namespaces. Anyone who runs a pod can cause notes, for their own namespace only. Where there is
- * no room, the oldest note of the namespace with the most notes leaves first.
+ * The room for notes, shared by namespaces. Anyone who runs a pod can cause notes, but only for their own
+ * namespace. Without room, the oldest note of the namespace with the most notes leaves first.
  */
 import {
   formatBroken,

@@ -1,7 +1,7 @@
 /**
- * Containers that may have failed because their binary is for another architecture, or for another CPU. Kubernetes has no status for
- * that: the container exits at once, and only its log says `exec /app: exec format error`, or what `cpu-level.ts` knows. With
- * `FallbackToLogsOnError` the same text is the termination message.
+ * Containers that may have failed because their binary is for another architecture or CPU. Kubernetes has no
+ * status for that: the container exits at once, and only its log says `exec /app: exec format error`, or a
+ * message of `cpu-level.ts`. With `FallbackToLogsOnError`, the termination message has the same text.
  */
 import type { RunningContainer, RunningPod } from '../caches/cached.ts';
 import { withoutScheme } from '../scope/pulled-images.ts';
@@ -14,9 +14,9 @@ export interface Suspect {
   readonly container: string;
   readonly image: string;
   readonly digest: string;
-  /** Reference by digest to what was pulled. */
+  /** Pulled reference, by digest. */
   readonly pulled: string;
-  /** By the termination message. If it does not say it, the log decides. */
+  /** From the termination message. Absent: the log decides. */
   readonly failure?: Failure;
   /** Whether the log of the previous container is needed. */
   readonly previous: boolean;

@@ -1,12 +1,12 @@
 /**
- * Who may ask the controller about images. The API server's proxy forwards no credential of the caller, so the request has a token of a
- * service account for the audience `arch.example/facts`, which the API server checks (TokenReview).
+ * Checks callers of the facts API. The API server's proxy forwards no credential, so a request has a service
+ * account's token for the audience `arch.example/facts`. The API server checks it (TokenReview).
  *
- * - In the service account's own namespace, the token is enough. It belongs to someone who may create tokens or pods there, and creating a
- *   pod would show as much: archwright would place it, and the kubelet would pull its images.
- *   So it gets the same texts about failed lookups as pods' events.
- * - In another namespace, the service account needs the right to create `imagefacts.arch.example` there (SubjectAccessReview). No API
- *   serves that resource. It gets the messages of failed lookups too.
+ * - In the service account's own namespace, the token is enough. Its owner may create tokens or pods there. A
+ *   created pod would show as much: archwright would place it, and the kubelet would pull its images. The
+ *   caller gets the same texts about failed lookups as pods' events.
+ * - In another namespace, the service account needs the right to create `imagefacts.arch.example` there
+ *   (SubjectAccessReview). No API serves that resource. The caller gets the messages of failed lookups too.
  */
 import { createHash } from 'node:crypto';
 import { FairSemaphore } from '../../async/fair-semaphore.ts';
@@ -18,7 +18,7 @@ import { paths } from '../../kube/api/paths.ts';
 import { reveal, type Secret } from '../../telemetry/secret.ts';
 import { claimsFactsAudience, factsAudience } from './request.ts';
 
-/** The caller is not known, or may not ask about the namespace. Says no more, because anyone can send a request. */
+/** Unknown caller, or no right to the namespace. Without details, because anyone can send a request. */
 export class Refused extends Error {
   override readonly name = 'Refused';
   readonly code = 'forbidden';
@@ -79,7 +79,7 @@ export class Callers {
 
   /**
    * @param peer address of the connection
-   * @returns with `seesDetails`, someone trusts the caller with more than pods of one namespace show
+   * @returns `seesDetails`: the caller has an explicit right
    * @throws Refused; Overloaded; KubeError if the API server does not answer
    */
   async check(token: Secret, namespace: string, peer: string, signal: AbortSignal): Promise<Caller> {

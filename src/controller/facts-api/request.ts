@@ -1,6 +1,6 @@
 /**
- * The body of `POST /v1/facts` of the controller: the images of one pod, and a token that shows who asks. `explain` and `report` send it
- * through the API server's proxy of Services. Unknown, missing or invalid fields are errors, and no message quotes a value.
+ * Body of `POST /v1/facts`: one pod's images and the caller's token. `explain` and `report` send it through
+ * the API server's Service proxy. Unknown, missing or invalid fields are errors. Messages quote no value.
  */
 import { isNamespaceName, isServiceAccountName } from '../../credentials/credential.ts';
 import type { PullPolicy } from '../../images/facts/facts.ts';
@@ -8,8 +8,8 @@ import { asObject, InvalidDocument, parseObject, type JsonObject } from '../../h
 import { secret, type Secret } from '../../telemetry/secret.ts';
 
 /**
- * Audience of the caller's token. No other program accepts it, least of all the API server: the controller learns nothing that it could
- * use elsewhere.
+ * Audience of the caller's token. No other program accepts it, least of all the API server, so the controller
+ * learns nothing that it could use elsewhere.
  */
 export const factsAudience = 'arch.example/facts';
 
@@ -122,8 +122,8 @@ function text(fields: JsonObject, field: string, maxLength: number): string {
 }
 
 /**
- * Whether the token says that it is for this audience, unchecked: the API server does not have to check other tokens, which are
- * other credentials of people (RFC 7519, 4.1.3).
+ * Whether the token claims this audience, unchecked: the API server need not check other tokens, which are
+ * people's other credentials (RFC 7519, 4.1.3).
  */
 export function claimsFactsAudience(token: string): boolean {
   const [, payload = '', signature, ...more] = token.split('.');

@@ -1,7 +1,7 @@
 /**
- * The controller's server for `explain` and `report` on other machines: image facts of one pod for each request, as the controller finds
- * them, with the credentials of the agents. Every replica serves it. Callers come through the API server's proxy of Services, or directly
- * from any pod, so each request is checked (`callers.ts`).
+ * The controller's server for remote `explain` and `report`: each request gets the image facts of one pod, as
+ * the controller finds them with the agents' credentials. Every replica serves it. Callers come through the
+ * API server's Service proxy, or directly from any pod, so each request is checked (`callers.ts`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { FairSemaphore, Overloaded } from '../../async/fair-semaphore.ts';
@@ -37,9 +37,9 @@ export interface FactsServerOptions {
   readonly metrics: Metrics;
 }
 
-/** A report has 16 requests in flight. One busy namespace gets a third of the places, and the agents are fair by namespace too. */
+/** A report has 16 requests in flight. A busy namespace gets a third of the places; agents are fair too. */
 const lookups = { places: 48, maxWaiting: 192 };
-/** Of one namespace. A report of 5,000 kinds of pods whose images are known takes 100 s. */
+/** Of one namespace. A report of 5,000 kinds of pods with known images takes 100 s. */
 const rate = { perSecond: 50, burst: 200 };
 const maxRates = 1000;
 /** Of all requests in flight. */
@@ -47,7 +47,7 @@ const maxBodies = 8 * 1024 * 1024;
 /** Longer than any request waits and takes. */
 const requestLimitMs = 90_000;
 const bodyTimeoutMs = 10_000;
-/** The API server opens a connection for each request in flight. Strangers may connect too; each connection takes 50 KiB. */
+/** The API server opens one per request in flight. Strangers may connect too; each takes 50 KiB. */
 const maxConnections = 256;
 
 interface Answer {
@@ -73,8 +73,8 @@ export async function startFactsServer(options: FactsServerOptions): Promise<Run
 const validMs = 10 * 365 * 86_400_000;
 
 /**
- * A certificate that only this process has, for a server whose clients do not verify it: the API server's proxy verifies no certificate
- * of pods and Services (kubernetes pkg/controlplane/apiserver, `proxyTLSClientConfig`). TLS keeps tokens from those who only listen.
+ * Only this process has this certificate. The API server's proxy verifies none of pods and Services
+ * (kubernetes pkg/controlplane/apiserver, `proxyTLSClientConfig`). TLS keeps tokens from passive listeners.
  */
 async function ephemeralPair(clock: Pick<Clock, 'now'>): Promise<ServerPair> {
   const validity = { from: clock.now() - 86_400_000, to: clock.now() + validMs };
@@ -120,13 +120,13 @@ class FactsServer {
     const share = this.#bodies.open();
     try {
       const bytes = await readBody(request, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs, share });
-      const asked = parseImagesRequest(bytes);
+      const query = parseImagesRequest(bytes);
       const peer = request.socket.remoteAddress ?? '';
-      const caller = await this.#callers.check(asked.token, asked.namespace, peer, signal);
-      const found = await this.#lookUp(asked, signal);
+      const caller = await this.#callers.check(query.token, query.namespace, peer, signal);
+      const found = await this.#lookUp(query, signal);
       const facts = caller.seesDetails ? found : found.map(publicFacts);
       const { username } = caller;
-      this.#options.log.debug({ caller: username, namespace: asked.namespace }, 'image facts were sent');
+      this.#options.log.debug({ caller: username, namespace: query.namespace }, 'image facts were sent');
       return { outcome: 'answered', status: 200, body: { facts } };
     } catch (error) {
       return this.#failureOf(error, signal);
@@ -135,8 +135,8 @@ class FactsServer {
     }
   }
 
-  async #lookUp(asked: ImagesRequest, signal: AbortSignal): Promise<readonly ImageFacts[]> {
-    const { namespace, images, pullSecrets: names, serviceAccount, deadlineMs: budgetMs } = asked;
+  async #lookUp(query: ImagesRequest, signal: AbortSignal): Promise<readonly ImageFacts[]> {
+    const { namespace, images, pullSecrets: names, serviceAccount, deadlineMs: budgetMs } = query;
     const leave = await this.#lookups.enter(namespace, signal);
     try {
       await this.#rates.of(namespace).take(signal);
