@@ -1,6 +1,6 @@
 /**
- * The decision for a pod that exists. Unlike at admission, it cannot be denied, so images without a common architecture leave it
- * pending even if policy says `deny`; it waits for unknown images, whatever policy says now; after its time, the fallback applies.
+ * Decides for an existing pod, which cannot be denied: without a common architecture it stays pending, even
+ * under `deny`. It waits for unknown images under any policy; after its time, the fallback applies.
  */
 import { factsWanted, type FactsByImage, type FactsWanted } from '../../cluster/facts-of-pod.ts';
 import { createNodeHostnames } from '../../cluster/node-hostnames.ts';
@@ -27,8 +27,8 @@ const pullableMs = 1000;
 const lastPullableMs = 20;
 
 /**
- * Waits for what the policy of each pod depends on, and for nodes, which decide between several possible terms. A new leader often
- * lists them after the pods, and would remove gates by the wrong policy. Never rejects.
+ * Waits for what each pod's policy depends on, and for nodes, which decide between several possible terms. A
+ * new leader often lists them after the pods, and would remove gates by the wrong policy. Never rejects.
  */
 export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<void> {
   const { namespaces, clusterConfigs, podConfigs, rollouts, nodes } = caches;
@@ -61,7 +61,7 @@ export function skippedOf(input: WaitingInput): PlacementDecision | undefined {
   return skipReasonOf(input) === undefined ? undefined : decideWaiting(input, noFacts, false);
 }
 
-/** Adds to the input which nodes can pull the images, if the policy requires that. A node without an answer is not excluded. */
+/** Adds which nodes can pull the images, if the policy requires it. Nodes without an answer stay. */
 export function createPullability({ fleet, log, pullSecrets, caches }: Leading) {
   const nodeHostnames = createNodeHostnames(caches.nodes);
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });

@@ -1,15 +1,15 @@
 /**
- * Gates: pods that wait because an image was not known at their creation. Each pod is a key that is reconciled when it
- * appears or changes, when facts of its images arrive, and at times that follow from its age:
+ * Gates: pods that wait because an image was not known at their creation. Each pod is a key, reconciled when
+ * it appears or changes, when facts of its images arrive, and at times that follow from its age:
  *
  * 1. A pod that needs no decision any more (opted out, its namespace left out) loses its gate at once.
  * 2. Facts of its images come from memory, or from one lookup for all pods that need them (`lookups.ts`).
  * 3. Known: one patch sets the placement and removes the gate (`remove-gate.ts`). Not known: it waits.
- * 4. After `maxGateDuration` the fallback applies and the gate is removed, with an event. If a defect or a refusal prevents
- *    even that, only the gate is removed.
+ * 4. After `maxGateDuration` the fallback applies and the gate is removed, with an event. If a defect or a
+ *    refusal prevents that, only the gate is removed.
  *
- * All state is in memory (`waiting.ts`), and each write is one complete patch: a leader that comes or goes at any moment
- * leaves nothing half done. Pods that wait, and pods without our gate that the webhook made pending, get an event (`events.ts`).
+ * All state is in memory (`waiting.ts`). Each write is one complete patch, so a new leader finds nothing half
+ * done. Waiting pods, and ungated pods that the webhook left pending, get events (`events.ts`).
  */
 import { toConfirm } from '../../cluster/confirm-refusal.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
@@ -39,14 +39,14 @@ import { mostMs, nextLookMs, WaitingPods, type WaitingPod } from './waiting.ts';
 
 /** As long as memory gives a lookup. Facts that come later are found at the next look. */
 const lookupMs = 15_000;
-/** When the time of a pod is over, what can be found within this has to do. */
+/** For the last lookup, when the time of a pod is over. */
 const lastLookupMs = 1000;
 /** A namespace as new as its pod comes by another watch. */
 const namespacePatienceMs = 5000;
 const namespacePauseMs = 250;
 /** The first answer usually comes sooner, and a pod that waits no longer needs no event. */
 const quietMs = 2000;
-/** So long after the end of its time a pod that is changed again and again loses its gate without a placement. */
+/** This long after its time, a pod that keeps changing loses its gate without a placement. */
 const conflictsMs = 15_000;
 
 export const decideGatedPods: Feature = (leading) => new Gates(leading).run();
@@ -163,14 +163,13 @@ class Gates {
     return this.#finish(waiting, await this.#remover.place(pod, decision, again, signal));
   }
 
-  /** A rollout is not worth a pod that waits for long. */
+  /** Expired pods take no part in a rollout. */
   async #choose(pod: Pod, { policy }: WaitingInput, expired: boolean): Promise<ChosenSide> {
     const { rollouts } = this.#leading;
     if (expired || policy.rollout === undefined) return 'Other';
     return (await rollouts?.choose(pod, policy.rollout)) ?? 'Other';
   }
 
-  /** What memory knows now. */
   #remembered(input: WaitingInput): FactsByImage {
     const found = this.#leading.factsOfPod({ ...wantedOf(input, 0), memoryOnly: true });
     if (!(found instanceof Promise)) return found;
@@ -178,7 +177,7 @@ class Gates {
     return new Map();
   }
 
-  /** Says on the pod why it waits, and again if that changes. */
+  /** Records an event on why the pod waits, and again if that changes. */
   #report(pod: Pod, waiting: WaitingPod, decision: PlacementDecision): void {
     const why = whyGated(decision);
     if (decision.outcome !== 'gated' || waiting.reported === why) return;
@@ -194,7 +193,7 @@ class Gates {
   }
 
   /**
-   * Requirements can never be taken from a pod, so a decision that leaves it pending is confirmed by one more lookup.
+   * A pod cannot lose requirements, so one more lookup confirms a decision that leaves it pending.
    * @returns whether the pod has to wait for that
    */
   #isToConfirm(input: WaitingInput, waiting: WaitingPod, facts: FactsByImage): boolean {
@@ -202,7 +201,7 @@ class Gates {
     return wanted !== undefined && this.#lookups.find(keyOf(input.pod), wanted, true) === undefined;
   }
 
-  /** A temporary failure is tried again. After the pod's time a defect or a refusal costs it the placement, not the gate. */
+  /** Retries temporary failures. After the pod's time, a defect or a refusal removes only the gate. */
   async #afterFailure(
     error: unknown,
     pod: Pod,
@@ -272,8 +271,8 @@ function imagesOf(input: WaitingInput): string {
 }
 
 /**
- * Whether the API server understood the patch and refuses it. Other admission webhooks and policies choose the status of
- * their refusals themselves; 400 is what the API server makes of one without.
+ * Whether the API server understood the patch and refuses it. Other admission webhooks and policies choose
+ * the status of their refusals; the API server's default is 400.
  */
 function isRefusal({ code, temporary }: KubeError): boolean {
   return !temporary && code !== 'conflict' && code !== 'unauthorized';

@@ -23,8 +23,8 @@ export class IncompletePods {
   }
 
   /**
-   * @returns the pod with the fields that a decision needs; `undefined`: it is gone, or waits no more; milliseconds: its namespace has to
-   *   wait so long for its next read
+   * @returns the pod with the fields of a decision; `undefined`: it is gone, or waits no more; milliseconds:
+   * until the next read of its namespace
    * @throws KubeError
    */
   async read({ metadata = {} }: Pod, signal: AbortSignal): Promise<Pod | number | undefined> {

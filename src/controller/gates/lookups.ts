@@ -1,7 +1,7 @@
 /**
- * Looks up image facts for many pods at once: pods with the same images, pull secrets and service account share one lookup,
- * and no worker waits for it. The number of open lookups is limited, and no namespace can use it up; more keys wait for their
- * turn, round robin over the namespaces.
+ * Looks up image facts for many pods at once: pods with the same images, pull secrets and service account
+ * share one lookup; no worker waits for it. The number of open lookups is limited, and no namespace can use
+ * it up. More keys wait for their turn, round robin over the namespaces.
  */
 import { FairQueue } from '../../async/fair-queue.ts';
 import { FairSemaphore, type Leave } from '../../async/fair-semaphore.ts';
@@ -9,7 +9,7 @@ import type { FactsByImage, FactsWanted } from '../../cluster/facts-of-pod.ts';
 import type { Leading } from '../leadership/leading.ts';
 
 export interface LookupListener {
-  /** A lookup of the key has ended. `images`: the signature of its images, which the pod may no longer have. */
+  /** A lookup of the key has ended. `images`: their signature; the pod may have other images now. */
   readonly onFacts: (key: string, facts: FactsByImage, images: string) => void;
   /** The key can be looked up now. */
   readonly onTurn: (key: string) => void;
@@ -48,8 +48,8 @@ export class GateLookups {
   }
 
   /**
-   * Starts a lookup for the key, or joins the one that is open. @param isUrgent whether it needs no turn
-   * @returns the facts if they are known; else `undefined`, and `onFacts` or `onTurn` is called for the key later
+   * Starts or joins a lookup for the key. @param isUrgent whether it needs no turn
+   * @returns the known facts; `undefined`: `onFacts` or `onTurn` is called for the key later
    */
   find(key: string, wanted: FactsWanted, isUrgent = false): FactsByImage | undefined {
     const images = signatureOf(wanted);

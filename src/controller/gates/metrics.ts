@@ -27,7 +27,7 @@ const gateDecisions = counter(
 const gatedSeconds = histogram(
   'archwright_gated_duration_seconds',
   'Time from a pod’s creation until its gate is removed.',
-  // Creation times have whole seconds. The usual end is an answer of a registry, the last one is maxGateDuration (300 s).
+  // Creation times are whole seconds. Most end at a registry's answer, the last at maxGateDuration (300 s).
   [1, 2, 3, 5, 10, 20, 40, 60, 120, 300, 330, 600],
 );
 

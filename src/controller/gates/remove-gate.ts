@@ -1,6 +1,6 @@
 /**
- * Removes the scheduling gate of one pod by one patch, which also sets the placement. If the API server refuses the placement, only
- * the gate is removed: a pod that may run anywhere is reported by an event, a pod that stays gated is lost.
+ * Removes a pod's scheduling gate and sets its placement in one patch. If the API server refuses the
+ * placement, only the gate is removed: an event reports a pod that may run anywhere, but a gated pod is lost.
  */
 import { ignoring, isCode } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
@@ -12,14 +12,14 @@ import type { Caches } from '../caches/caches.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
 import type { Leading } from '../leadership/leading.ts';
 
-/** `placed`: as decided. `gate-only`: without the placement. `gone`: nothing to do any more. `changed`: decide again later. */
+/** `placed`: as decided. `gate-only`: no placement. `gone`: nothing to do. `changed`: decide again later. */
 export type Removal =
   | { readonly kind: 'placed'; readonly pod: Pod; readonly decision: PlacementDecision }
   | { readonly kind: 'gate-only'; readonly pod: Pod; readonly why: string }
   | { readonly kind: 'gone' }
   | { readonly kind: 'changed' };
 
-/** What the API server says about annotations of more than 256 KiB together (apimachinery `ValidateAnnotationsSize`). */
+/** The error if annotations exceed 256 KiB together (apimachinery `ValidateAnnotationsSize`). */
 const noRoomForRecord = 'metadata.annotations: Too long';
 
 /** Other writers change a gated pod once or twice, not in a circle. */
@@ -96,7 +96,7 @@ export class GateRemover {
     await step('gates/opened');
   }
 
-  /** The pod to try again with; `undefined`: nothing is left to do. @throws the error if no further try can help */
+  /** The pod for the next try; `undefined`: nothing left to do. @throws the error if no try can help */
   async #afterFailure(
     error: unknown,
     pod: Pod,
@@ -113,7 +113,7 @@ export class GateRemover {
     return await this.#reread(pod, signal);
   }
 
-  /** The pod as it is now; `undefined` if it is gone, replaced by another one of its name, or no longer gated by us. */
+  /** The current pod; `undefined`: gone, replaced by another one of its name, or without our gate. */
   async #reread(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
     const now = await ignoring('not-found', this.#leading.client.get<Pod>(pathOf(pod), { signal }));
     return now && now.metadata?.uid === pod.metadata?.uid && carriesGate(now) ? now : undefined;

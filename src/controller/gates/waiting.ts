@@ -1,6 +1,6 @@
 /**
- * The pods that wait, in memory only: a new leader finds them again. A pod's age comes from the API server's clock when it is first
- * seen, and from our monotonic clock after that, so a clock that is set does not change it.
+ * The waiting pods, in memory only: a new leader finds them again. A pod's age comes from the API server's
+ * clock when it is first seen, and then from our monotonic clock, so a clock that is set does not change it.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
@@ -34,7 +34,7 @@ type WaitingState =
     }
   /** The gate is removed; the cache may still show it. */
   | { readonly kind: 'ungated' }
-  /** Not gated, and its owner has read in an event that its images share no architecture. */
+  /** Not gated. An event has reported that its images share no architecture. */
   | { readonly kind: 'reported' };
 
 const newState: WaitingState = {
@@ -99,7 +99,7 @@ export class WaitingPod {
     return this.#state.kind === 'reported';
   }
 
-  /** Its owner hears now that its images share no architecture. @returns true the first time */
+  /** Marks the missing common architecture as reported. @returns true the first time */
   report(): boolean {
     if (this.#state.kind === 'reported') return false;
     this.#state = { kind: 'reported' };
@@ -149,8 +149,8 @@ function bucketOf(ageMs: number): AgeBucket {
 }
 
 /**
- * The pause until the next look at a pod, milliseconds. Looks are 1, 2, 4, 8 and 16 s after its creation, then every 15 s, spread
- * by its UID. The times follow from its age alone, so a new leader goes on where the last one was.
+ * Milliseconds until the next look at a pod: 1, 2, 4, 8 and 16 s after its creation, then every 15 s, spread
+ * by its UID. Looks follow from its age alone, so a new leader goes on where the last one was.
  */
 export function nextLookMs(ageMs: number, uid: string): number {
   const offset = 1 + spread * (Number.parseInt(hashText([uid]), 36) / 2 ** 32);

@@ -1,10 +1,10 @@
 /**
- * Notes on why pods were evicted, so that none is evicted twice for the same cause: one key for each workload, set of images and
- * architecture, with a time. Older pods of the workload may be evicted too. Younger ones are successors: if one is on the wrong node
- * again, evictions do not help (no webhook, or a constraint that is not visible here), so it stays.
+ * Notes on evictions, so no pod is evicted twice for one cause: one key per workload, set of images and
+ * architecture, with a time. Older pods of the workload may be evicted too. Younger ones are successors: one
+ * on the wrong node again stays, because evictions do not help (no webhook, or an unknown constraint).
  *
- * The time is written before the first eviction, and removed if that one is refused, for example by a PodDisruptionBudget. A person
- * who removes a key, or the ConfigMap, lets the next leader evict pods of the workload again.
+ * The time is written before the first eviction, and removed if that one is refused (PodDisruptionBudget). If
+ * a person removes a key, or the ConfigMap, the next leader evicts pods of the workload again.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -57,7 +57,7 @@ export class Causes {
   }
 
   /**
-   * Removes the note of an eviction that certainly did not happen: pods that are created meanwhile are no successors.
+   * Removes the note of an eviction that certainly did not happen: pods created meanwhile are no successors.
    * @throws KubeError
    */
   async remove(cause: Cause, signal: AbortSignal): Promise<void> {

@@ -1,7 +1,7 @@
 /**
- * Confirms that images lack the architecture of a node, before a pod is evicted: the agent of a compromised node must not decide that
- * alone. Facts of a digest are proven by their documents, so the digests that the kubelet has pulled decide. Where nothing was pulled,
- * the agents of two nodes must agree.
+ * Confirms before an eviction that images lack a node's architecture: the agent of a compromised node must
+ * not decide that alone. Facts of a digest are proven by their documents, so the digests that the kubelet
+ * pulled decide. If nothing was pulled, the agents of two nodes must agree.
  */
 import { opinions } from '../../fleet/fleet.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';

@@ -20,7 +20,7 @@ export class MisplacedEvents {
   }
 
   /**
-   * Records events, unless the same was reported about the same workload before; about evictions: the same pod.
+   * Records events, once for each report and workload; about evictions, once for each pod.
    * @param top the workload, if it is known
    * @param why the API server's answer, for `held`
    * @returns whether it is new

@@ -1,4 +1,4 @@
-/** The evictions of one leader: one request, when the next one may follow, and how many pods of a workload are disrupted. */
+/** Evictions: the request, when the next one may follow, and how many pods of a workload are disrupted. */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import { KubeError, type KubeErrorCode } from '../../kube/api/errors.ts';
 import { evictPod } from '../../kube/api/change.ts';
@@ -9,7 +9,7 @@ import type { Workload } from '../scope/workload.ts';
 
 /** Pods that are missing so long after an eviction are missing for another reason. */
 const rememberMs = 10 * 60_000;
-/** A new leader cannot know which of the missing pods were evicted. Evictions of the last leader are settled by then. */
+/** A new leader cannot know which missing pods were evicted. The last leader's evictions settle by then. */
 const newLeaderMs = 5 * 60_000;
 /** The cache shows the result of an eviction by then. */
 const cacheLagMs = 30_000;
@@ -29,7 +29,7 @@ export class Evictions {
   #nextAt: number;
   /** By uid of the pod. */
   #evicted = new Map<string, Evicted>();
-  /** By uid of the workload: how many pods its owners want, by their uid. */
+  /** By uid of the workload: desired pods of its owners, by their uid. */
   readonly #owners = new BoundedMap<string, Map<string, number | undefined>>(maxWorkloads);
 
   constructor(leading: Leading) {
@@ -75,7 +75,7 @@ export class Evictions {
     return disrupted < maxUnavailable(total, configuration().misplacedPodsShare);
   }
 
-  /** @param isCertain false: there was no clear answer. The eviction counts until the pod turns out to be there. */
+  /** @param isCertain false: no clear answer; the eviction counts until the pod turns out to exist */
   add({ uid, owner }: RunningPod, isCertain: boolean): void {
     this.#evicted.set(uid, { owner: owner?.uid ?? '', at: this.#leading.clock.monotonic(), isCertain });
   }
@@ -108,8 +108,8 @@ export class Evictions {
 }
 
 /**
- * `evicted`: the pod goes. `changed`: it is no longer the same pod. `held`: not now, because of a PodDisruptionBudget or too many
- * requests. `failed`: the API server refuses. `isCertain`: the pod was certainly not evicted.
+ * `evicted`: the pod goes. `changed`: it is no longer the same pod. `held`: not now (PodDisruptionBudget, too
+ * many requests). `failed`: the API server refuses. `isCertain`: the pod was certainly not evicted.
  */
 export type Eviction =
   | { readonly outcome: 'evicted' | 'changed' }
@@ -124,7 +124,7 @@ const refusals: ReadonlySet<KubeErrorCode> = new Set([
 ]);
 
 /**
- * Requests the eviction once. @param pod as just read: if it changed since, for example became ready, it stays
+ * Requests the eviction once. @param pod as just read: it stays if it changed since (became ready)
  * @throws KubeError if there is no answer, or leadership is lost
  */
 export async function evict(
@@ -154,17 +154,17 @@ export interface DisruptionInput {
   readonly evicted: ReadonlySet<string>;
   /** How many of the missing pods can be due to evictions. A new leader cannot know that: all. */
   readonly maxMissing: number;
-  /** Pods created from then on are successors; `undefined`: none was evicted yet. Server time, milliseconds, as `now`. */
+  /** Pods created from then on are successors; `undefined`: none evicted. Server milliseconds, as `now`. */
   readonly since: number | undefined;
   readonly now: number;
 }
 
-/** A successor that is not ready by then has other problems, and does not keep other pods from being evicted. */
+/** A successor that is not ready by then has other problems, and blocks no further evictions. */
 const settleMs = 10 * 60_000;
 
 /**
- * How many pods of an owner are going, not replaced or not placed yet, or successors that are not ready. Computed from the cluster,
- * so a new leader knows as much as the last one.
+ * How many pods of an owner are going, not replaced or not placed yet, or successors that are not ready.
+ * Computed from the cluster, so a new leader gets the same number.
  */
 export function disruptedPods({ pods, wanted, evicted, maxMissing, since, now }: DisruptionInput): number {
   const alive = pods.filter((pod) => !hasEnded(pod));
@@ -177,7 +177,6 @@ export function disruptedPods({ pods, wanted, evicted, maxMissing, since, now }:
   return going + missing + alive.filter((pod) => !isGoing(pod) && isSettling(pod)).length;
 }
 
-/** How many may be disrupted at the same time. */
 export function maxUnavailable(total: number, percent: number): number {
   return Math.max(1, Math.floor((total * percent) / 100));
 }

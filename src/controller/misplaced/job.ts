@@ -1,6 +1,6 @@
 /**
- * What an eviction costs a Job. A Job counts a deleted pod as a failed one, and fails for good at its limit (measured with 1.36:
- * `backoffLimit: 0`). Rules: Kubernetes documentation, "Jobs": pod backoff failure policy, backoff limit per index, pod failure policy.
+ * A Job counts a deleted pod as failed, and fails at its limit (measured with 1.36: `backoffLimit: 0`).
+ * Kubernetes documentation, "Jobs": backoff failure policy, backoff limit per index, pod failure policy.
  */
 import type { KubeObject, Pod } from '../../kube/api/objects.ts';
 
@@ -27,7 +27,7 @@ const usualLimit = 6;
 /** On the pods of an indexed Job with a limit for each index: failures of the index before this pod. */
 const indexFailures = 'batch.kubernetes.io/job-index-failure-count';
 
-/** How many pods a Job may still lose without failing; infinity: evictions do not count. @param pod to be evicted */
+/** How many more pods a Job may lose; infinity: evictions do not count. @param pod to be evicted */
 export function lossesLeft({ spec = {}, status = {} }: Job, { metadata }: Pod): number {
   const { backoffLimit = usualLimit, backoffLimitPerIndex, podFailurePolicy } = spec;
   const rule = podFailurePolicy?.rules?.find(isAboutEvictions)?.action;

@@ -1,7 +1,7 @@
 /**
- * Finds out whether a suspect has images that certainly cannot run on its node: their facts are fresh and without error; no container
- * of theirs runs there (there may be an emulator, or the manifest may be wrong); and the facts are about the digest that was pulled.
- * If the tag was pushed again since, the facts of the pulled digest decide.
+ * Finds the images of a suspect that certainly cannot run on its node: their facts are fresh and without
+ * error; no container of theirs runs there (emulator, wrong manifest); and the facts are about the pulled
+ * digest. If the tag was pushed again since, the facts of the pulled digest decide.
  */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
@@ -22,9 +22,9 @@ export interface ImageWithoutArchitecture {
   readonly image: string;
   /** Of the facts; the image as it is written if they have none. */
   readonly digest: string;
-  /** What it has for the pod's operating system. */
+  /** For the pod's operating system. */
   readonly architectures: readonly string[];
-  /** References by digest to what was pulled, if the facts are about something else. */
+  /** Pulled references by digest, if the facts are about another one. */
   readonly pulled: readonly string[];
 }
 
@@ -52,7 +52,7 @@ export async function misplacedPodOf(leading: Leading, pod: RunningPod): Promise
   return images.length === 0 ? undefined : { pod, architecture, images, facts };
 }
 
-/** Reads the pod again; `undefined`: it is gone, or no longer misplaced for the same reason. @throws KubeError */
+/** Reads the pod again; `undefined`: gone, or not misplaced for the same reason now. @throws KubeError */
 export async function readMisplaced(
   { client, signal, nodeClasses }: Leading,
   { pod, architecture, images, facts }: MisplacedPod,
@@ -81,7 +81,6 @@ function usesOf({ images }: RunningPod): readonly ImageUse[] {
   }));
 }
 
-/** The images of a pod that certainly lack an architecture. */
 function imagesWithoutArchitecture(
   pod: RunningPod,
   architecture: string,
@@ -137,7 +136,7 @@ function runs({ ready, running, reason, imageID }: RunningContainer): boolean {
   return ready || running || reason === 'Completed' || (reason === undefined && imageID !== '');
 }
 
-/** References by digest to what the containers with an image pulled. */
+/** References by digest that the containers with an image pulled. */
 export function pulledReferences(pod: RunningPod, image: string): readonly string[] {
   const references = pod.containers
     .filter((container) => uses(pod, container, image))

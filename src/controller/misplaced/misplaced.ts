@@ -1,13 +1,13 @@
 /**
- * Misplaced pods: not ready, on a node with an architecture that their images lack. They were created while the webhook was down or not
- * yet installed, or a tag was pushed again without an architecture. Their owner never replaces them, because they exist. In each run:
+ * Misplaced pods: not ready, on a node with an architecture that their images lack. They were created without
+ * the webhook, or a tag was pushed again without an architecture. Their owners never replace them. A run:
  *
- * 1. `suspects.ts`: pods that had time to become ready but are not, and have an owner that would replace them.
+ * 1. `suspects.ts`: pods that had time to become ready but are not, with an owner that would replace them.
  * 2. `misplaced-pod.ts`: which of their images certainly cannot run on the node.
- * 3. `verdict.ts`, one pod after the other: whether its successor would be placed elsewhere (`replacement.ts`), its Job would fail by
- *    the eviction (`job.ts`), pods of the workload were evicted for the same cause (`causes.ts`), too many are disrupted, or only one agent reports it
- *    (`confirm.ts`).
- * 4. `evictions.ts`: the eviction. `events.ts`: the events, the only effect under `misplacedPods = "event"` and for DaemonSets.
+ * 3. `verdict.ts`, one pod after the other: whether its successor would be placed elsewhere
+ *    (`replacement.ts`), its Job would fail by the eviction (`job.ts`), pods of the workload were evicted for
+ *    the same cause (`causes.ts`), too many are disrupted, or only one agent reports it (`confirm.ts`).
+ * 4. `evictions.ts`: the eviction. `events.ts`: only events for `misplacedPods = "event"` and DaemonSets.
  */
 import { FairQueue } from '../../async/fair-queue.ts';
 import { inTurn } from '../../async/in-turn.ts';
@@ -28,11 +28,11 @@ import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
 const intervalMs = 5_000;
 /** One namespace has three of them. */
 const factsWorkers = 8;
-/** Limits of one run, so that it works on current data. Namespaces take turns; what a run leaves is due in the next one. */
+/** Limits of one run, for current data. Namespaces take turns; the next run takes what is left. */
 const most = { checked: 200, checksMs: 30_000, handled: 20, handlingMs: 60_000 };
 /**
- * The evictions begin this much before the first one. Suspects are at least 30 s old, so pods from before the first eviction are older,
- * and successors are younger, even if the clocks of several API servers differ.
+ * Evictions begin this long before the first one. Suspects are at least 30 s old, so they are older than
+ * that, and successors are younger, even if the clocks of several API servers differ.
  */
 const marginMs = 15_000;
 /** An API server that refuses so many evictions in a row refuses all. */
@@ -69,7 +69,7 @@ export class MisplacedReconciler {
     this.#skippedPods = createSkippedPods(leading);
   }
 
-  /** @returns whether there is more to do at once. @throws KubeError, and Error if the API server refuses evictions */
+  /** @returns whether more is due at once. @throws KubeError; Error if the API server refuses evictions */
   async reconcile(): Promise<boolean> {
     const { caches, configuration } = this.#leading;
     if (configuration().misplacedPods === 'off') {
@@ -124,7 +124,7 @@ export class MisplacedReconciler {
     return handled;
   }
 
-  /** An error that is due to one pod, for example to a selector of its own, must not stop the others. */
+  /** An error of one pod, for example of its own selector, must not stop the others. */
   async #handle(misplaced: MisplacedPod): Promise<void> {
     const { signal, log } = this.#leading;
     try {

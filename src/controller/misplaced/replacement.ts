@@ -1,4 +1,4 @@
-/** Whether the successor of a pod would be placed on a node that can run it: the webhook's decision for a pod that is created now. */
+/** Whether a pod's successor would get a node that can run it: the webhook's decision for a new pod. */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
@@ -14,12 +14,12 @@ export type Replacement =
       readonly kind: 'placed';
       /** Possible nodes: ready, and their taints let it in. */
       readonly nodes: ReadonlySet<string>;
-      /** If the pod, or the policy, chooses among nodes: label selectors, and one of them has to fit as well. */
+      /** Label selectors if the pod, or the policy, chooses among nodes; one has to fit as well. */
       readonly selectors: readonly string[] | undefined;
     }
   /**
-   * `skipped`: placement is disabled, or the pod constrains its architecture itself. `no-architecture`: no architecture has
-   * all of its images. `no-node`: no node with such an architecture takes pods now. `unsure`: it may land here again.
+   * `skipped`: placement is disabled, or the pod constrains its architecture. `no-architecture`: none has all
+   * images. `no-node`: no node of such an architecture takes pods now. `unsure`: it may land here again.
    */
   | { readonly kind: 'skipped' | 'no-architecture' | 'no-node' | 'unsure' };
 
@@ -40,7 +40,7 @@ export function replacementOf(
   const { nodeName: _, ...spec } = pod.spec;
   const decision = decide({ ...context, pod: { ...pod, spec }, facts: (image) => facts.get(image) });
   const { outcome } = decision;
-  // What a pod was widened to is not its own choice: its successor keeps to the names that are put back.
+  // A widened pod did not choose its architectures: its successor keeps to the names that are put back.
   const named = decision.replaces?.widened && decision.own && ownArchitecturesOf(decision.own);
   if (outcome === 'skipped' || (outcome === 'own-constraint' && !named)) return { kind: 'skipped' };
   const required = outcome === 'own-constraint' ? named?.architectures : decision.required;
@@ -59,7 +59,7 @@ export function replacementOf(
   return { kind: 'placed', nodes, selectors: chosenBy(decision) };
 }
 
-/** What the pod itself and the policy choose among nodes; `undefined`: any node. */
+/** The choice of pod and policy among nodes; `undefined`: any node. */
 function chosenBy(decision: PlacementDecision): readonly string[] | undefined {
   const { nodeSelector = {}, terms } = decision.own ?? {};
   const required = { ...decision.nodeLabels, ...decision.nodeLabelsByArchitecture };
@@ -70,10 +70,10 @@ function chosenBy(decision: PlacementDecision): readonly string[] | undefined {
 }
 
 /**
- * What to report about a DaemonSet with a pod on a node of this architecture, which cannot run it. Its next pod comes to the same node,
- * so its pods are never evicted. The webhook places a template when it is applied; one from before archwright, or from while the
- * webhook was down, makes pods for every new node. Placing it restarts all of its pods, so a person has to decide that.
- * @returns `unplaced`: applied again, its template keeps pods off such nodes; `undefined`: skipped, rolling out already, or uncertain
+ * The report about a DaemonSet with a pod on a node that cannot run it. Its next pod comes to the same node,
+ * so its pods are never evicted. The webhook places a template when it is applied; one applied without the
+ * webhook makes pods for every new node. Placing it restarts all of its pods, so a person decides that.
+ * @returns `unplaced`: applied again, it avoids such nodes; `undefined`: skipped, rolling out, or uncertain
  */
 export function daemonVerdict(
   template: PodTemplate,
@@ -93,8 +93,8 @@ export function daemonVerdict(
 }
 
 /**
- * The same for a pod of another controller that chooses the node, for example of OpenKruise. Its template is not known, so the pod is
- * decided without its node.
+ * The same for a pod of another controller that chooses the node, for example of OpenKruise. Its template is
+ * unknown, so the pod is decided without its node.
  */
 export function pinnedVerdict(
   { metadata, spec }: Pod,

@@ -1,6 +1,6 @@
 /**
- * Pods that are worth a check: they had time to become ready but are not, and a controller would replace them. The pause between
- * checks doubles: facts may come late, but an application's own crash loop must not cost a registry request every few seconds.
+ * Pods to check: not ready in time, with a controller that would replace them. The pause between checks
+ * doubles: facts may come late, but a crash loop must not cost a registry request every few seconds.
  */
 import { hasEnded, type RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';

@@ -1,4 +1,4 @@
-/** Decides what is done about one misplaced pod. */
+/** The decision about one misplaced pod. */
 import type { Pod } from '../../kube/api/objects.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { hasChosenNode } from '../scope/chosen-nodes.ts';

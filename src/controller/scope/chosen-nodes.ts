@@ -1,6 +1,6 @@
 /**
- * Whether a node takes a pod: by its readiness and taints, and by the labels that the pod chooses. Labels of nodes are not kept in memory:
- * few pods need this check, and few of those choose.
+ * Whether a node takes a pod: by its readiness and taints, and by the labels that the pod chooses. Node
+ * labels are not kept in memory: few pods need this check, and few of those choose.
  */
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { Node, NodeSelectorRequirement, Taint, Toleration } from '../../kube/api/objects.ts';
@@ -15,7 +15,6 @@ import type { CachedNode, NodeChoice } from '../caches/cached.ts';
 /** Set by the node controller where `spec.unschedulable` is. */
 const cordonTaint = 'node.kubernetes.io/unschedulable';
 
-/** Whether pods with these tolerations may be scheduled in spite of the taint. */
 export function tolerates(tolerations: readonly Toleration[], { key, value = '', effect }: Taint): boolean {
   const wanted = { key, operator: 'Equal', value, effect };
   return tolerations.some((toleration) => covers(toleration, wanted));
@@ -26,14 +25,13 @@ export function takesPods(node: CachedNode): boolean {
   return node.ready && !node.taints.some(({ key }) => key === cordonTaint);
 }
 
-/** Whether a node's taints let new pods with these tolerations in. */
 export function letsIn(node: Pick<CachedNode, 'taints'>, tolerations: readonly Toleration[]): boolean {
   return node.taints.every((taint) => taint.effect === 'PreferNoSchedule' || tolerates(tolerations, taint));
 }
 
 /**
- * Label selectors. A node has to match one of them. A term with an expression that Kubernetes cannot evaluate matches no
- * node, so it has none (component-helpers nodeaffinity: `nodeSelectorRequirementsAsSelector`).
+ * Label selectors; a node has to match one of them. A term with an expression that Kubernetes cannot evaluate
+ * matches no node, so it has none (component-helpers nodeaffinity: `nodeSelectorRequirementsAsSelector`).
  * @param groups further expressions; a node has to match those of one group
  */
 export function selectorsOf(
@@ -50,7 +48,7 @@ export function selectorsOf(
   );
 }
 
-/** One expression in the syntax of label selectors (apimachinery pkg/labels/selector.go `Parse`); `undefined`: not valid. */
+/** One expression as a label selector (apimachinery pkg/labels/selector.go `Parse`); `undefined`: invalid. */
 function selectorOf({ key, operator, values = [] }: NodeSelectorRequirement): string | undefined {
   if (!isLabelKey(key) || !values.every(isLabelValue)) return undefined;
   const [value = ''] = values;

@@ -1,4 +1,4 @@
-/** What the webhook's decision about a pod needs, from the leader's caches. */
+/** Input of the webhook's decision about a pod, from the leader's caches. */
 import type { ObjectMeta } from '../../kube/api/objects.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';

@@ -1,6 +1,6 @@
 /**
- * Events on a pod and on its workload, which a person applied and looks at: the Deployment, not its ReplicaSet. All pods of a
- * workload with the same trouble are one event there.
+ * Events on a pod and on its workload, which a person applied: the Deployment, not its ReplicaSet. All pods
+ * of a workload with the same trouble share one event there.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { EventText, ObjectReference } from '../../kube/events/event.ts';

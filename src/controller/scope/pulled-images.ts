@@ -1,4 +1,4 @@
-/** What the containers of a running pod pulled, and lookups of images as it would pull them. */
+/** Images that a running pod pulled, and lookups of images as it would pull them. */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { ImageRequest } from '../../images/facts/facts.ts';

@@ -1,7 +1,7 @@
 /**
- * Running pods that the webhook skips, and will skip again when they are replaced: they opted out, the selectors of the webhook
- * configuration leave them out, or nothing about them could be decided. Features that change running pods check this first, because the
- * successors of skipped pods would not be placed.
+ * Running pods that the webhook skips, and will skip again when they are replaced: they opted out, the
+ * selectors of the webhook configuration exclude them, or nothing about them could be decided. Features that
+ * change running pods check this first, because successors of skipped pods would not be placed.
  */
 import { skipReasonOf } from '../../placement/rules/skip.ts';
 import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';

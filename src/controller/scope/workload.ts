@@ -1,4 +1,4 @@
-/** Who owns a pod: its controller, and the controller's controller, which is what a person applied. */
+/** A pod's owners: its controller, and the controller's controller, which a person applied. */
 import type { KubeClient } from '../../kube/api/client.ts';
 import { isCode } from '../../kube/api/errors.ts';
 import type { KubeObject, NodeSelectorTerm, OwnerReference, PodTemplate } from '../../kube/api/objects.ts';
@@ -41,12 +41,12 @@ const owners: Readonly<Record<string, NamespacedPath>> = {
   'v1 ReplicationController': namespacedPath('v1', 'replicationcontrollers'),
 };
 
-/** DaemonSets that the webhook places; of this kind in other API groups (OpenKruise) we know nothing. */
+/** DaemonSets that the webhook places. The kind is unknown in other API groups (OpenKruise). */
 export const daemonSetApiVersion = 'apps/v1';
 
 /**
- * Of a pod's owner, which names keys and events here. The API server only refuses empty fields (apimachinery
- * pkg/api/validation/objectmeta.go `validateOwnerReference`), so anyone can fill 1.5 MiB; no object has so long a name.
+ * Of an owner in keys and events. The API server refuses only empty fields (apimachinery
+ * pkg/api/validation/objectmeta.go `validateOwnerReference`): a name may have 1.5 MiB. Real ones are short.
  */
 const maxOwnerLength = 1024;
 
@@ -117,7 +117,7 @@ export function isOfPlacedTemplate({ owner }: { readonly owner: OwnerReference |
   return owner?.kind === 'DaemonSet' && owner.apiVersion === daemonSetApiVersion;
 }
 
-/** Whether a controller made the pod for one node, as those of DaemonSets and OpenKruise do: every required term names the node. */
+/** Whether the pod is made for one node (DaemonSet, OpenKruise): every required term names the node. */
 export function isPinned({
   owner,
   nodeChoice,
@@ -130,9 +130,9 @@ export function isPinned({
 }
 
 /**
- * The template that a DaemonSet makes its next pod from. It is read when it matters, which is seldom: a pod may have an older one, with the
- * strategy OnDelete or during a rollout.
- * @returns `gone` if the DaemonSet does not exist any more; `unknown` without the right to read it, or for another API group
+ * The template of a DaemonSet's next pod, read when needed, which is seldom: with OnDelete or during a
+ * rollout, a pod may have an older one.
+ * @returns `gone`: no such DaemonSet; `unknown`: no right to read it, or another API group
  * @throws KubeError if there is no answer
  */
 export async function daemonTemplateOf(
