@@ -8,7 +8,7 @@
  * | `Conflict` | another one with the same priority takes precedence (`PodPlacementConfig`) | |
  * | `Progressing` | it is being deleted, and pods are still gated (`ClusterPodPlacementConfig`) | |
  *
- * Rules: kubernetes/community contributors/devel/sig-architecture/api-conventions.md, "Typical status properties".
+ * kubernetes/community contributors/devel/sig-architecture/api-conventions.md, "Typical status properties".
  */
 import { isDeepStrictEqual } from 'node:util';
 import { timeText } from '../../kube/events/event.ts';

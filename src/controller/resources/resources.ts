@@ -1,11 +1,11 @@
 /**
- * Custom resources: their status says whether they are in force; `ClusterPodPlacementConfig/cluster` stays until no pod is gated when it is
- * deleted; the leader's log level follows it. There is one key for the cluster's object, and one for each namespace, because its
- * objects can conflict.
+ * Custom resources: their status says whether they are in force. A deleted
+ * `ClusterPodPlacementConfig/cluster` stays until no pod is gated. The leader's log level follows it. Keys:
+ * the cluster's object, and each namespace, because its objects can conflict.
  *
- * A status is written by server-side apply, and only if it changes. When the cluster's object is being deleted, webhooks stop gating
- * (`policies.ts`), existing gates are opened as always, and then the finalizer is removed. Without a controller it stays, and
- * `archwright clean` removes it.
+ * A status is written by server-side apply, and only if it changes. When the cluster's object is being
+ * deleted, webhooks stop gating (`policies.ts`), existing gates are opened as always, and then the finalizer
+ * is removed. Without a controller it stays, and `archwright clean` removes it.
  */
 import { createYielder } from '../../async/yield-to-event-loop.ts';
 import { ignoring } from '../../kube/api/errors.ts';
@@ -41,7 +41,7 @@ const configurationIntervalMs = 10_000;
 /** While thousands of gates open, their number is written at this rate. */
 const countGatesMs = 1000;
 
-/** A watch brings the deletion to the webhooks within milliseconds. Pods that they gated until then are in our cache by now. */
+/** Webhooks see the deletion within milliseconds. Our cache has the pods that they gated until then. */
 const webhooksLagMs = 3000;
 
 export const customResources: Feature = async (leading) => {

@@ -16,7 +16,7 @@ function finding(type: Finding['type'], status: Finding['status'], reason: strin
   return { type, status, reason, message };
 }
 
-/** Validates a `ClusterPodPlacementConfig`. @param gatedPods how many pods are gated, if the object is being deleted */
+/** @param gatedPods how many pods are gated, if the object is being deleted */
 export function validateClusterConfig(
   object: KubeObject,
   schedulable: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Why a workload cannot be moved: the webhook's decision for a pod like its newest one, if the rollout moved it. What blocks it may pass,
- * for example when an image becomes known.
+ * Why a workload cannot be moved: the webhook's decision for a pod like its newest one, if the rollout moved
+ * it. What blocks it may pass, for example when an image becomes known.
  */
 import type { NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
@@ -40,7 +40,7 @@ export async function movableOf(
   const fields = ownFieldsOf(now.spec, recordedIn({ pod: now, policy, waiting: true }));
   const widened = namesArchitectures(fields) ? undefined : recordedWidened({ pod: now });
   const own = widened ? withNames(fields, widened) : fields;
-  // What the webhook did not widen in this rollout it does not widen now, for example because another webhook insists.
+  // A pod that this rollout did not widen stays so, for example because another webhook insists.
   const isKept = widened === undefined && since !== undefined && pod.createdAt >= since;
   const { [keys.decision]: _, ...annotations } = pod.annotations ?? {};
   const facts = await factsOf(leading, pod, imagesOf(spec));

@@ -1,7 +1,7 @@
 /**
- * Compares the pods of a workload on the architecture of a rollout with those on others at the same time. A pod is unhealthy if it
- * restarts too often, is not ready in time, or took much longer to become ready than the others. Only pods of one version are compared:
- * a bad release is not a bad architecture. An exec format error, or a CPU below the level that an image needs, is not compared.
+ * Compares a workload's pods on the architecture of a rollout with those on others at the same time. A pod is
+ * unhealthy if it restarts too often, is not ready in time, or took much longer. Only pods of one version are
+ * compared: a bad release is not a bad architecture. Exec format errors and missing CPU levels count at once.
  */
 import type { Rollout } from '../../policy/resources/rollout.ts';
 import { formatDuration } from '../../names/duration.ts';

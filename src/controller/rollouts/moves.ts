@@ -1,4 +1,4 @@
-/** Moves running pods through the Eviction API: back after a rollback, or to the share of a step with `rebalance`. */
+/** Evicts running pods: back after a rollback, or to the share of a step with `rebalance`. */
 import { ignoring } from '../../kube/api/errors.ts';
 import type { PodWithStatus } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
@@ -9,8 +9,8 @@ import type { MoveOutcome } from './metrics.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';
 
 /**
- * The pods to move back after a rollback: those that the rollout put on the architecture. Those that are not ready go at once, ready ones
- * within `misplacedPodsShare`.
+ * The pods to move back after a rollback: those that the rollout put on the architecture. Unready ones go at
+ * once, ready ones within `misplacedPodsShare`.
  */
 export function podsToReturn(workload: RolledWorkload, percent: number): readonly RolledPod[] {
   const moved = workload.pods.filter(({ isTarget, isMoved }) => isTarget && isMoved);
@@ -18,7 +18,7 @@ export function podsToReturn(workload: RolledWorkload, percent: number): readonl
   return [...moved.filter((pod) => !pod.ready), ...ready];
 }
 
-/** The pods to move so that `wanted` are on the architecture. Unscheduled ones never ran, so they wait for the scheduler. */
+/** The pods to move so that `wanted` are on the architecture. Unscheduled ones wait for the scheduler. */
 export function podsToRebalance(
   workload: RolledWorkload,
   possible: ReadonlySet<RolledPod>,
@@ -39,8 +39,8 @@ function roomIn({ pods, going }: RolledWorkload, percent: number): number {
 }
 
 /**
- * The pod is read first: the API server charges an eviction to the PodDisruptionBudget for two minutes, even if the precondition then
- * fails because the cache was late (kubernetes pkg/registry/core/pod/storage/eviction.go).
+ * Reads the pod first: the API server charges an eviction to the PodDisruptionBudget for two minutes, even if
+ * the precondition fails because the cache was late (kubernetes pkg/registry/core/pod/storage/eviction.go).
  * @returns `undefined`: it changed, so it is looked at again
  */
 export async function move(leading: Leading, pod: RolledPod): Promise<MoveOutcome | undefined> {

@@ -1,10 +1,10 @@
 /**
- * The order in which a scale-down deletes pods, so that it keeps the share. A ReplicaSet deletes pods with the lowest deletion cost first,
- * before it looks at their nodes and ages (kubernetes pkg/controller/controller_utils.go `ActivePodsWithRanks`). The cost of a pod is the
- * negative of its place in a sequence of which each beginning has the share.
+ * The order in which a scale-down deletes pods, to keep the share. A ReplicaSet deletes the lowest cost
+ * first, before it compares nodes and ages (kubernetes pkg/controller/controller_utils.go
+ * `ActivePodsWithRanks`). A pod's cost is its negative place in a sequence; each beginning has the share.
  *
- * The place depends only on the number of pods on the same side, so a new pod changes no other one. A ReplicaSet whose template sets a
- * cost is left alone. StatefulSets delete the highest ordinal.
+ * The place depends only on the number of pods on the same side, so a new pod changes no other one.
+ * ReplicaSets with a cost in their template are skipped. StatefulSets delete the highest ordinal.
  */
 import { concurrently } from '../../async/concurrently.ts';
 import { isCode } from '../../kube/api/errors.ts';
@@ -26,7 +26,7 @@ export interface Ordered {
   readonly cost: number;
 }
 
-/** The pods whose cost is to be written. */
+/** The pods that get a new cost. */
 export function podsToOrder({ pods }: RolledWorkload, step: Step): readonly Ordered[] {
   const groups = Map.groupBy(
     pods.filter(({ owner, running }) => owner.kind === 'ReplicaSet' && running !== undefined),
@@ -49,7 +49,7 @@ export function podsToOrder({ pods }: RolledWorkload, step: Step): readonly Orde
   });
 }
 
-/** The places of so many pods on each side, from 1; shorter if the step wants no more of a side, however many pods there are. */
+/** The places on each side, from 1; fewer than pods if the step wants no more of a side. */
 function placesOf(step: Step, targets: number, others: number) {
   const places = { targets: [] as number[], others: [] as number[] };
   const end = longest * (Math.max(targets, others) + 1);
@@ -69,7 +69,7 @@ function costsOf({ running }: RolledPod) {
   return { cost: read(keys.deletionCost), ours: read(keys.rolloutOrder) };
 }
 
-/** A pod that changed meanwhile, or that the API server refuses to change, keeps its cost. @throws KubeError if there is no answer */
+/** A changed or refused pod keeps its cost. @throws KubeError if there is no answer */
 export async function orderPods(
   ordered: readonly Ordered[],
   { client, signal }: Pick<Leading, 'client' | 'signal'>,

@@ -1,4 +1,4 @@
-/** `evictionsPerMinute` of all rollouts. Of several namespaces that want evictions, each gets an equal share at most. */
+/** `evictionsPerMinute` of all rollouts. Namespaces with due evictions get equal shares at most. */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Leading } from '../leadership/leading.ts';
 

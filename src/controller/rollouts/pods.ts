@@ -43,7 +43,7 @@ interface Seen {
   readonly owner: OwnerReference;
   readonly labels: Readonly<Record<string, string>> | undefined;
   readonly deleting: boolean;
-  /** What a rollout chose. */
+  /** The choice of a rollout. */
   readonly record: RolledOut | undefined;
   readonly pod: Omit<RolledPod, 'isTarget' | 'isMoved'>;
   /** `undefined`: without a node, or its node is not known. */
@@ -119,7 +119,7 @@ export function workloadsOf(
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Anyone with the role `edit` may create any number, and the leader looks at each of them and all pods every few seconds. */
+/** The role `edit` may create any number; the leader looks at each, and all pods, every few seconds. */
 export const maxRollouts = 100;
 
 /** The older ones of the namespace, at most `maxRollouts`. */

@@ -1,9 +1,9 @@
 /**
- * The steps of a rollout, as one pure function: from the last progress and what is seen now to the next progress. All of it is in the
- * status, so a new leader goes on from there.
+ * The steps of a rollout, as one pure function from the last progress and the current pods to the next
+ * progress. The status holds all of it, so a new leader goes on from there.
  *
- * The pause of a step begins when its pods are there and as ready as the others. Then the next step follows. If the pods of the
- * architecture are worse than the others, or a person aborts it, new pods are kept off the architecture at once.
+ * A step's pause begins when its pods are there and as ready as the others. Then the next step follows. If
+ * the architecture's pods are worse than the others, or a person aborts it, new pods avoid it at once.
  */
 import { timeText } from '../../kube/events/event.ts';
 import { unknownArchitecture } from '../../names/architecture.ts';

@@ -1,7 +1,7 @@
 /**
- * Follows `ArchitectureRollout`s. One key for each: changes of the rollout and of pods in its namespace lead to a reconcile, at most
- * one a second. It counts pods (`pods.ts`), finds what cannot be moved (`seen.ts`, `blocked.ts`), compares the others (`health.ts`), takes
- * the next step (`progress.ts`), writes the status (`status.ts`) and moves pods (`moves.ts`).
+ * Follows `ArchitectureRollout`s, one key each. Changes of the rollout and of its namespace's pods cause at
+ * most one reconcile a second: count pods (`pods.ts`), find blocked ones (`seen.ts`, `blocked.ts`), compare
+ * (`health.ts`), step (`progress.ts`), write the status (`status.ts`), move pods (`moves.ts`).
  *
  * The status is written before pods are moved. New pods are chosen at the gate by `shares.ts`.
  */
@@ -30,7 +30,7 @@ const eventsMs = 1000;
 const lookMs = 5000;
 /** An ended rollout changes when pods or the object change. */
 const restMs = 60_000;
-/** A workload whose pods come back to where they were is not rebalanced on and on. */
+/** A workload is not rebalanced endlessly if its pods return to where they were. */
 const movesOfPod = { most: 2, inMs: 60 * 60_000 };
 const maxWorkloads = 5000;
 
@@ -62,7 +62,7 @@ const eventReasons = {
   Complete: 'RolloutComplete',
 } as const satisfies Readonly<Record<Phase, string>>;
 
-/** The last leader may have died between the status and the event. Two events are better than none. */
+/** The last leader may have stopped between the status and the event. Two events are better than none. */
 const untoldMs = 5 * 60_000;
 
 function isFresh({ phase, endedAt = 0 }: Progress, now: number): boolean {
@@ -72,7 +72,7 @@ function isFresh({ phase, endedAt = 0 }: Progress, now: number): boolean {
 export class RolloutReconciler {
   readonly #leading: Leading;
   readonly #meters: RolloutMeters;
-  /** Restarts of pods when they were first seen in the attempt that began then, by key of the rollout, by uid. */
+  /** Restarts of pods when first seen in the attempt that began then, by key of the rollout, by uid. */
   readonly #restarts = new Map<string, { readonly since: number; readonly first: Map<string, number> }>();
   /** Rebalanced pods by workload. */
   readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxWorkloads);

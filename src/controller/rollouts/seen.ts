@@ -1,4 +1,4 @@
-/** What a rollout sees of its workloads: their pods, how many of them are wanted on the architecture, and what prevents that. */
+/** A rollout's workloads: their pods, how many the architecture should have, and what prevents that. */
 import { concurrently } from '../../async/concurrently.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { wantedPods, type Rollout } from '../../policy/resources/rollout.ts';
@@ -17,7 +17,7 @@ const workers = 16;
 export interface Seen extends Movable {
   readonly workload: RolledWorkload;
   readonly wanted: number;
-  /** Pods that are on the architecture, or whose successors can be: as many as wanted, if there are so many. */
+  /** Pods on the architecture, or with successors that can be there: at most as many as the step wants. */
   readonly possible: ReadonlySet<RolledPod>;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Chooses for each new pod of a rollout whether it goes to the architecture. Only the leader chooses, while the pod waits behind the
- * gate: webhooks that counted alone would each move a pod where one is wanted.
+ * Chooses for each new pod of a rollout whether it goes to the architecture. Only the leader chooses, while
+ * the pod is gated: webhooks that counted alone would each move a pod where one is wanted.
  *
- * It counts the pods of one ReplicaSet or StatefulSet, so that the old pods of a rolling update do not count for the new ones.
+ * It counts pods of one ReplicaSet or StatefulSet: old pods of a rolling update do not count for new ones.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
@@ -49,7 +49,7 @@ interface Counted {
 
 export class RolloutShares {
   readonly #options: SharesOptions;
-  /** By uid of the pod: what the caches do not show yet. */
+  /** By uid of the pod: choices that the caches do not show yet. */
   readonly #chosen = new BoundedMap<string, Chosen>(maxRemembered);
   /** By namespace and architecture. */
   readonly #counted = new BoundedMap<string, Counted>(1000);

@@ -20,9 +20,8 @@ export interface WorkloadStatus {
   /** Pods on the architecture, and how many of them are ready. */
   readonly moved: number;
   readonly ready: number;
-  /** How many this step wants there. */
+  /** Target of this step. */
   readonly wanted: number;
-  /** Why it cannot be moved. */
   readonly blocked?: string;
 }
 
@@ -44,7 +43,7 @@ export interface RolloutStatus {
   readonly conditions: readonly Condition[];
 }
 
-/** Where a rollout was; `undefined`: it has not begun. Only the controller may write it, so a wrong field counts as none. */
+/** `undefined`: it has not begun. Only the controller may write it, so a wrong field counts as none. */
 export function readProgress(object: KubeObject & { readonly status?: unknown }): Progress | undefined {
   const { status } = object;
   if (!isRecord(status)) return undefined;
@@ -101,7 +100,6 @@ export function rolloutStatus(
   return isDeepStrictEqual(wanted, present) ? undefined : wanted;
 }
 
-/** The status of an object that is not valid. */
 export function invalidStatus(
   problems: readonly string[],
   object: KubeObject & { readonly status?: unknown },

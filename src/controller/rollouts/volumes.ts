@@ -1,4 +1,4 @@
-/** Whether the volumes of a pod can be attached on an architecture: a zonal disk is of no use if the zone has no such node. */
+/** Whether a pod's volumes can attach on an architecture: a zonal disk needs such a node in its zone. */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
 import { isCode } from '../../kube/api/errors.ts';
@@ -60,8 +60,8 @@ export function permitsVolumes(pod: Pod, architecture: string, reader: Reader): 
 }
 
 /**
- * More disks than a node takes (GCE and Azure: 127 and 64). A pod can name ten thousand claims, each of three requests,
- * and the API server does not limit the length of their names (kubernetes `validatePersistentClaimVolumeSource`).
+ * More disks than a node takes (GCE: 127, Azure: 64). A pod can name ten thousand claims of three requests
+ * each, with names of any length (kubernetes `validatePersistentClaimVolumeSource`).
  */
 const maxClaims = 128;
 const maxNameLength = 253;

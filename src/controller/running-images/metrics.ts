@@ -1,6 +1,6 @@
 import { gauge, type MetricSpec } from '../../telemetry/metrics.ts';
 
-/** Architectures that Kubernetes runs on; any other counts as `other`. A closed list, so no node or image can grow the number of series. */
+/** Architectures of Kubernetes; others count as `other`. A closed list bounds the number of series. */
 export const architectures = [
   '386',
   'amd64',

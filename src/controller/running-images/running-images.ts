@@ -1,7 +1,7 @@
 /**
- * Gauges of what runs: how much of a cluster could move to another architecture. No registry is asked: image facts come from memory,
- * which learns now and then what the agents have. An image that was pulled before archwright was installed, or with a pull secret,
- * counts as unknown until a pod with it is created.
+ * Gauges of what runs: how much of a cluster could move to another architecture. Sends no registry requests:
+ * image facts come from memory, which learns now and then what the agents have. An image that was pulled
+ * before archwright was installed, or with a pull secret, is unknown until a pod with it is created.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { createReferenceCache, validReference } from '../../images/references/reference.ts';
@@ -19,7 +19,7 @@ import {
 import { messageOf } from '../../names/printable.ts';
 
 const resyncMs = 60_000;
-/** The agents are asked in one of so many rounds. */
+/** The agents are queried in one of so many rounds. */
 const roundsPerLook = 10;
 const lookMs = 30_000;
 
@@ -90,7 +90,7 @@ class RunningImages {
     return reference && this.#leading.memory.lastKnown({ image, reference, ...how });
   }
 
-  /** Agents that do not answer now are asked again later; what memory has is enough until then. */
+  /** Agents that do not answer are queried again later; memory suffices until then. */
   async #learnFromAgents(): Promise<void> {
     const { fleet, memory, signal, log } = this.#leading;
     if (fleet === undefined) return;

@@ -1,11 +1,11 @@
 /**
  * DaemonSets and pods that would lose a node by the taint, and therefore block it:
  *
- * - A DaemonSet with a ready pod on such a node and a template that does not tolerate the taint: the pod would run on, and no new one
- *   would start after it. A change of the template would restart all of its pods, so a person has to restart the DaemonSet; then the
- *   webhook adds the toleration. If the template may not be read, or belongs to another API group, the pods decide.
- * - A pod that the webhook skips (excluded namespace, placement disabled): its successor gets no toleration, and would wait forever
- *   if no other node takes it (all architectures are tainted, or its node selector fits none).
+ * - A DaemonSet with a ready pod on such a node and a template that does not tolerate the taint: the pod
+ *   would run on, without a successor. A person has to restart the DaemonSet, because all its pods restart;
+ *   then the webhook adds the toleration. Without a readable template (right, API group), the pods decide.
+ * - A pod that the webhook skips (excluded namespace, placement disabled): its successor gets no toleration,
+ *   and waits forever if no other node takes it (taints everywhere, or its node selector).
  */
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
@@ -42,7 +42,7 @@ export async function blockingDaemonSets(
 }
 
 /**
- * Pods with successors that would find no node once every chosen architecture has its taint. @throws KubeError
+ * Pods with successors that find no node once every chosen architecture is tainted. @throws KubeError
  * @param others nodes that stay without taint
  */
 export async function strandedPods(

@@ -1,4 +1,4 @@
-/** Reports blocked taints and refused tolerations: an event on the object and a line in the log, repeated while they last. */
+/** Reports blocked taints and refused tolerations: an event and a log line, repeated while they last. */
 import type { ObjectReference } from '../../kube/events/event.ts';
 import type { Taint } from '../../kube/api/objects.ts';
 import { printable } from '../../names/printable.ts';
@@ -22,7 +22,7 @@ export type Blocker =
 
 export type RefusedPod = Extract<Blocker, { reason: 'pods' }>;
 
-/** Beyond that the first ones say enough. */
+/** The first ones are enough. */
 const maxReported = 50;
 
 export class TaintEvents {

@@ -1,10 +1,10 @@
 /**
- * Which taints of a node are ours, and the patch that adds or removes one. The patch also records the key of our taint in an
- * annotation, so a taint with the same key from a cloud provider or a person stays. Taints with a key of our prefix are ours even if
- * a kubelet set them (`--register-with-taints`), if their value is the node's architecture.
+ * Which taints of a node are ours, and the patch that adds or removes one. The patch also records our taint's
+ * key in an annotation, so a taint with the same key from a cloud provider or a person stays. Taints with our
+ * prefix and the node's architecture as value are ours even if a kubelet set them (`--register-with-taints`).
  *
- * `spec.taints` is one atomic list to every kind of patch but a JSON patch, which names its items by position. So the patch is
- * guarded by the version of the node that it was made from.
+ * `spec.taints` is one atomic list to every kind of patch but a JSON patch, which names its items by
+ * position. So the version of the node guards the patch.
  */
 import { architectureOf } from '../../nodes/classify.ts';
 import { guardedPatch } from '../../kube/api/change.ts';
@@ -26,7 +26,7 @@ export function hasRightTaint(taints: readonly Taint[], wanted: Taint): boolean 
   return first !== undefined && others.length === 0 && sameTaint(first, wanted);
 }
 
-/** Our taints on a node, still wanted or not. @param keys of the settings; only those with our prefix count */
+/** Our taints on a node, wanted or not. @param keys of the settings; only those with our prefix count */
 export function ownTaints(
   { ownTaintKey, architecture, taints }: Pick<CachedNode, 'ownTaintKey' | 'architecture' | 'taints'>,
   keys: readonly string[],
@@ -40,7 +40,7 @@ export function ownTaints(
 }
 
 /**
- * The patch that gives a node, as just read, the wanted taint of ours; `undefined`: the node is right already.
+ * The patch that gives a node, as just read, our wanted taint; `undefined`: the node is right already.
  * @param wanted `undefined`: none of ours
  */
 export function taintPatch(

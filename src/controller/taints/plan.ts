@@ -13,7 +13,7 @@ export interface ArchitecturePlan {
   readonly nodes: ReadonlyMap<string, CachedNode>;
   /** Those without it, or with another taint of its key. */
   readonly waiting: readonly CachedNode[];
-  /** Whether a node has the taint from us: then the pods have their toleration, and a new node gets the taint at once. */
+  /** Whether a node has our taint: then pods have the toleration, and a new node gets the taint at once. */
   readonly established: boolean;
 }
 
@@ -24,8 +24,8 @@ export interface NodesPlan {
 }
 
 /**
- * Nodes that are closed to ordinary pods already (kubeadm; the second key before 1.24). Pods that select them are skipped by the
- * webhook, so they would get no toleration.
+ * Nodes that are closed to ordinary pods already (kubeadm; the second key before 1.24). The webhook skips
+ * pods that select them, so they would get no toleration.
  */
 const controlPlaneTaints: ReadonlySet<string> = new Set([
   'node-role.kubernetes.io/control-plane',

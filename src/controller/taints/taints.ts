@@ -1,14 +1,14 @@
 /**
- * Taints (off by default): nodes of the architectures in `taintArchitectures` get `<taintKey>=<architecture>:NoSchedule`. The webhook
- * gives new pods their tolerations. This feature brings a running cluster into that state and out of it again. For each architecture:
+ * Taints (off by default): nodes of `taintArchitectures` get `<taintKey>=<architecture>:NoSchedule`. The
+ * webhook gives new pods their tolerations. This feature changes running clusters. For each architecture:
  *
- * 1. `tolerate-pods.ts`: every ordinary pod on its nodes gets the toleration. Pods of DaemonSets and static pods need none.
+ * 1. `tolerate-pods.ts`: pods on its nodes get the toleration. Pods of DaemonSets and static pods need none.
  * 2. `blockers.ts`: DaemonSets and pods that would lose a node block the taint; `events.ts` reports them.
- * 3. Then the nodes get the taint. From the first node on, the architecture is established: a new node gets the taint at once,
- *    before pods without the toleration land there.
+ * 3. Then the nodes get the taint. From the first node on, the architecture is established: a new node gets
+ *    the taint at once, before pods without the toleration land there.
  *
- * If an architecture leaves the list, our taints go at once. If the key changes, our old taints go when the new one comes or is
- * blocked, because new pods tolerate only the new one. All state is in the cluster, so the next leader continues anywhere.
+ * If an architecture leaves the list, our taints go at once. If the key changes, old taints go when the new
+ * one comes or is blocked: new pods tolerate only the new one. All state is in the cluster.
  */
 import { architectureOf } from '../../nodes/classify.ts';
 import { concurrently } from '../../async/concurrently.ts';
@@ -39,9 +39,9 @@ import { Refusals, toleratePods } from './tolerate-pods.ts';
 /** Pods and the configuration are compared this often; nodes also when they change. */
 const intervalMs = 10_000;
 const nodeWorkers = 4;
-/** New pods come with the toleration. Pods that come without, for example while the webhook is down, keep coming. */
+/** New pods have the toleration. While the webhook is down, pods without it keep coming. */
 const scans = 5;
-/** Per architecture. If so many pods are backed off, one more per run is still tried: the others must not wait forever. */
+/** Per architecture. Beyond it, each run still tries one more pod, so the others do not wait forever. */
 const maxRefused = 20;
 
 export const taints: Feature = async (leading) => {
@@ -80,7 +80,7 @@ export class TaintReconciler {
     this.#skippedPods = createSkippedPods(leading);
   }
 
-  /** Work that needs no look at pods: taints that are no longer wanted, and new nodes of established architectures. */
+  /** Work without pods: taints that are no longer wanted, and new nodes of established architectures. */
   async reconcileNodes(): Promise<void> {
     const { caches, configuration } = this.#leading;
     const settings = configuration();
@@ -132,7 +132,7 @@ export class TaintReconciler {
     await step('taints/nodes-done');
   }
 
-  /** New pods tolerate the current key only. While its taint is blocked, our taint of an earlier key would keep them out. */
+  /** New pods tolerate only the current key. While its taint is blocked, an older one would exclude them. */
   async #removeOutdated({ taint, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
     const outdated = waiting.filter(({ ownTaintKey }) => (ownTaintKey ?? taint.key) !== taint.key);
     await this.#removed(await this.#changeNodes(outdated, settings, () => undefined));

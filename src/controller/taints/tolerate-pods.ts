@@ -1,9 +1,9 @@
 /**
- * Adds the toleration of their node's taint to running pods. The taint evicts no pod, but autoscalers that simulate scheduling and
- * deschedulers that look for violated taints must not find running pods in the wrong place.
+ * Adds the toleration of their node's taint to running pods. The taint evicts no pod, but autoscalers that
+ * simulate scheduling, and deschedulers that look for violated taints, must find no violation.
  *
- * The API server accepts new tolerations on a running pod, but no change or removal. `spec.tolerations` is one atomic list to every
- * kind of patch but a JSON patch.
+ * The API server accepts new tolerations on a running pod, but no change or removal. `spec.tolerations` is
+ * one atomic list to every kind of patch but a JSON patch.
  */
 import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
@@ -19,7 +19,7 @@ import { tolerates } from '../scope/chosen-nodes.ts';
 import { addition } from './own-taint.ts';
 
 export interface TolerateOptions extends Pick<Leading, 'client' | 'signal'> {
-  /** After so many refusals no further pod is begun: more have the same cause, a missing right or a policy of the cluster. */
+  /** After this many refusals no pod is begun: more have the same cause (missing right, cluster policy). */
   readonly maxRefused: number;
   readonly done: (pod: RunningPod) => Promise<void> | void;
 }
@@ -74,7 +74,7 @@ function isTemporary({ temporary, code }: KubeError): boolean {
   return temporary || code === 'conflict' || code === 'not-leading';
 }
 
-/** After the second refusal. After the first, the next run tries again, because a policy may have been fixed. */
+/** From the second refusal. After the first, the next run tries again: a policy may have been fixed. */
 const backOff = { firstMs: 20_000, mostMs: 10 * 60_000 };
 
 interface Refusal {
@@ -84,8 +84,8 @@ interface Refusal {
 }
 
 /**
- * Pods that the API server refuses to change, most often by a policy of the cluster. It will refuse them again in ten seconds, so
- * each is backed off, longer each time.
+ * Pods that the API server refuses to change, most often by a policy of the cluster. A retry in ten seconds
+ * would fail again, so each is backed off, longer each time.
  */
 export class Refusals {
   readonly #clock: Clock;

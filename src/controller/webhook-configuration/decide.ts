@@ -3,10 +3,10 @@
  *
  * - It comes into force, or moves to another place, when it answers there. Until then the one in force stays.
  * - It moves to another path when every endpoint answers at that path. Until then the path in force stays.
- * - `failurePolicy: Fail` becomes `Ignore` while no webhook has been there for `absenceMs`, so that pods run without archwright. It becomes
- *   `Fail` again when the webhook answers.
- * - `caBundle` has the authorities of the Secret. Other authorities in it stay until every endpoint shows a certificate of the Secret's. So an
- *   issuer may replace the authority at once (cert-manager does).
+ * - `failurePolicy: Fail` becomes `Ignore` once no webhook was there for `absenceMs`, so pods run without
+ *   archwright. It becomes `Fail` again when the webhook answers.
+ * - `caBundle` has the Secret's authorities. Others stay until every endpoint shows a certificate of the
+ *   Secret's, so an issuer may replace the authority at once (cert-manager does).
  */
 import type { Certificate } from '../certificates/pem.ts';
 import { extraOf, readCaBundle, writeCaBundle } from './ca-bundle.ts';
@@ -38,9 +38,9 @@ export async function decideWebhooks({
   now,
 }: DecideOptions) {
   const webhooks: Webhook[] = [];
-  /** Not in force, or not where the file says, because they do not answer. */
+  /** Not in force, or not at the file's place, because they do not answer. */
   const waiting: string[] = [];
-  /** With `Ignore` although the file says `Fail`. */
+  /** With `Ignore` in place of `Fail` in the file. */
   const relaxed: string[] = [];
   /** Why the first one that waits does not answer. */
   let reason: string | undefined;

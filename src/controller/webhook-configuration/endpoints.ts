@@ -1,4 +1,4 @@
-/** Where webhooks are: the addresses of the ready endpoints of a Service, which needs no cluster DNS and no kube-proxy; or the host of a URL. */
+/** Where webhooks are: a Service's ready endpoints (no cluster DNS or kube-proxy needed), or a URL's host. */
 import { ignoring } from '../../kube/api/errors.ts';
 import type { EndpointSlice, KubeObject } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
@@ -37,7 +37,7 @@ function keyOf({ namespace, name }: ServiceReference): string {
   return `${namespace}/${name}`;
 }
 
-/** Names of the port if the Service may not be read or is just being created: the chart's, and the usual one. */
+/** Port names if the Service is unreadable or being created: the chart's, and the usual one. */
 const usual = ['webhook', 'https'];
 
 export class Endpoints {

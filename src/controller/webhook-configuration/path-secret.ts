@@ -16,7 +16,7 @@ import type { ClientConfig, Webhook } from './webhooks-file.ts';
 const { current, previous, rotated, recordKey } = pathSecretKeys;
 
 const tokenBytes = 32;
-/** The API server takes only lower-case RFC 1123 names in the path of a service (ValidateWebhookService in apiserver's util/webhook). */
+/** Service paths take only lower-case RFC 1123 names (apiserver util/webhook `ValidateWebhookService`). */
 const tokenShape = /^[0-9a-f]{64}$/;
 
 export class PathSecret {

@@ -1,4 +1,4 @@
-/** Compares the webhook configuration with the file, the Secret and the webhooks, and makes at most one change. */
+/** Compares webhook configuration, file, Secret and webhooks, and makes at most one change. */
 import type { LiveContent } from '../../files/live.ts';
 import { ignoring, isCode } from '../../kube/api/errors.ts';
 import type { Secret } from '../../kube/api/objects.ts';
@@ -99,7 +99,7 @@ export class WebhookConfigurationReconciler {
       absenceMs,
       now: serverNow(),
     });
-    // An aborted probe says nothing about the webhook.
+    // An aborted probe has no result.
     signal.throwIfAborted();
     const wrote = await this.#writer.write(found, decided.webhooks);
     const { waiting, relaxed, reason, extra, moving } = decided;

@@ -1,4 +1,4 @@
-/** Whether webhooks are there and answer, with at most one probe per endpoint, path and reconcile; and for how long there was none. */
+/** Whether webhooks answer, or since when none exists. At most one probe per endpoint, path and reconcile. */
 import { request } from 'node:https';
 import { isIP } from 'node:net';
 import type { Clock } from '../../async/clock.ts';
@@ -9,10 +9,10 @@ import type { Webhook } from './webhooks-file.ts';
 /** The state of a webhook's place. */
 export interface Availability {
   /**
-   * Probes the endpoints when it is called first for a path.
+   * Probes the endpoints on the first call for a path.
    * @param path that of reviews, which a webhook without it answers with 404
-   * @returns why each endpoint does not answer with a certificate of the Secret's authorities; `undefined`: it does. Never empty.
-   *   Complete if every endpoint answers; else it may lack endpoints after the first failure.
+   * @returns for each endpoint, why no certificate of the Secret's authorities came; `undefined`: it did.
+   *   Never empty. Complete if every endpoint answers; else endpoints after the first failure may be missing.
    */
   readonly probe: (path: string) => Promise<readonly (string | undefined)[]>;
   /** For how long there has been no endpoint, milliseconds; `undefined`: there is one. */
@@ -119,7 +119,7 @@ export function probeWebhook(
       },
       (answer) => {
         const status = answer.statusCode ?? 0;
-        // Its text is for people.
+        // The body is not needed.
         answer.destroy();
         resolve(status === 200 ? undefined : `it answered with status ${status}`);
       },

@@ -1,12 +1,12 @@
 /**
- * Keeps the MutatingWebhookConfiguration up to date while this replica leads: its webhooks follow the file, once they answer; its `caBundle`
- * follows the Secret of the webhook's certificate. The object belongs to the chart, which creates it empty and removes it. If it does
- * not exist, it is not created.
+ * Keeps the MutatingWebhookConfiguration up to date while this replica leads: its webhooks follow the file,
+ * once they answer; its `caBundle` follows the Secret of the webhook's certificate. Only the chart creates
+ * the object (empty) and removes it.
  *
  * - `webhooks-file.ts`: the wanted webhooks. `ca-bundle.ts`: the authorities that the API server trusts.
  * - `endpoints.ts`, `webhook-availability.ts`: whether the webhooks are there, and answer.
  * - `path-secret.ts`: the part of the path by which the webhook recognizes the API server.
- * - `decide.ts`: the configuration for now. `write.ts`: writes it. `reconcile.ts`: all of it, with one change at most.
+ * - `decide.ts`: the configuration for now. `write.ts`: writes it. `reconcile.ts`: all, one change at most.
  *
  * Every change of the file, the Secret, the object or the endpoints leads to a reconcile.
  */

@@ -1,6 +1,6 @@
 /**
- * The file with the wanted webhooks: YAML, the list `webhooks` of a MutatingWebhookConfiguration (admissionregistration.k8s.io/v1). The API
- * server's defaults are added here, so that the two can be compared.
+ * The file with the wanted webhooks: the YAML list `webhooks` of a MutatingWebhookConfiguration
+ * (admissionregistration.k8s.io/v1). The API server's defaults are added, so the two can be compared.
  */
 import { parse } from 'yaml';
 import { isRecord } from '../../names/values.ts';
@@ -106,7 +106,7 @@ function clientConfig(given: unknown, refuse: (why: string) => never): ClientCon
   return { service: { ...usual, ...(path !== undefined && { path }) } };
 }
 
-/** The names by which the API server calls these webhooks, for their certificate. @returns DNS names and IP addresses */
+/** DNS names and IP addresses by which the API server calls these webhooks, for their certificate. */
 export function webhookNamesOf(webhooks: readonly Webhook[]): readonly string[] {
   const names = webhooks.flatMap(({ clientConfig: { service, url } }) => {
     if (service) {

@@ -1,6 +1,6 @@
 /**
- * Writes the webhooks by server-side apply. The chart owns the object and its metadata, archwright owns the list `webhooks`, so neither
- * Helm nor a GitOps controller sees a difference. A patch removes what other writers added to the list or to a webhook.
+ * Applies the webhooks (server-side). The chart owns the object and its metadata, archwright the list
+ * `webhooks`: Helm and GitOps controllers see no difference. A patch removes other writers' additions.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { guardedPatch } from '../../kube/api/change.ts';
@@ -14,8 +14,8 @@ export class Writer {
   readonly #leading: Pick<Leading, 'client' | 'signal' | 'log' | 'step'>;
   readonly #name: string;
   /**
-   * The written and the resulting webhooks, if they differ. Some clusters change every webhook configuration as it is written; writing it
-   * again would never end.
+   * The written and the resulting webhooks, if they differ. Some clusters change every webhook configuration
+   * as it is written; writing again would never end.
    */
   #settledFor: { readonly meant: readonly Webhook[]; readonly got: readonly Webhook[] } | undefined;
 
