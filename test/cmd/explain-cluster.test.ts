@@ -66,7 +66,7 @@ t.test("objects that decide and may not be read get a warning; archwright's own 
   t.equal(code, 0);
   t.same(explained?.required, ['arm64']);
   const [settings, ...others] = err.trim().split('\n');
-  t.match(settings, /no permission to read the ConfigMap of archwright, so its settings are not known/);
+  t.match(settings, /no permission to read the ConfigMap of archwright, so its settings are unknown/);
   t.same(
     others.sort(),
     told.map((path) => `archwright: warning: no permission to read ${path}; the decision ignores it`).sort(),
