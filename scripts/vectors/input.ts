@@ -10,12 +10,12 @@ function reader<T>(kind: string, isIt: (value: unknown) => value is T): (input: 
   };
 }
 
-export const text = reader('text', (value) => typeof value === 'string');
+export const text = reader('string', (value) => typeof value === 'string');
 export const number = reader('number', (value) => typeof value === 'number');
 export const flag = reader('boolean', (value) => typeof value === 'boolean');
 export const list = reader('list', (value): value is unknown[] => Array.isArray(value));
 export const texts = reader(
-  'list of texts',
+  'list of strings',
   (value): value is string[] => Array.isArray(value) && value.every((item) => typeof item === 'string'),
 );
 export const object = reader('object', isObject);

@@ -41,7 +41,7 @@ interface ScriptCoverage {
 }
 
 const name =
-  /^export (?:async )?function ((?:parse|read|decode)[A-Z]\w*)|^\s*(?:async )?function (\w+)[^;{]*\{(?=[^}]*\bJSON\.parse\()/gm;
+  /^export (?:async )?function ((?:parse|read|decode)[A-Z]\w*)|^\s*(?:async )?function (\w+)[^;{]*\{(?=[^}]*\b(?:JSON\.parse|parseJson)\()/gm;
 
 /** `path name` of each parser in the program. */
 function parsers(): string[] {
