@@ -1,6 +1,6 @@
 /**
- * The cluster state that a decision needs. Labels and architectures come from two trimmed watches and are in memory. Secrets and
- * service accounts are read by name, one GET for each, and only if an image is unknown without them.
+ * The cluster state that a decision needs. Two trimmed watches keep labels and architectures in memory.
+ * Secrets and service accounts are read by name, only if an image is unknown without them.
  */
 import type { KubeClient } from '../kube/api/client.ts';
 import type { Query } from '../kube/api/transport.ts';
@@ -19,9 +19,9 @@ export interface Cluster {
   /** Labels of a namespace; empty if it is unknown. */
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
   nodeArchitecture(node: string): string | undefined;
-  /** Hostnames of the nodes that the agent of a node answers for. */
+  /** Hostnames of the nodes that each agent answers for. */
   readonly nodeHostnames: NodeHostnames;
-  /** @param reports what agents say of their nodes */
+  /** @param reports of the agents, by node */
   nodeClasses(reports?: () => ReadonlyMap<string, NodeReport>): CurrentNodeClasses;
   /** A Secret by name, or `undefined` if it does not exist or cannot be read. */
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
@@ -90,7 +90,7 @@ export function clusterObjects(options: {
 }): ClusterObjects {
   const { client, log, onForbidden } = options;
 
-  /** What does not exist or may not be read is left out, as the kubelet leaves out a missing pull secret. */
+  /** A missing or forbidden object is left out, as the kubelet leaves out a missing pull secret. */
   async function read<T>(path: string, signal: AbortSignal, query: Query = {}): Promise<T | undefined> {
     try {
       return await client.get<T>(path, { signal, query });

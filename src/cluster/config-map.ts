@@ -1,4 +1,4 @@
-/** A ConfigMap with notes, in archwright's own namespace: followed by a watch on its name, or read once. */
+/** A ConfigMap with notes in archwright's own namespace: watched by name, or read once. */
 import type { ConfigMap } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { watchNamed, type NamedObject } from '../kube/watch/reflector.ts';
@@ -6,7 +6,7 @@ import type { ClusterObjects } from './cluster.ts';
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** @param onChange called with the data of the ConfigMap whenever it changes; `undefined`: it does not exist */
+/** @param onChange gets the data of the ConfigMap after each change; `undefined`: it does not exist */
 export function watchConfigMap(
   options: NamedObject,
   onChange: (data: Data | undefined) => void,
@@ -20,8 +20,8 @@ export function watchConfigMap(
 
 /**
  * Reads it once, for the command line.
- * @param namespace `undefined`: all namespaces are searched for the name
- * @returns the data of what was found; `undefined` without the permission
+ * @param namespace `undefined`: searches all namespaces for the name
+ * @returns the data found; `undefined` without the permission
  */
 export async function readConfigMaps(
   { namespace, name }: { readonly namespace: string | undefined; readonly name: string },

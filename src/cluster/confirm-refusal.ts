@@ -1,20 +1,20 @@
 /**
- * Confirms facts before they refuse a pod: the tag may have been pushed again with the missing architecture. So images that share no
- * architecture are looked up once more, as for a pod that always pulls: one HEAD each, and only here.
+ * Confirms facts before they refuse a pod: the tag may have been pushed again with the missing architecture.
+ * So images that share no architecture are looked up once more, with one HEAD each.
  */
 import { BoundedMap } from '../async/bounded-map.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
 import type { Clock } from '../async/clock.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from './facts-of-pod.ts';
 
-/** A pod that is refused is tried again by its controller many times in the first seconds. A person needs longer to push. */
+/** Controllers retry a refused pod many times in the first seconds. A person needs longer to push. */
 const confirmedForMs = 5000;
-/** Images that refuse pods at a time; of more, some are looked up more often. */
+/** Images that refuse pods at a time; beyond that, some are looked up more often. */
 const maxConfirmed = 1024;
 
 /**
- * The images to look up before facts refuse a pod; `undefined`: they are of a digest, an override, or just from a registry.
- * @param isConfirmed images that were looked up a moment ago
+ * The images to look up before facts refuse a pod. `undefined`: none has a tag's facts from memory.
+ * @param isConfirmed images that were looked up within `confirmedForMs`
  */
 export function toConfirm(
   wanted: FactsWanted,
@@ -49,7 +49,7 @@ export function createConfirm(factsOfPod: FactsOfPod, clock: Clock): Confirm {
     if (lookups === undefined) return undefined;
     return Promise.resolve(factsOfPod(lookups)).then((newer) => {
       const now = clock.monotonic();
-      // The next pod repeats a lookup that was not in time.
+      // The next pod repeats a lookup that timed out.
       for (const { image } of lookups.uses)
         if (newer.get(image)?.stale === false) confirmedAt.set(image, now);
       return new Map([...facts, ...newer]);

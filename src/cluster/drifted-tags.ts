@@ -1,6 +1,6 @@
 /**
- * Drifted tags reach the memory of the webhook: by a watch on the controller's notes, the facts of what a tag named before are
- * forgotten, so the next pod is placed by what it names now. Agents forget by themselves.
+ * Drifted tags in the memory of the webhook. A watch on the controller's notes forgets the facts of a tag's
+ * former digest, so the next pod is placed by the new one. Agents forget by themselves.
  */
 import type { FactsMemory } from '../images/memory/memory.ts';
 import { parseDrifted } from '../images/sources/drifted-tags.ts';
@@ -10,7 +10,7 @@ import { watchConfigMap } from './config-map.ts';
 export function followDriftedTags(options: NamedObject & { readonly memory: Pick<FactsMemory, 'outdate'> }): {
   close(): void;
 } {
-  /** Digests by tag. Each is applied once: the tag may have been pushed again since, and memory may know that. */
+  /** Digests by tag. Each is applied once: memory may have newer facts of the tag. */
   let applied: ReadonlyMap<string, string> = new Map();
   return watchConfigMap(options, (data) => {
     const drifted = parseDrifted(data);

@@ -1,7 +1,7 @@
 /**
- * Image facts for one pod. Memory usually has them, and then nothing here is asynchronous. The others share one time budget: pull
- * secrets are read by name and the images looked up, all at once. An image without an answer by then gets older facts, or stays
- * unknown; its lookup goes on, so that the next pod finds the answer.
+ * Image facts for one pod. If memory has them, nothing here is asynchronous. Otherwise one time budget covers
+ * everything: pull secrets are read by name, and all images are looked up at once. An image without an answer
+ * by then gets older facts or stays unknown. Its lookup goes on, for the next pod.
  */
 import {
   CredentialError,
@@ -23,7 +23,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { FactsCounters } from './metrics.ts';
 import { noPullSecrets, type PullSecretNames, type PullSecrets } from './pull-secrets.ts';
 
-/** Facts by image as the pod writes it. An image that is not in it is unknown. */
+/** Facts by image as the pod writes it; an image without an entry is unknown. */
 export type FactsByImage = ReadonlyMap<string, ImageFacts>;
 
 export interface FactsWanted {
@@ -64,13 +64,13 @@ export interface FactsOfPodOptions {
   readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown' | 'levelOf'>;
   readonly pullSecrets: PullSecrets;
   readonly counters: FactsCounters;
-  /** Architectures on which images failed although their manifests name them, and levels of x86-64 that they missed. */
+  /** Architectures on which images failed although their manifests name them, and missing x86-64 levels. */
   readonly broken?: BrokenImages | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** More images than any real pod has. The largest object of etcd could name ten thousand, and each lookup costs a request. */
+/** More images than any real pod has. An object at etcd's limit could name 10,000, one request each. */
 const maxLookups = 256;
 
 interface Missing {
@@ -105,7 +105,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     return lookUp(wanted, missing, found).then(() => asNoted(found, wanted.namespace));
   }
 
-  /** Facts with the levels of overrides, and with what failures on nodes have shown. */
+  /** Facts with the levels of overrides, and with failures seen on nodes. */
   function asNoted(found: Map<string, ImageFacts>, namespace: string): FactsByImage {
     const { levelOf } = memory;
     if (broken.size === 0 && levelOf === undefined) return found;

@@ -1,4 +1,4 @@
-/** The classes of the cluster's nodes, by a watch on the nodes and the reports of their agents. */
+/** The classes of the cluster's nodes, from a watch on the nodes and the reports of their agents. */
 import type { Reflector } from '../kube/watch/reflector.ts';
 import type { ClassifiedNode } from '../nodes/classify.ts';
 import { groupByClass, type NodeClasses } from '../nodes/node-classes.ts';
@@ -13,7 +13,7 @@ export type CurrentNodeClasses = () => NodeClasses | undefined;
 
 const noReports: ReadonlyMap<string, NodeReport> = new Map();
 
-/** Groups again only after a node's class or hostname, or a report, has changed: the same object stands for the same classes. */
+/** Groups again only after a node's class, hostname or report changed. Equal classes: same object. */
 export function createNodeClasses(
   nodes: Pick<Reflector<Watched>, 'values' | 'onEach'>,
   reports: () => ReadonlyMap<string, NodeReport> = () => noReports,

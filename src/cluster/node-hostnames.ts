@@ -1,6 +1,6 @@
 /**
- * The nodes that an agent answers for, by `kubernetes.io/hostname`: its own, and with agents on chosen nodes (`agentNodes`) the nodes of its
- * pool that have no agent.
+ * The nodes that an agent answers for, by `kubernetes.io/hostname`: its own node. With agents on chosen nodes
+ * (`agentNodes`), also the nodes of its pool that have no agent.
  */
 import { keys } from '../names/keys.ts';
 import { poolOf } from '../names/node-pool.ts';
@@ -30,7 +30,7 @@ interface Nodes {
   onChange(listener: () => void): void;
 }
 
-/** An unknown node, or one without the label, has its name as hostname, as is usual. */
+/** An unknown node, or one without the label, has its name as hostname. */
 export function createNodeHostnames(nodes: Nodes): NodeHostnames {
   let withoutAgent: ReadonlyMap<string, readonly string[]> | undefined;
   nodes.onChange(() => (withoutAgent = undefined));

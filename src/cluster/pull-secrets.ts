@@ -1,4 +1,4 @@
-/** The pull secrets of a pod, read from the cluster by name and only when an image is not known without them. */
+/** The pull secrets of a pod, read from the cluster by name, only if an image is unknown without them. */
 import type { CredentialSource, SourceProblem } from '../credentials/credential.ts';
 import { createPullSecretSource, pullSecretPart } from '../credentials/sources/pull-secrets.ts';
 import type { Clock } from '../async/clock.ts';
@@ -21,23 +21,23 @@ export interface PullSecrets {
   /** Without a request: false if there is surely no pull secret. */
   mayHave(wanted: PullSecretNames): boolean;
   /**
-   * The pod's pull secrets as one source, in the pod's order. Those that do not exist or cannot be read now are left out, as the
-   * kubelet leaves them out; those that do not exist are problems of the source. @throws the reason of `signal` when it aborts first
+   * The pod's pull secrets as one source, in the pod's order. As in the kubelet, secrets that are missing or
+   * unreadable are left out. Missing ones are problems of the source. @throws the signal's reason if aborted
    */
   source(namespace: string, wanted: PullSecretNames, signal: AbortSignal): Promise<CredentialSource>;
 }
 
 export const noPullSecrets: CredentialSource = createPullSecretSource([]);
 
-/** Pods name one or two. The API server lets a pod name thousands, and each is a request to it. */
+/** Pods name one or two. The API server accepts thousands, and each costs a request. */
 const maxSecrets = 20;
 
 const defaultAccount = 'default';
 
-/** Pods name one or two; more that are missing are no typing mistakes, which would be worth a request. */
+/** Pods name one or two; more missing names are not typing mistakes. */
 const maxMistakes = 3;
 
-/** Of a kept Secret without its data: names, type, a few objects. */
+/** Size of a cached Secret without its data: names, type, a few objects. */
 const entryBytes = 512;
 
 /** Makes the reader. Without a cluster no pod has a pull secret. */
@@ -74,7 +74,7 @@ export function createPullSecrets(options: {
       (await cluster.serviceAccountPullSecrets(namespace, name, signal)).slice(0, maxSecrets),
   });
 
-  /** The right to list Secrets would reveal their content, so only names that are known otherwise are suggested. */
+  /** The right to list Secrets would reveal their content: suggestions need names from other sources. */
   async function missing(
     namespace: string,
     name: string,
@@ -96,13 +96,13 @@ export function createPullSecrets(options: {
       if (wanted.length === 0 && serviceAccount !== undefined)
         wanted = (await secretsOfAccount(namespace, serviceAccount, signal)) ?? [];
       if (wanted.length === 0) return noPullSecrets;
-      const asked = wanted.slice(0, maxSecrets);
-      const read = await Promise.allSettled(asked.map((name) => secretOf(namespace, name, signal)));
+      const lookedUp = wanted.slice(0, maxSecrets);
+      const read = await Promise.allSettled(lookedUp.map((name) => secretOf(namespace, name, signal)));
       signal.throwIfAborted();
       const found = read.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
       const present = found.filter((secret) => secret !== undefined);
       if (present.length === found.length) return createPullSecretSource(present);
-      const absent = asked.filter((_, at) => read[at]?.status === 'fulfilled' && !read[at].value);
+      const absent = lookedUp.filter((_, at) => read[at]?.status === 'fulfilled' && !read[at].value);
       const account = absent.length <= maxMistakes ? (serviceAccount ?? defaultAccount) : undefined;
       const problems = await Promise.all(absent.map((name) => missing(namespace, name, account, signal)));
       return createPullSecretSource(present, problems);
@@ -122,13 +122,13 @@ interface ObjectCacheOptions<T> {
 /** The API server answers a GET by name within milliseconds. */
 const loadTimeoutMs = 5000;
 
-/** As many as the pods of a large cluster name at a time. */
+/** About as many as the pods of a large cluster name. */
 const maxEntries = 1000;
 
-/** A Secret may have 1 MiB; real pull secrets have 1 KiB, and 1000 of those fit many times. */
+/** A Secret may have 1 MiB. Real pull secrets have 1 KiB, so 1000 of them fit many times. */
 const maxBytes = 16 * 1024 * 1024;
 
-/** Puts a cache in front of `load`. A caller whose signal aborts stops waiting; the request goes on for the next caller. */
+/** Caches `load`. A caller with an aborted signal stops waiting; the request goes on for the next caller. */
 function objectCache<T>(options: ObjectCacheOptions<T>): ObjectCacheOptions<T>['load'] {
   const { clock, counts, keepMs, sizeOf = () => 0 } = options;
   const cache = new LoadingCache<T | undefined>({

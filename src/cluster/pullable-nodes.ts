@@ -1,7 +1,7 @@
 /**
- * The nodes that can pull the images of a pod, for `requirePullableNodes`. Results that the fleet remembers need no wait. A
- * credential group that was never asked is waited for within the pod's time budget; its lookup goes on after that. Nodes without
- * access may have it with the pod's pull secrets, so these are read before any node is left out; if they cannot be, no node is.
+ * The nodes that can pull the images of a pod, for `requirePullableNodes`. Results in the fleet's memory need
+ * no wait. An unknown credential group is looked up within the pod's time budget, and beyond it for the next
+ * pod. Pull secrets may give a node access, so they are read first; if that fails, no node is left out.
  */
 import { ifError } from '../async/if-error.ts';
 import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
@@ -19,7 +19,7 @@ import type { PullSecrets } from './pull-secrets.ts';
 export type PullabilityByImage = ReadonlyMap<string, Pullability>;
 
 export interface NodesWanted extends FactsWanted {
-  /** What is known of the images; those that could not be inspected are left out. */
+  /** Facts of the images; images with a failed inspection are left out. */
   readonly facts: FactsByImage;
 }
 
@@ -59,7 +59,7 @@ export function createPullableNodes(options: {
     const source = await sourceFor(wanted, budget);
     await Promise.all(
       open.map(async (request) => {
-        // They could not be read, or make the pull fail on every node.
+        // The secrets could not be read, or make the pull fail on every node.
         const looking = source?.lookup(request.reference.repository);
         const credentials = await looking?.catch(ifError(CredentialError, () => undefined));
         if (credentials === undefined) return;
@@ -82,7 +82,7 @@ export function createPullableNodes(options: {
     }
   }
 
-  /** The results when all groups have been asked, or the time is up. */
+  /** The results when all groups have answered, or the time is up. */
   async function settled(request: ImageRequest, signal: AbortSignal): Promise<PullableGroups> {
     const groups = fleet.pullable(request);
     if (groups.pending === undefined) return groups;

@@ -1,8 +1,8 @@
 /**
- * Seals of decision records (`arch.example/decision`). Anyone can write an annotation, and a record lists what archwright may remove from
- * the pod. So a record has an HMAC over itself and its object. A record that archwright did not write for this object removes nothing.
- *
- * A record can still be used again for an object of the same namespace, name and owner.
+ * Seals of decision records (`arch.example/decision`). Anyone can write an annotation, and a record lists
+ * what archwright may remove from the pod. So a record has an HMAC over itself and its object; without it,
+ * the record removes nothing. Known limit: a record works again for an object of the same namespace, name and
+ * owner.
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto';
 import type { KubeObject, Secret as KubeSecret } from '../kube/api/objects.ts';
@@ -15,7 +15,7 @@ import { reveal, secret, type Secret } from '../telemetry/secret.ts';
 /** 128 bits cannot be guessed. */
 const macBytes = 16;
 
-/** Makes the seals of all objects with one key. While the key is not known, no record has a valid seal. */
+/** Seals for all objects, with one key. Without a key, no record has a valid seal. */
 export class RecordSealer {
   readonly #key: KeyObject | undefined;
 
@@ -24,8 +24,8 @@ export class RecordSealer {
   }
 
   /**
-   * @param metadata that of the pod, or of the object with the template. A name that the API server makes of `generateName` is not known at
-   *   admission, so `generateName` stands for it.
+   * @param metadata of the pod, or of the object with the template. At admission the name from `generateName`
+   *   is not known yet, so `generateName` replaces it.
    */
   sealOf(kind: 'Pod' | 'DaemonSet', namespace: string, metadata: KubeObject['metadata'] = {}): RecordSeal {
     const key = this.#key;

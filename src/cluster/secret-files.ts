@@ -1,6 +1,6 @@
 /**
- * A Secret of archwright as files of a process that reads it by the API server. A mounted Secret must be there before the pod starts, and
- * reaches it up to two minutes after it is written; but the first leader of a new cluster writes these Secrets itself.
+ * A Secret of archwright as files of a process that reads it from the API server. A mounted Secret must exist
+ * before the pod starts and comes up to two minutes late; the first leader writes these Secrets itself.
  */
 import { systemClock, type Clock } from '../async/clock.ts';
 import { unlessAborted } from '../async/wait.ts';
@@ -14,7 +14,6 @@ import { replaceFiles, tlsFileNames, type FileContents } from '../serving/tls-di
 import { loadTlsMaterial } from '../serving/tls-files.ts';
 import type { Log } from '../telemetry/log.ts';
 
-/** The files of a Secret. */
 interface Kind {
   readonly required: readonly string[];
   /** Keys that it may have; without one, the file is empty. */
@@ -43,7 +42,7 @@ interface KeepSecretFilesOptions {
   readonly clock?: Clock;
 }
 
-/** After the files could not be written, and if the Secret does not change. */
+/** Retry after a failed write of the files, even if the Secret does not change. */
 const retryMs = 10_000;
 
 /** Follows the Secret from now on. If its content cannot be used, the last good files stay. */
@@ -89,7 +88,7 @@ export function keepSecretFiles(options: KeepSecretFilesOptions) {
   }
 
   return {
-    /** Resolves when the directory has files that can be used; rejects with the signal's reason. */
+    /** Resolves when the directory has usable files; rejects with the signal's reason. */
     ready: (signal: AbortSignal): Promise<void> => unlessAborted(first.promise, signal),
     close: async (): Promise<void> => {
       closed = true;

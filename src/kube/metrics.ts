@@ -43,7 +43,7 @@ export const kubeMetrics: readonly MetricSpec[] = Object.values(specs);
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'patch' | 'delete';
 
-/** Makes the counter of a client. `status`: `undefined` if no answer came. */
+/** The counter of a client. `status`: `undefined` if no answer came. */
 export function requestCounter(metrics?: Metrics): (verb: Verb, status: number | undefined) => void {
   return (verb, status) => metrics?.counter(specs.requests, { verb, code: classOf(status) }).inc();
 }
@@ -60,14 +60,14 @@ interface CountedWatch {
   readonly state: () => WatchState;
 }
 
-/** The watches that each set of metrics counts; several may watch one resource. */
+/** The counted watches of each set of metrics; several may watch one resource. */
 const counted = new WeakMap<Metrics, Set<CountedWatch>>();
 
 /**
  * Makes the metrics of one watch.
  * @param path of its collection
  * @param state called before each scrape
- * @returns `restarted` counts the end of a watch, without an error by the server; after `stop` the watch is not counted
+ * @returns `restarted` counts ends of a watch without a server error; after `stop` nothing is counted
  */
 export function watchMetrics(metrics: Metrics | undefined, path: string, state: () => WatchState) {
   const last = path.split('/').at(-1);

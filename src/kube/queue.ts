@@ -1,10 +1,10 @@
 /**
- * A work queue of keys, as client-go's `util/workqueue`. One worker at a time works on a key. A key that is added while it is
- * worked on is worked on once more. A key that failed comes back after a back-off. A key has one time at most: an earlier
- * time replaces a later one.
+ * A work queue of keys, as client-go's `util/workqueue`. One worker at a time works on a key. A key added
+ * during its work is worked on once more. A failed key comes back after a back-off. A key has at most one
+ * time: an earlier time replaces a later one.
  *
- * Unlike there, no namespace can use up the workers (`fair-semaphore.ts`): keys are `namespace/name`. A key without a namespace
- * counts by itself.
+ * Unlike in client-go, one namespace cannot use up the workers (`fair-semaphore.ts`): keys are
+ * `namespace/name`. A key without a namespace counts by itself.
  */
 import { FairQueue } from '../async/fair-queue.ts';
 import { FairSemaphore, type Leave } from '../async/fair-semaphore.ts';
@@ -15,21 +15,21 @@ import { KubeError } from './api/errors.ts';
 import type { KubeObject } from './api/objects.ts';
 import { messageOf } from '../names/printable.ts';
 
-/** `requeueAfterMs`: work on the key again after this time, even if nothing happens until then. */
+/** `requeueAfterMs`: work on the key again after this time, even without an event. */
 export type WorkResult = { readonly requeueAfterMs?: number } | undefined | void;
 
 export interface WorkQueueOptions {
   /** An error is logged, and the key comes back after the back-off. A success resets the back-off. */
   readonly work: (key: string, signal: AbortSignal) => Promise<WorkResult>;
-  /** Number of keys that are worked on at the same time. */
+  /** Number of keys in work at the same time. */
   readonly workers: number;
   readonly clock: Clock;
   readonly log: Log;
   /** Default: client-go's shape, 250 ms to 60 s. */
   readonly backOff?: BackOff | undefined;
   /**
-   * Events wait for the end of a back-off, for work whose own writes cause events: it would be a busy loop. Default: as in
-   * client-go, an event acts at once.
+   * Events wait for the end of a back-off. For work that causes events by its own writes, which would be a
+   * busy loop. Default: as in client-go, an event acts at once.
    */
   readonly waitsForBackOff?: boolean | undefined;
 }
@@ -46,7 +46,7 @@ export class WorkQueue {
   /** In the order of their arrival, round robin over the namespaces. */
   readonly #ready = new FairQueue<string>();
   readonly #working = new Set<string>();
-  /** Added while they were worked on. */
+  /** Keys added during their work. */
   readonly #again = new Set<string>();
   readonly #later = new Map<
     string,
@@ -79,12 +79,12 @@ export class WorkQueue {
     this.#next();
   }
 
-  /** Number of keys that are queued, worked on, or waiting for their time. */
+  /** Number of keys that are queued, in work, or waiting for their time. */
   get size(): number {
     return this.#ready.size + new Set([...this.#working, ...this.#later.keys()]).size;
   }
 
-  /** Resolves when no key is queued or worked on. Keys that wait for their time do not count. */
+  /** Resolves when no key is queued or in work. Keys that wait for their time do not count. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
       this.#whenIdle.push(resolve);

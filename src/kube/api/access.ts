@@ -1,6 +1,6 @@
 /**
- * How to reach an API server: its address, trusted certificates and credentials. Read again for each connection or request,
- * because tokens and certificates change while the program runs.
+ * How to reach an API server: its address, trusted certificates and credentials. Read again for each
+ * connection or request, because tokens and certificates change while the program runs.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -76,12 +76,12 @@ export async function inClusterAccess(
 }
 
 /**
- * Access by a kubeconfig: client certificates, tokens, exec plugins and OIDC, as kubectl understands them. The library
- * is large, so it is loaded only here.
- * @param options.path a kubeconfig file; by default what kubectl would read (`KUBECONFIG`, `~/.kube/config`)
- * @param options.context name of a context; by default the current one
+ * Access by a kubeconfig, as in kubectl: client certificates, tokens, exec plugins and OIDC. The library is
+ * large, so it is loaded only here.
+ * @param options.path a kubeconfig file. Default: as in kubectl (`KUBECONFIG`, `~/.kube/config`)
+ * @param options.context name of a context. Default: the current one
  * @returns `undefined` if there is no kubeconfig and none was named
- * @throws if a named file or context does not exist or cannot be understood
+ * @throws if a named file or context does not exist or is invalid
  */
 export async function kubeconfigAccess(options: {
   readonly path?: string;
@@ -130,7 +130,7 @@ export async function kubeconfigAccess(options: {
   };
 }
 
-/** The files that the library will read: the named one, or those of `KUBECONFIG`, or that of the home directory. */
+/** The files that the library will read: the named one, those of `KUBECONFIG`, or the default one. */
 function kubeconfigFiles(path: string | undefined): readonly string[] {
   if (path !== undefined) return [path];
   const { KUBECONFIG = '', HOME = '' } = process.env;
@@ -155,7 +155,7 @@ function problemIn(load: () => void): string | undefined {
   }
 }
 
-/** js-yaml's errors have a reason and a position. The library reads fields of what it parsed without a check. */
+/** js-yaml's errors have a reason and a position. The library reads parsed fields without a check. */
 function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return 'cannot be read';
   if ('code' in error) return `cannot be read: ${String(error.code)}`;

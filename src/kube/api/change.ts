@@ -1,10 +1,10 @@
-/** Changes objects without losing what others write: every patch carries the version of the object that it was made from. */
+/** Changes objects without losing other writes: every patch carries its object's version. */
 import type { KubeClient, Patch } from './client.ts';
 import { KubeError } from './errors.ts';
 import type { KubeObject } from './objects.ts';
 import { paths } from './paths.ts';
 
-/** Other writers change an object a few times a minute at most: a kubelet its node, a controller its pod. */
+/** Others change an object a few times a minute at most: a kubelet its node, a controller its pod. */
 const tries = 5;
 
 /** A JSON patch that the API server refuses with `conflict` if the object changed since it was read. */
@@ -17,7 +17,7 @@ export function guardedPatch({ metadata }: KubeObject, operations: readonly obje
   return { type: 'json', body: [version, ...operations] };
 }
 
-/** A merge patch of this label alone: other labels stay, even if another client changes them at the same time. */
+/** A merge patch of this label alone; other labels stay, even after a concurrent change. */
 export function labelPatch(key: string, value: string | null): Patch {
   return { type: 'merge', body: { metadata: { labels: { [key]: value } } } };
 }
@@ -25,8 +25,8 @@ export function labelPatch(key: string, value: string | null): Patch {
 /**
  * Reads an object and changes it; starts again after a conflict.
  * @param patchOf makes a guarded patch; `undefined`: nothing to change
- * @param options.read the object as it was read before, which saves the first read
- * @returns whether it was changed; an object that does not exist needs no change
+ * @param options.read the object from an earlier read, which saves the first one
+ * @returns whether it was changed; a missing object needs no change
  * @throws KubeError, `conflict` after several of them in a row
  */
 export async function changeObject<T extends KubeObject>(
@@ -53,7 +53,7 @@ export async function changeObject<T extends KubeObject>(
 
 /**
  * Requests the eviction of one pod.
- * @param preconditions only this very pod, and in this version, is evicted
+ * @param preconditions evict only this UID, in this version
  * @throws KubeError, `too-many-requests` if a budget forbids it now, `conflict` if a precondition fails
  */
 export async function evictPod(

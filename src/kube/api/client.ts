@@ -1,7 +1,7 @@
 /**
- * A client of the Kubernetes API that holds on: raw JSON over one pool of keep-alive connections. It knows nothing of
- * kinds; paths are API paths such as `/api/v1/nodes`. Lists come in pages, watches as lines; `reflector.ts` makes a
- * cache of both. Nothing is read without a byte limit and a time limit.
+ * A Kubernetes API client: raw JSON over one pool of keep-alive connections, without knowledge of kinds.
+ * Paths are API paths such as `/api/v1/nodes`. Lists come in pages, watches as lines; `reflector.ts` makes a
+ * cache of both. Every read has a byte limit and a time limit.
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { limited } from '../../async/wait.ts';
@@ -19,18 +19,18 @@ import { Transport, type Call, type Query } from './transport.ts';
 export interface KubeClient {
   /** One object, or one page of a list; `too-large` for more than `maxBytes`. */
   get<T>(path: string, options: GetOptions): Promise<T>;
-  /** Creates an object, or requests a token or another subresource, and returns it as the server made it. */
+  /** Creates an object, a token or another subresource; returns the server's version of it. */
   create<T>(path: string, object: object, options: CallOptions): Promise<T>;
   /**
-   * Changes an object: never by writing back what was read. A merge patch with `metadata.resourceVersion`, or a JSON patch
-   * that replaces it, is refused with `conflict` if the object changed meanwhile.
+   * Changes an object by a patch, never by a full write. If the object has changed since, a merge patch with
+   * `metadata.resourceVersion`, or a JSON patch that replaces it, fails with `conflict`.
    */
   patch<T>(path: string, patch: Patch, options: CallOptions): Promise<T>;
   /** Deletes one object; `conflict` if a precondition does not hold. */
   delete(path: string, options: DeleteOptions): Promise<void>;
   /** A plain text, such as the end of a container's log, up to `maxBytes`. */
   text(path: string, options: CallOptions & { readonly maxBytes: number }): Promise<string>;
-  /** The lines of an answer that stays open, for watches, until the server ends it; `timeout` after `idleMs` of silence. */
+  /** The lines of a response that stays open (a watch); `timeout` after `idleMs` of silence. */
   lines(path: string, options: LinesOptions): AsyncIterable<string>;
   /** The API server's wall clock in milliseconds, to a second; the local one before its first answer. */
   serverNow(): number;
@@ -40,7 +40,7 @@ export interface KubeClient {
 export interface CallOptions {
   readonly signal: AbortSignal;
   readonly query?: Query;
-  /** For a write: called when it has a connection, right before it is sent. What it throws breaks the request off. */
+  /** For a write: called with a connection, right before sending. An error cancels the request. */
   readonly beforeSend?: (() => void) | undefined;
 }
 
@@ -53,11 +53,11 @@ export interface GetOptions extends CallOptions {
 
 export interface LinesOptions extends CallOptions {
   readonly idleMs: number;
-  /** Hears that the server has begun to answer, which may be long before the first line. */
+  /** Called when the response begins, which may be long before the first line. */
   readonly onOpen?: () => void;
 }
 
-/** A JSON patch (RFC 6902), a merge patch (RFC 7386), a strategic merge patch, or an object to apply on the server side. */
+/** A JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch, or server-side apply. */
 export type Patch =
   | { readonly type: 'json'; readonly body: readonly object[] }
   | { readonly type: 'merge' | 'strategic'; readonly body: object }
@@ -95,15 +95,15 @@ export interface KubeClientOptions {
 /** https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches */
 const metadataList = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 
-/** A page of 500 pods of 20 KB each is 10 MB; this leaves room for large objects (1.5 MiB is etcd's own limit). */
+/** A page of 500 pods of 20 KB each is 10 MB; the rest is for large objects (etcd's own limit: 1.5 MiB). */
 const maxAnswer = 64 * 1024 * 1024;
 /** One object, with room for what the server adds to it. */
 const maxCreated = 4 * 1024 * 1024;
-/** An error's `Status` is short; what is longer is no message for people. */
+/** An error's `Status` is short. */
 const maxErrorBody = 64 * 1024;
-/** A line of a watch: two objects of etcd's limit and the event around them. */
+/** A line of a watch: two objects of etcd's limit, and the event around them. */
 const maxLineBytes = 4 * 1024 * 1024;
-/** The API server answers GETs by name in milliseconds; a page of a large list takes seconds. */
+/** A GET by name takes milliseconds; a page of a large list takes seconds. */
 const defaultTimeoutMs = 30_000;
 
 /** Makes a client. Connections are opened when first needed and closed by `close`. */

@@ -16,7 +16,7 @@ export type KubeErrorCode =
   | 'timeout'
   | 'too-large'
   | 'bad-answer'
-  /** This replica does not lead any more. A write under way may have succeeded. */
+  /** This replica is no longer the leader. A write under way may have succeeded. */
   | 'not-leading';
 
 export class KubeError extends Error {
@@ -27,8 +27,8 @@ export class KubeError extends Error {
   readonly where: string;
   readonly retryAfterMs?: number;
   /**
-   * Whether the server named the fields that it refuses. An `invalid` JSON patch without them did not fit the object, for
-   * example because the object has changed.
+   * Whether the server named the refused fields. Otherwise an `invalid` JSON patch did not fit the object,
+   * for example because the object has changed.
    */
   readonly namesFields: boolean;
   constructor(
@@ -63,7 +63,7 @@ const codesByStatus: Readonly<Record<number, KubeErrorCode>> = {
 /** Status messages quote names from objects; this is enough to recognize the cause. */
 const maxMessage = 512;
 
-/** Makes an error from an answer of the API server; its body is a `Status` object if it comes from Kubernetes. */
+/** Makes an error from a response of the API server; Kubernetes sends a `Status` object as body. */
 export function errorOfAnswer(status: number, body: string, where: string, retryAfter?: string): KubeError {
   const seconds = retryAfter === undefined || !/^\d{1,6}$/.test(retryAfter) ? undefined : Number(retryAfter);
   const answer = statusIn(body);
@@ -86,7 +86,7 @@ function statusIn(body: string): Status {
     const parsed: unknown = JSON.parse(body);
     if (typeof parsed === 'object' && parsed !== null) return parsed;
   } catch {
-    // A proxy before the API server answers in HTML or plain text: the status says enough.
+    // A proxy before the API server answers in HTML or plain text: the status is enough.
   }
   return {};
 }
@@ -95,7 +95,7 @@ export function isCode(error: unknown, ...codes: readonly KubeErrorCode[]): erro
   return error instanceof KubeError && codes.includes(error.code);
 }
 
-/** The answer to a request, or `undefined` if it fails with one of these codes. @throws every other error */
+/** The answer to a request; `undefined` if it fails with one of these codes. @throws every other error */
 export async function ignoring<T>(
   codes: KubeErrorCode | readonly KubeErrorCode[],
   request: Promise<T>,
@@ -103,7 +103,7 @@ export async function ignoring<T>(
   return await request.catch(ifCode(codes, () => undefined));
 }
 
-/** For `catch`: what `instead` makes of an error with one of these codes. Every other error is thrown again. */
+/** For `catch`: maps an error with one of these codes by `instead`, and throws every other error again. */
 export function ifCode<R>(codes: KubeErrorCode | readonly KubeErrorCode[], instead: (error: KubeError) => R) {
   return (error: unknown): R => {
     if (isCode(error, ...[codes].flat())) return instead(error);

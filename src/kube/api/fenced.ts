@@ -1,7 +1,7 @@
 /**
- * A client for a leader. Every write waits for the rate limiter, and none is sent after leadership is lost; writes under way are
- * aborted then. Reads pass. A `Retry-After` of the server delays all writes, except that of a refused eviction, which is about
- * one workload only.
+ * A client for a leader. Every write waits for the rate limiter. After leadership is lost, no write is sent
+ * and writes under way are aborted. Reads pass. A `Retry-After` of the server delays all writes, except after
+ * a refused eviction, which concerns one workload only.
  */
 import type { CallOptions, KubeClient } from './client.ts';
 import { isCode, KubeError } from './errors.ts';
@@ -9,11 +9,11 @@ import type { RateLimiter } from '../../async/rate-limiter.ts';
 
 export interface FencedOptions {
   readonly client: KubeClient;
-  /** Absent: only `holds` counts, as for the last events of a leader that ends. */
+  /** Absent: only `holds` counts, for the last events of a leader that ends. */
   readonly leading?: AbortSignal;
   /**
-   * Whether the lease still holds by the clock. Checked before each write, and again when it has a connection: a process that
-   * was stopped for a while runs other work before the timer that aborts `leading`.
+   * Whether the lease still holds by the clock. Checked before each write, and again on its open connection:
+   * a process that was stopped for a while may run other work before the timer that aborts `leading`.
    */
   readonly holds?: () => boolean;
   /** Absent: writes have a limit of their own, as events do. */

@@ -1,6 +1,6 @@
 /**
  * The fields of Kubernetes objects that this program reads or writes, as in raw JSON. Unknown fields stay in
- * the object: nothing is ever converted into classes or written back whole.
+ * the object: it is never converted into a class or written back whole.
  */
 export interface ObjectMeta {
   readonly name?: string;

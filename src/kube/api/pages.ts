@@ -8,13 +8,13 @@ export interface Page<T> {
 }
 
 export interface PagesOptions extends Omit<GetOptions, 'maxBytes'> {
-  /** Shared by all lists of one kind, so that each need not find out how large its objects are. */
+  /** Shared by all lists of one kind: each list then knows how large the objects are. */
   readonly size?: PageSize;
 }
 
 /**
  * Every page of a collection.
- * @throws KubeError, also `gone` if the pages expire on the server before the last one is read; the signal's reason
+ * @throws KubeError, also `gone` if the pages expire before the last one is read; the signal's reason
  */
 export async function* pagesOf<T>(
   client: Pick<KubeClient, 'get'>,
@@ -42,22 +42,21 @@ export async function* objectsOf<T>(...collection: Parameters<typeof pagesOf>): 
 const maxPageBytes = 16 * 1024 * 1024;
 
 /**
- * The number of objects in a page. Most objects have a few kilobytes, and 500 of them make a page. Nodes that list every image,
- * or pods that carry a workflow, have a hundred each. A page of those would fill the memory, so it is aborted, and the next
- * pages are smaller.
+ * The number of objects in a page. Most objects have a few kilobytes, so a page has 500. Nodes that list
+ * every image, or pods with a workflow, have a hundred kilobytes each. A page of those would fill the memory,
+ * so it is aborted, and the next pages are smaller.
  */
 export class PageSize {
   #size: number;
 
-  /** @param first how many objects are requested at first */
   constructor(first = 500) {
     this.#size = first;
   }
 
   /**
    * Reads one page.
-   * @param get requests so many objects, and takes so many bytes
-   * @throws what `get` throws, `too-large` if one object is too large
+   * @param get requests up to `limit` objects of up to `maxBytes` together
+   * @throws errors of `get`; `too-large` if one object is too large
    */
   async read<T>(get: (limit: number, maxBytes: number) => Promise<T>): Promise<T> {
     for (;;) {

@@ -1,7 +1,7 @@
 /**
- * The API server's wall clock, from the `Date` headers of its answers. A header has whole seconds, so each one bounds the
- * difference to our monotonic clock from both sides. The bounds narrow with each answer, and start anew if an answer
- * contradicts them (the server's clock was set, or another replica answers).
+ * The API server's wall clock, from the `Date` headers of its answers. A header has whole seconds, so each
+ * one bounds the difference to our monotonic clock from both sides. Each answer narrows the bounds. They
+ * start anew if an answer contradicts them: the server's clock was set, or another replica answered.
  */
 import type { Clock } from '../../async/clock.ts';
 
@@ -17,7 +17,7 @@ export class ServerClock {
     this.#clock = clock;
   }
 
-  /** Learns from an answer. `sentAt`: monotonic time when its request was sent. */
+  /** @param sentAt monotonic time when the request was sent */
   answered(date: string | undefined, sentAt: number): void {
     const at = date === undefined ? Number.NaN : Date.parse(date);
     if (Number.isNaN(at)) return;
@@ -28,7 +28,7 @@ export class ServerClock {
     this.#bounds = least <= most ? { least, most } : seen;
   }
 
-  /** Milliseconds since 1970; the local wall clock before the first answer. Behind the server by a second at most. */
+  /** Milliseconds since 1970, at most a second behind the server; the local clock before the first answer. */
   now(): number {
     return this.#bounds ? this.#bounds.least + this.#clock.monotonic() : this.#clock.now();
   }

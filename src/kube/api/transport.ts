@@ -1,7 +1,7 @@
 /**
- * Requests to the API server over keep-alive connections: one pool for watches, one for all other calls. A credential that
- * the server rejects (401) is read again at once, because a token may have been renewed a moment ago. A connection that proves
- * dead takes its pool's idle ones with it, so that the next requests do not each wait for the same silence.
+ * Requests to the API server over keep-alive connections: one pool for watches, one for all other calls.
+ * After a 401 the credential is read again at once: the token may have been renewed. A dead connection closes
+ * its pool's idle ones too; otherwise each of the next requests would wait for the same timeout.
  */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -37,11 +37,11 @@ export interface TransportOptions {
   readonly clock: Clock;
 }
 
-/** The server would not like more calls at once. A watch keeps one connection for itself and is not counted. */
+/** Limit of concurrent calls. A watch has a connection of its own and is not counted. */
 const maxSockets = 32;
-/** The API server closes idle connections after 90 s (`IdleTimeout` of its `http.Server`); this is earlier. */
+/** The API server closes idle connections after 90 s (`IdleTimeout` of its `http.Server`). */
 const idleConnectionMs = 60_000;
-/** A request without a response for this long may have a dead connection, and others with it. */
+/** After this time without a response, the connection and others of its pool may be dead. */
 const usualSuspiciousMs = 2_000;
 /** The credential is read again at most this often, however many requests are rejected. */
 const renewIntervalMs = 1_000;

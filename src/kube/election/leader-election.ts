@@ -1,7 +1,7 @@
 /**
- * Leader election by a Lease, with client-go's semantics (tools/leaderelection): a candidate takes over when it has seen the
- * record unchanged for the lease's duration by its own clock; a leader that cannot renew within the renew deadline stops
- * leading at once (`term.ts`); a leader that ends releases the Lease. `leader-watch.ts` follows an election from outside.
+ * Leader election by a Lease, as in client-go (tools/leaderelection). A candidate takes over when the record
+ * is unchanged for the lease's duration by its own clock. A leader that cannot renew within the deadline
+ * stops at once (`term.ts`), and releases the Lease when it ends. `leader-watch.ts` follows from outside.
  */
 import { limited } from '../../async/wait.ts';
 import type { NamedObject } from '../watch/reflector.ts';
@@ -18,29 +18,29 @@ export interface LeaseTimes {
 
 /** `name`: of the Lease. */
 export interface LeaderElectionOptions extends NamedObject {
-  /** Unique among all candidates, also among the lives of one pod: a candidate takes a Lease of its own name at once. */
+  /** Unique among all candidates and restarts of a pod: a candidate takes a Lease of its own name at once. */
   readonly identity: string;
   readonly times: LeaseTimes;
   /**
    * Works while this replica leads.
-   * @param signal aborts when leadership is lost or the program ends; nothing may be written after it
+   * @param signal aborts when leadership is lost or the program ends; no writes after that
    * @param holds whether the Lease is still ours by the clock; for `fencedClient`
-   * @param isOurs whether no other replica can lead yet. Also true while this replica ends, for its last events before it
-   *   releases the Lease. Never true again once the Lease is lost.
+   * @param isOurs whether no other replica can lead yet. True also while this replica ends, for its last
+   *   events before it releases the Lease. Stays false once the Lease is lost.
    */
   readonly lead: (signal: AbortSignal, holds: () => boolean, isOurs: () => boolean) => Promise<void>;
   /** Ends everything; a Lease that is held is released after `lead` has ended. */
   readonly stop: AbortSignal;
 }
 
-/** Candidates wait for up to 1 + this times the retry period, so that they do not meet (client-go: JitterFactor). */
+/** Candidates wait up to 1 + this times the retry period, to avoid collisions (client-go: JitterFactor). */
 const jitterFactor = 1.2;
-/** The end of the program waits no longer than this for the release; other replicas then wait for the lease's duration. */
+/** Limit for the release at shutdown; after that, other replicas wait for the lease's duration. */
 const releaseMs = 3_000;
 
 /**
- * Takes part in the election until `stop` aborts: leads whenever it can, and is a candidate again after it was deposed.
- * @throws what `lead` throws; the Lease is released before. Also ends if `lead` ends by itself.
+ * Takes part in the election until `stop` aborts: leads whenever it can, and after a loss is a candidate
+ * again. Also ends if `lead` ends by itself. @throws errors of `lead`, after the release of the Lease
  * @throws RangeError for times that do not shrink: a leader would go on while another one takes over
  */
 export async function runLeaderElection(options: LeaderElectionOptions): Promise<void> {
@@ -56,7 +56,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
 class LeaderElection {
   readonly #options: LeaderElectionOptions;
   readonly #lock: LeaseLock;
-  /** Whether the Lease may be ours although this replica does not lead: an answer was lost, or it was not renewed. */
+  /** Whether the Lease may be ours although this replica does not lead: a lost answer, or no renewal. */
   #mayBeOurs = false;
 
   constructor(options: LeaderElectionOptions) {

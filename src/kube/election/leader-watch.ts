@@ -1,14 +1,14 @@
 /**
- * Follows the Lease of an election from outside. There is a leader while the Lease has a holder and was seen to change
- * within its duration, by our own clock. A watch that is broken for longer than that ends this belief too: work that
- * depends on a leader must not wait for one that may be gone.
+ * Follows the Lease of an election from outside. There is a leader while the Lease has a holder and changes
+ * within its duration, by our own clock. A watch that is broken for longer than the duration counts as no
+ * leader: work that depends on a leader must not wait for one that may have gone.
  */
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { paths } from '../api/paths.ts';
 import { usualIdleMs, watchNamed, type NamedObject } from '../watch/reflector.ts';
 import { recordOf, sameRecord, type LeaseRecord } from './lease-lock.ts';
 
-/** A leader renews every few seconds: a watch that is silent for this long is dead, or there is no leader any more. */
+/** A leader renews every few seconds: after this silence the watch is dead, or there is no leader. */
 const renewedIdleMs = 30_000;
 
 export function watchLeader(options: NamedObject & { readonly metrics?: Metrics }) {
@@ -30,7 +30,7 @@ export function watchLeader(options: NamedObject & { readonly metrics?: Metrics 
     log.info({ lease: name, holder: now ?? null }, message);
   }
 
-  /** Checks when the belief ends, and once more if the timer was early: Node's are by part of a millisecond. */
+  /** Checks at the expiry, and again if the timer fired early: Node's timers do, by part of a millisecond. */
   function awaitExpiry(): void {
     cancelTimer();
     if (seen === undefined) return;

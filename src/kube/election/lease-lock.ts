@@ -1,6 +1,6 @@
 /**
- * Takes, renews and releases a Lease. Clocks of other replicas are never compared with ours: a Lease has expired when its
- * record was unchanged for its duration by our own monotonic clock.
+ * Takes, renews and releases a Lease. Clocks of other replicas are never compared with ours: a Lease has
+ * expired if its record was unchanged for its duration by our own monotonic clock.
  *
  * Rules: client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew, release).
  */
@@ -19,7 +19,7 @@ export interface LeaseRecord {
   readonly transitions: number;
 }
 
-/** A Lease without a usable duration gets client-go's default; the maximum limits how long a candidate waits. */
+/** Without a usable duration: client-go's default. The maximum limits a candidate's wait. */
 const duration = { usualSeconds: 15, mostSeconds: 3600 };
 
 /** Reads a Lease. Malformed fields count as absent. */
@@ -46,7 +46,7 @@ export function recordOf(lease: KubeObject): LeaseRecord {
 /** Whether two reads of a Lease saw the same record. Labels and versions do not count as a renewal. */
 export const sameRecord = (a: LeaseRecord, b: LeaseRecord): boolean => isDeepStrictEqual(a, b);
 
-/** `2026-11-01T00:00:00.000000Z`: what the API server stores of a MicroTime. */
+/** `2026-11-01T00:00:00.000000Z`: the stored form of a MicroTime. */
 export function microTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z');
 }
@@ -82,7 +82,7 @@ export class LeaseLock {
   /**
    * Takes or renews the Lease.
    * @returns false if another replica holds it
-   * @throws KubeError if that is not known; the Lease may have been taken all the same
+   * @throws KubeError if that is unknown; the Lease may have been taken
    */
   async tryTake(signal: AbortSignal): Promise<boolean> {
     const seen = this.#observed;
@@ -95,9 +95,8 @@ export class LeaseLock {
   }
 
   /**
-   * Releases the Lease if we hold it, so that another candidate need not wait for its end.
+   * Releases the Lease if we hold it, so another candidate does not wait for its expiry. @throws KubeError
    * @returns whether we held it
-   * @throws KubeError
    */
   async release(signal: AbortSignal): Promise<boolean> {
     const seen = await this.#read(signal);

@@ -1,10 +1,10 @@
 /**
  * One term of a leader: from the request that took the Lease until it is lost.
  *
- * The deadline counts from when the last renewal that succeeded was sent, so it ends before any other replica's wait for the
- * lease's duration can. It is checked by the clock before each use as well as by a timer: a process that was stopped
- * (SIGSTOP) runs other things before its timers. On a machine that was suspended the monotonic clock stood still meanwhile
- * (clock_gettime(2), CLOCK_MONOTONIC), so the wall clock counts too if it says that more time has passed.
+ * The deadline counts from when the last successful renewal was sent, so it ends before any other replica's
+ * wait. A timer watches it, and the clock is checked before each use: a stopped process (SIGSTOP) may run
+ * other work before its timers. A suspended machine stops the monotonic clock (clock_gettime(2),
+ * CLOCK_MONOTONIC), so the wall clock also counts if it shows more time.
  */
 import type { Clock } from '../../async/clock.ts';
 import { limited } from '../../async/wait.ts';

@@ -1,15 +1,16 @@
 /**
- * What happens to an event before it is written: similar ones (same object, type and reason, other messages) become one
- * after ten of them within ten minutes, and an object that has many events loses those beyond a burst.
+ * Correlates events before they are written. Similar ones (same object, type and reason) become one after ten
+ * of them within ten minutes. An object with many events loses those beyond a burst.
  *
- * Rules: client-go tools/record/events_cache.go (EventAggregator, EventSourceObjectSpamFilter, and their defaults).
+ * Rules: client-go tools/record/events_cache.go (EventAggregator, EventSourceObjectSpamFilter, and their
+ * defaults).
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { EventText, ObjectReference } from './event.ts';
 
 const similar = { most: 10, withinMs: 10 * 60_000 };
 const spam = { burst: 25, oneMoreMs: 5 * 60_000 };
-/** Objects and messages that are remembered; client-go's size of each cache. */
+/** Remembered objects and messages; client-go's size of each cache. */
 const remembered = 4096;
 
 export class Correlation {
@@ -20,8 +21,8 @@ export class Correlation {
 
   /**
    * @param at monotonic, milliseconds
-   * @returns the message to write, and a key: events with the same key are one object that is counted up. `undefined` if the
-   *   object has had its share.
+   * @returns the message to write, and a key: events with the same key are counted up on one object.
+   *   `undefined` if the object is over its limit.
    */
   correlate(
     about: ObjectReference,
@@ -38,7 +39,7 @@ export class Correlation {
       : { key: `${group} ${message}`, message };
   }
 
-  /** Whether the message is one of too many similar ones. */
+  /** Whether there are too many messages similar to this one. */
   #isCombined(group: string, message: string, at: number): boolean {
     const known = this.#groups.get(group);
     const isFresh = known !== undefined && at - known.lastAt <= similar.withinMs;

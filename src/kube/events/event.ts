@@ -15,11 +15,11 @@ export interface EventText {
   readonly type: 'Normal' | 'Warning';
   /** UpperCamelCase, one of a closed list. */
   readonly reason: string;
-  /** One sentence for the person who looks; at most 1,024 bytes are kept. Never a secret. */
+  /** One sentence for a person, at most 1,024 bytes. Never a secret. */
   readonly message: string;
 }
 
-/** An event that is to be written, or counted up. */
+/** An event to write or to count up. */
 export interface PendingEvent {
   readonly about: ObjectReference;
   readonly event: EventText;

@@ -1,6 +1,6 @@
 /**
- * Records events as `kubectl describe` shows them: correlated and limited per object (`correlation.ts`), and written in the
- * background. An event that cannot be written is counted and dropped: no work ever waits for one.
+ * Records events as `kubectl describe` shows them: correlated and limited per object (`correlation.ts`),
+ * written in the background. An event that cannot be written is counted and dropped; no work waits for it.
  */
 import { hostname } from 'node:os';
 import { backOffMs } from '../../async/back-off.ts';
@@ -39,16 +39,16 @@ export interface EventRecorderOptions {
   readonly metrics?: Metrics;
 }
 
-/** All events together: a cluster in trouble must not be flooded with explanations. */
+/** For all events together: explanations must not flood a cluster in trouble. */
 const rate = { perSecond: 10, burst: 100 };
 const maxPending = 1000;
-/** Written at the same time: an event that waits for a second try does not block the others. */
+/** Concurrent writes: a retry of one event does not block the others. */
 const maxLanes = 4;
 const remembered = 4096;
 const maxTries = 4;
 const backOff = { firstMs: 1_000, mostMs: 30_000 };
 
-/** Makes a recorder. It sends nothing until there is something to write. */
+/** Makes a recorder. It sends nothing before the first event. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   return new Recorder(options);
 }
@@ -63,7 +63,7 @@ class Recorder {
   /** In the order of their first occurrence, by correlation key. */
   readonly #pending = new Map<string, PendingEvent>();
   readonly #lanes = new Set<Promise<void>>();
-  /** Keys that are being written: their next occurrences wait, and are counted up on them. */
+  /** Keys of writes under way: their next occurrences wait, and are counted up on them. */
   readonly #busy = new Set<string>();
   #giveUp = new AbortController();
 
@@ -86,7 +86,7 @@ class Recorder {
     }
   }
 
-  /** Resolves when all events are written or dropped. When the signal aborts, those not written yet are dropped. */
+  /** Resolves when all events are written or dropped. An abort of the signal drops the unwritten ones. */
   async flush(signal: AbortSignal): Promise<void> {
     const drop = (): void => {
       for (let left = this.#pending.size; left > 0; left--) this.#count('dropped');
@@ -121,7 +121,7 @@ class Recorder {
     return true;
   }
 
-  /** One lane: writes pending events in their order, until none is left that no other lane writes. */
+  /** One lane: writes pending events in their order, until none is left outside the other lanes. */
   async #writePending(signal: AbortSignal): Promise<void> {
     // Events of the same turn are counted together.
     await Promise.resolve();
@@ -148,7 +148,7 @@ class Recorder {
   }
 
   async #write(key: string, pending: PendingEvent, signal: AbortSignal): Promise<void> {
-    // One name for all tries: if the answer of a successful try is lost, the next one finds the event.
+    // One name for all tries: if the answer of a successful try is lost, the next try finds the event.
     const name = eventName(pending.about.name);
     for (let attempt = 1; ; attempt++) {
       await this.#limiter.take(signal);

@@ -1,11 +1,11 @@
 /**
- * A bound on the memory of the large objects of a watch. Anyone who may create pods can fill 1.5 MiB of each with labels, affinity or
- * tolerations. A namespace may have as much as is still free, so one namespace gets half, and the next one half of the rest.
+ * A memory limit for the large objects of a watch. Anyone who may create pods can fill 1.5 MiB of each with
+ * labels or affinity. One namespace gets half of the free memory, the next one half of the rest, and so on.
  */
 
 /** Objects up to this size do not count: quotas limit their number. A trimmed pod has about 5 KiB. */
 const smallBytes = 8192;
-/** What V8 needs for a small value, beside its text. */
+/** V8's memory for a small value, without its text. */
 const bytesPerValue = 48;
 
 export class LargeObjects {
@@ -20,7 +20,7 @@ export class LargeObjects {
     this.#maxBytes = maxBytes;
   }
 
-  /** How many objects found no room. */
+  /** Number of objects without room. */
   get refused(): number {
     return this.#refused.size;
   }

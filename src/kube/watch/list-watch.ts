@@ -1,8 +1,8 @@
 /**
- * The protocol behind a reflector: a list in pages, then a watch from the list's version on. Failures are retried with a
- * back-off. A version that is gone (410) leads to a new list. A watch that is silent, without even a bookmark, is given up.
- * After several failures in a row a new list replaces the version: a server that was restored from a backup does not have
- * that version, and reports this in several ways.
+ * The protocol of a reflector: a list in pages, then a watch from the list's version on. Failures are retried
+ * with a back-off. A version that is gone (410) leads to a new list. A watch without data or bookmarks is
+ * given up. After several failures in a row a new list replaces the version: a server restored from a backup
+ * does not have that version, and reports this in several ways.
  *
  * Rules: Kubernetes API concepts, "Efficient detection of changes"; client-go tools/cache/reflector.go.
  */
@@ -16,7 +16,7 @@ import { KubeError } from '../api/errors.ts';
 import type { KubeObject } from '../api/objects.ts';
 import { messageOf } from '../../names/printable.ts';
 
-/** A list that begins: `add` takes each object, `done` is called after the last one. */
+/** A list under way: `add` takes each object, `done` is called after the last one. */
 export interface Listing {
   add(object: KubeObject): void;
   done(): void;
@@ -33,7 +33,7 @@ export interface ListWatchOptions {
   readonly changed: (object: KubeObject, whole: boolean) => void;
   /** As in `ReflectorOptions`. */
   readonly mayKeep?: ((line: string) => boolean) | undefined;
-  /** A watch was opened, or has ended: with an error, or without one by the server. */
+  /** Called when a watch opens or ends: with an error, or without one by the server. */
   readonly opened: () => void;
   readonly ended: (error?: unknown) => void;
   readonly idleMs: () => number;
@@ -41,7 +41,7 @@ export interface ListWatchOptions {
   readonly log: Log;
 }
 
-/** The server ends a watch after this; jitter keeps many replicas from coming back at once (client-go: 5 to 10 min). */
+/** The server ends a watch after this; jitter spreads the replicas' reconnects (client-go: 5 to 10 min). */
 const watchSeconds = { least: 300, spread: 300 };
 const backOff = { firstMs: 1_000, mostMs: 30_000 };
 /** After a watch that lived this long, the next failure starts with the first back-off again. */
@@ -109,7 +109,7 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
     }
     if (signal.aborted) return;
     options.ended();
-    // A server that ends each watch at once must not be asked in a busy loop.
+    // A server that ends each watch at once must not cause a busy loop.
     if (lived < backOff.firstMs) await clock.sleep(backOff.firstMs, signal);
   }
 
@@ -118,7 +118,7 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
     const known = error instanceof KubeError ? error : undefined;
     const gone = known?.code === 'gone';
     failures++;
-    // Only a lost connection may go on from where it was; anything else is answered by a new list.
+    // Only a lost connection can resume; anything else needs a new list.
     if (known?.temporary !== true || gone || failures % doubtfulFailures === 0) version = undefined;
     const wantedMs = Math.min(known?.retryAfterMs ?? 0, backOff.mostMs);
     const delayMs = backOffMs(backOff, failures, clock.random);
@@ -145,7 +145,7 @@ export interface WatchEvent {
 const head =
   /^\{"type":"(ADDED|MODIFIED|DELETED)","object":\{"kind":"[\w.]+","apiVersion":"[\w./-]+","metadata":\{"name":"([\w.-]+)",(?:"generateName":"[\w.-]*",)?(?:"namespace":"([\w.-]+)",)?"uid":"[\w-]+","resourceVersion":"(\w+)"/u;
 const managedFields = ',"managedFields":[';
-/** Neither text occurs inside a JSON string, which escapes quotes, nor inside an entry, which has fixed keys or keys that begin with `f:`. */
+/** JSON strings escape quotes, so neither text occurs in one; entries have fixed keys or keys with `f:`. */
 const afterManagedFields = ']},"spec":{';
 
 /**

@@ -1,17 +1,17 @@
 /**
- * Kinds that a cluster may not have. While their definition is not installed, the API server answers lists and watches with
- * 404, or with 403 if the right to read them is missing. This client turns both into an empty collection, which is looked at
- * again from time to time. A 403 for a collection that was readable before is an error all the same: an API server that
- * starts refuses everything until it has loaded its roles.
+ * Kinds that may be missing in a cluster. While their definition is not installed, the API server answers
+ * lists and watches with 404, or with 403 without the right to read them. This client turns both into an
+ * empty collection and retries from time to time. A 403 for a collection that was readable before stays an
+ * error: an API server refuses everything at its start until it has loaded its roles.
  */
 import type { KubeClient } from '../api/client.ts';
 import { KubeError } from '../api/errors.ts';
 import type { ReflectorOptions } from './reflector.ts';
 
-/** A kind that is installed later may be noticed late. */
+/** Delay until a newly installed kind is noticed. */
 const lookAgainMs = 30_000;
 
-/** A watch from here begins with all that exists (Kubernetes API concepts, "Get State and Start at Any"). */
+/** A watch from here begins with all objects (Kubernetes API concepts, "Get State and Start at Any"). */
 const anyVersion = '0';
 const emptyList = { metadata: { resourceVersion: anyVersion }, items: [] };
 
@@ -22,7 +22,7 @@ export function forOptionalKind({
   log,
 }: Pick<Required<ReflectorOptions<never>>, 'client' | 'clock' | 'log'>) {
   const refused = new Set<string>();
-  /** Paths that were answered. */
+  /** Paths with an answer. */
   const readable = new Set<string>();
   const absent = new Set<string>();
 
@@ -31,7 +31,7 @@ export function forOptionalKind({
     absent.delete(path);
   }
 
-  /** A missing definition is a choice. A missing right is an oversight, so it is logged once. */
+  /** A missing definition is a choice. A missing right is a mistake, so it is logged once. */
   function isAbsent(error: unknown, path: string): boolean {
     if (!(error instanceof KubeError)) return false;
     if (error.code === 'forbidden' && readable.has(path)) return false;

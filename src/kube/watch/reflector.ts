@@ -1,6 +1,6 @@
 /**
- * A reflector keeps a cache of one kind of object current; `list-watch.ts` has the protocol. Objects are trimmed to what the
- * caller uses before they are kept. An error of `trim` leaves out its object, an error of a listener affects no other.
+ * A reflector keeps a cache of one kind of object current; `list-watch.ts` has the protocol. Objects are
+ * stored as reduced by `trim`. An error of `trim` leaves out its object; a listener's error affects no other.
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { unlessAborted } from '../../async/wait.ts';
@@ -17,7 +17,7 @@ import { Store } from './store.ts';
 export interface Change<T> {
   readonly namespace: string;
   readonly name: string;
-  /** `undefined`: it is gone, or `trim` does not keep it any more. */
+  /** `undefined`: it is gone, or `trim` now drops it. */
   readonly object: T | undefined;
   /** `undefined`: it is new. */
   readonly previous: T | undefined;
@@ -27,17 +27,17 @@ export interface Reflector<T> {
   get(namespace: string, name: string): T | undefined;
   /** @param namespace Default: all. */
   values(namespace?: string): Iterable<T>;
-  /** Resolves after the first complete list; rejects with the signal's reason, and if the reflector is stopped before. */
+  /** Resolves after the first complete list; rejects with the signal's reason, or if stopped before. */
   ready(signal: AbortSignal): Promise<void>;
   onChange(listener: () => void): void;
-  /** Hears of each object that changed, after a list too. */
+  /** Called for each object that changed, after a list too. */
   onEach(listener: (change: Change<T>) => void): void;
   readonly size: number;
   /** How many objects are too large for `large`. */
   readonly refused: number;
   /** Whether the first list is complete, and whether a watch is open now. */
   health(): { readonly synced: boolean; readonly watching: boolean };
-  /** Ends it: no listener hears anything after this. */
+  /** Ends it; listeners are not called after this. */
   stop(): void;
 }
 
@@ -46,17 +46,17 @@ export interface ReflectorOptions<T> {
   readonly path: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** What is kept of an object; `undefined`: nothing, as if it did not exist. */
+  /** The stored part of an object; `undefined`: none, as if it did not exist. */
   readonly trim: (object: KubeObject) => T | undefined;
   /** Whether `trim` may keep an object with this JSON. Others are not parsed. Default: all may be kept. */
   readonly mayKeep?: (text: string) => boolean;
-  /** Memory for large objects (`large-objects.ts`), and what is kept in place of one without room. Default: nothing. */
+  /** Memory for large objects (`large-objects.ts`), and a replacement for one without room. Default: none. */
   readonly large?: { readonly maxBytes: number; readonly instead?: (object: T) => T };
   readonly log: Log;
   readonly metrics?: Metrics;
   /** Whether the kind is not installed. The metrics then show `absent`, not `broken`. */
   readonly isAbsent?: () => boolean;
-  /** A watch that is silent for this long is given up; called for each watch. Default: two and a half bookmarks. */
+  /** Silence after which a watch is given up; called for each watch. Default: two and a half bookmarks. */
   readonly idleMs?: () => number;
   readonly clock?: Clock;
 }
@@ -68,7 +68,6 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
   return new ListReflector(options);
 }
 
-/** One object. */
 export interface NamedObject {
   readonly client: KubeClient;
   readonly namespace: string;
@@ -77,7 +76,7 @@ export interface NamedObject {
   readonly log: Log;
 }
 
-/** Starts a watch of one object by its name, which needs the right to that name only. */
+/** Starts a watch of one object by its name, which needs only the right to that name. */
 export function watchNamed<T>({
   name,
   onChange,
@@ -106,7 +105,7 @@ class ListReflector<T> implements Reflector<T> {
     const { client, path, labelSelector, fieldSelector, mayKeep, log, clock = systemClock } = options;
     this.#large = this.#newLarge();
     this.#counters = watchMetrics(options.metrics, path, () => this.#state());
-    // It may be stopped while no caller waits.
+    // It may be stopped without a waiting caller.
     this.#first.promise.catch(() => undefined);
     void listAndWatch({
       client,
@@ -212,14 +211,14 @@ class ListReflector<T> implements Reflector<T> {
     return undefined;
   }
 
-  /** `trim`, which leaves out an object that it throws on. */
+  /** `trim`, but drops objects on which it throws. */
   #trim(object: KubeObject): T | undefined {
     const { trim, path, log } = this.#options;
     try {
       return trim(object);
     } catch (error) {
       this.#trimFailures += 1;
-      // Failures 1, 2, 4, 8 and so on: hundreds of them are one piece of news.
+      // Failures 1, 2, 4, 8 and so on: there can be hundreds.
       if (Number.isInteger(Math.log2(this.#trimFailures))) {
         const { namespace, name } = object.metadata ?? {};
         const fields = { err: error, path, namespace, name, untrimmed: this.#trimFailures };
