@@ -1,4 +1,4 @@
-/** Throwaway certificates for tests and the demo, all in memory: `createCa()` → `ca.issue({ … })` → PEM texts for `node:https`. */
+/** Throwaway certificates in memory for tests and the demo: `createCa()` → `ca.issue({ … })` → PEM texts. */
 import 'reflect-metadata';
 import { randomBytes, type webcrypto } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -58,8 +58,8 @@ let authorityOfServers: Promise<TestCa> | undefined;
 const serverPairs = new Map<string, Promise<PemPair>>();
 
 /**
- * The authority and the certificate of a test server that no test looks at: made once for each process and each set of names,
- * because two keys and two certificates for each server cost more than most tests.
+ * A test server's authority and certificate, for tests that do not check them. Made once for each process and
+ * set of names, because two keys and two certificates for each server cost more than most tests.
  */
 export async function sharedServer(
   options: IssueOptions,
@@ -154,7 +154,7 @@ function serial(): string {
   return bytes.toString('hex');
 }
 
-/** Issues a certificate into a directory, as `tls.crt`, `tls.key` and `ca.crt`, which every user may read. @returns the path */
+/** Issues `tls.crt`, `tls.key` and `ca.crt` into a directory, readable by every user. @returns its path */
 export async function issueTls(ca: TestCa, path: string, issue: IssueOptions): Promise<string> {
   const { cert, key } = await ca.issue(issue);
   mkdirSync(path, { recursive: true });

@@ -1,4 +1,4 @@
-/** Sizes of tests that repeat one thing many times: small in each run, full with `ARCHWRIGHT_EXHAUSTIVE=1` (`npm run test:exhaustive`). */
+/** Sizes of repeating tests. Full with `ARCHWRIGHT_EXHAUSTIVE=1` (`npm run test:exhaustive`). */
 
 export const isExhaustive = process.env['ARCHWRIGHT_EXHAUSTIVE'] === '1';
 

@@ -90,8 +90,8 @@ export interface HastyClock extends Clock {
 }
 
 /**
- * A clock whose sleeps end in the next turn of the event loop: for tests of retries against real servers. Its time is real.
- * @param skips whether a sleep of this length ends; others end only with their signal
+ * A clock in real time; its sleeps end in the next turn of the event loop. For retries against real servers.
+ * @param skips whether a sleep of this length ends at once; others end only with their signal
  */
 export function createHastyClock(skips: (ms: number) => boolean = () => true): HastyClock {
   const sleeps: number[] = [];

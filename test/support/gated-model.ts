@@ -1,6 +1,6 @@
 /**
- * What the API server accepts as an update of a gated pod (KEP-3838), written from measurements on a real one and sharing
- * no code with the program, so that it can be its judge. `test/e2e/cluster/gated-updates.test.ts` holds it against a real one.
+ * Updates of a gated pod that the API server accepts (KEP-3838), measured on a real one. Shares no code with
+ * the program. `test/e2e/cluster/gated-updates.test.ts` compares the model with a real server.
  */
 import { isDeepStrictEqual as same } from 'node:util';
 import type { NodeSelectorTerm, Pod, PodSpec } from '../../src/kube/api/objects.ts';
@@ -64,7 +64,7 @@ function gateFaults({ schedulingGates: old }: PodSpec, { schedulingGates: now }:
     .map(({ name }) => `gate ${name}: only deletion`);
 }
 
-/** Everything else of the spec and all labels of a gated pod stay; preferred terms and annotations are free. */
+/** All labels and the rest of the spec of a gated pod stay; preferred terms and annotations are free. */
 function otherFaults(before: Pod, after: Pod): readonly string[] {
   const rest = ({ spec }: Pod): object => {
     const { nodeSelector: _a, tolerations: _b, schedulingGates: _c, affinity, ...others } = spec;

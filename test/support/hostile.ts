@@ -1,6 +1,6 @@
 /**
- * A webhook and agents as processes of their own, a registry that works, and one that accepts connections and never
- * answers (a tarpit). For the attack tests and `npm run bench:hostile`.
+ * A webhook and agents as processes of their own, a working registry, and one that accepts connections and
+ * never answers (a tarpit). For the attack tests and `npm run bench:hostile`.
  */
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';

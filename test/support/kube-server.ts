@@ -1,4 +1,4 @@
-/** HTTPS servers in the place of an API server: a listener for doubles, and a server with a script of answers for each path. */
+/** HTTPS servers that replace an API server: a listener for doubles, and a server with scripted answers. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { Socket } from 'node:net';

@@ -1,8 +1,8 @@
 /**
- * An HTTPS server that behaves like an API server with a store, for tests of what works on a cluster: any path under
- * `/api/v1` and `/apis`, lists in pages, selectors, watches, the kinds of patches, preconditions, finalizers, status,
- * evictions and logs. It validates nothing: rules for a kind (what may change on a gated pod) need a real server.
- * Faults are added by the test. Everything that was asked is kept in `requests`.
+ * An HTTPS server that behaves like an API server with a store: any path under `/api/v1` and `/apis`, lists
+ * in pages, selectors, watches, patches, preconditions, finalizers, status, evictions and logs. It validates
+ * nothing: rules of a kind (what may change on a gated pod) need a real server. Tests add faults. `requests`
+ * has every request.
  */
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
@@ -31,11 +31,11 @@ export type KubeStore = Awaited<ReturnType<typeof startKubeStore>>;
 export interface KubeStoreOptions {
   /** The server's wall clock, milliseconds; also in its `Date` headers. */
   readonly now?: () => number;
-  /** Whether deleted pods with a node stay, with a `deletionTimestamp`, until `remove`; by default they are gone at once. */
+  /** Whether deleted pods with a node stay until `remove`, with a `deletionTimestamp`. Default: false. */
   readonly gracefulPods?: boolean;
 }
 
-/** Client and server share this event loop: a new connection, a request and its answer take some twenty turns. */
+/** Client and server share this event loop: a new connection with one request takes about twenty turns. */
 const quietTurns = 80;
 
 export async function startKubeStore(options: KubeStoreOptions = {}) {
@@ -118,12 +118,12 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     else response.end(isText ? body : JSON.stringify(body));
   }
 
-  const listener = await listenAsKube('archwright', (asked, response) => {
+  const listener = await listenAsKube('archwright', (received, response) => {
     response.setHeader('date', new Date(now()).toUTCString());
     const request: StoreRequest = {
-      ...asked,
-      verb: asked.query.get('watch') === 'true' ? 'WATCH' : asked.method,
-      json: asked.body === '' ? undefined : parsed(asked.body),
+      ...received,
+      verb: received.query.get('watch') === 'true' ? 'WATCH' : received.method,
+      json: received.body === '' ? undefined : parsed(received.body),
     };
     requests.push(request);
     void handle(request, response);
@@ -147,7 +147,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     fault: (match: Match, fault: Fault): (() => void) => faults.add(match, fault),
     /** Scripts evictions of a pod, by the pod's path, in order; after the last the pod is deleted. */
     evictions: (path: string, ...answers: EvictionAnswer[]): void => void evictions.set(path, answers),
-    /** What a pod answers to a path such as `…/pods/web-0:8080/proxy/metrics`; `undefined`: nothing listens. */
+    /** A pod's answer to a path such as `…/pods/web-0:8080/proxy/metrics`; `undefined`: no server. */
     page: (path: string, text: (() => string) | undefined): void => reads.page(path, text),
     log: (path: string, text: LogText): void => reads.log(path, text),
     watches: (path?: string): number => watches.count(path),
@@ -184,7 +184,7 @@ function isList(body: unknown): body is ListBody {
   return typeof body === 'object' && body !== null && 'kind' in body && body.kind === 'List';
 }
 
-/** One object after the other: a page of large ones is longer than a string can be, and its reader may leave. */
+/** Writes object by object: a page of large ones exceeds V8's string limit; the reader may leave. */
 async function sendList({ items, ...list }: ListBody, response: ServerResponse): Promise<void> {
   const start = JSON.stringify(list).slice(0, -1);
   response.write(`${start},"items":[`);

@@ -135,7 +135,7 @@ export interface Placed {
   readonly pod: Pod;
 }
 
-/** Outcome and required architectures: `placed amd64 arm64`; `denied none` if the list is empty, `gated` if there is none. */
+/** Outcome and required architectures: `placed amd64 arm64`; `denied none`: empty list; `gated`: no list. */
 export function outcomeOf({ outcome, required }: PlacementDecision): string {
   return [outcome, ...(required?.length === 0 ? ['none'] : (required ?? []))].join(' ');
 }

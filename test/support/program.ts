@@ -12,7 +12,7 @@ export type Program = Awaited<ReturnType<typeof startProgram>>;
 export type Part = 'webhook' | 'agent' | 'controller';
 
 const source = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
-/** Ends only what hangs: a start takes a second, and a minute was measured on two cores with many other tests. */
+/** Ends only a process that hangs: a start takes a second; a minute was measured on two busy cores. */
 const startLimitMs = 150_000;
 const maxLogLength = 1024 * 1024;
 

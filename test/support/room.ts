@@ -1,6 +1,6 @@
 /**
- * Runs all tests of one room in one process: `node test/support/room.ts placement`. Starting a process and loading
- * modules costs more than most test files do. Files run one after the other, in the order of their paths.
+ * Runs all tests of one room in one process: `node test/support/room.ts placement`. Starting a process and
+ * loading modules costs more than most test files. Files run one after the other, sorted by path.
  */
 import './no-async-hooks.ts';
 import { once } from 'node:events';

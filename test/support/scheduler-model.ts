@@ -1,6 +1,6 @@
 /**
- * A small model of how the Kubernetes scheduler matches a pod to a node: nodeSelector, required node affinity, taints. It is
- * written from the API documentation and shares no code with the program, so that it can judge the program.
+ * A model of how the Kubernetes scheduler matches a pod to a node: nodeSelector, required node affinity,
+ * taints. Written from the API documentation; it shares no code with the program, so it can check it.
  */
 import type {
   NodeSelectorRequirement,
@@ -49,7 +49,7 @@ export function chosenByPerson({ spec }: Pod, node: ModelNode): boolean {
   );
 }
 
-/** Whether expressions name architectures by `In`, and no two nodes that differ only in architecture match them. */
+/** Whether expressions name architectures by `In` and match at most one of otherwise equal nodes. */
 export function choosesOne(expressions: readonly NodeSelectorRequirement[]): boolean {
   const about = expressions.filter(
     ({ key }) => key === 'kubernetes.io/arch' || key === 'beta.kubernetes.io/arch',

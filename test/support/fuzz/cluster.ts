@@ -1,4 +1,4 @@
-/** What API servers, agents and people send as reviews and requests: admission reviews through the real answerer, the agent's API. */
+/** Admission reviews through the real answerer, and requests to the agent's API. */
 import fastJsonPatch from 'fast-json-patch';
 import type { Operation } from 'fast-json-patch';
 import { Writable } from 'node:stream';

@@ -1,4 +1,4 @@
-/** Responses of servers, as bytes on a socket: heads, bodies, redirects. And the state file, as bytes on a disk. */
+/** Responses of servers as bytes on a socket (heads, bodies, redirects), and the state file on disk. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
@@ -57,7 +57,7 @@ function connectTo(server: string) {
 
 const facts = `{"image":"nginx@${digest}","digest":"${digest}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64"}],"source":"registry","credentialSource":"anonymous","endpoint":"r.io","freshUntil":"2026-11-21T00:00:00Z","stale":false}`;
 
-/** A file as an agent writes it. Its hash makes most damage a refusal; lines without it are read by `answers of agents`. */
+/** A file as an agent writes it. Its hash rejects most damage; `answers of agents` reads lines without it. */
 function stateFile(lines: readonly string[]): string {
   const text = `${['{"format":"archwright image facts","version":1}', ...lines].join('\n')}\n`;
   const sha256 = createHash('sha256').update(text).digest('hex');

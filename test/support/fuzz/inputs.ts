@@ -1,6 +1,6 @@
 /**
- * Generated inputs for parsers: damaged examples, edited trees of examples in JSON, edited lines, heaps of words, and noise.
- * fast-check makes them from a seed and shrinks a finding.
+ * Generated inputs for parsers: damaged examples, edited JSON trees of examples, edited lines, heaps of
+ * words, noise. fast-check makes them from a seed and shrinks a finding.
  */
 import * as fc from 'fast-check';
 
@@ -122,7 +122,7 @@ function put(parent: Parent, key: string, value: unknown): void {
   Object.defineProperty(parent, key, { value, configurable: true, enumerable: true, writable: true });
 }
 
-/** Examples in JSON with some members replaced, removed, renamed, wrapped or repeated: valid JSON of wrong types. */
+/** JSON examples with members replaced, removed, renamed, wrapped or repeated: valid JSON of wrong types. */
 function editedTree(trees: readonly object[], word: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const value = fc.oneof(
     word,

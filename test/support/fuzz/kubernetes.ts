@@ -105,7 +105,7 @@ export const kubernetesTargets: readonly FuzzTarget[] = [
     },
     expected: [SyntaxError],
   },
-  /** The API server checks the types of its own kinds. Only their texts, and optional fields, are other people's. */
+  /** The API server checks the types of its own kinds. Users control only texts and optional fields. */
   {
     name: 'EndpointSlices',
     share: 20,

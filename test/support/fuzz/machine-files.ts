@@ -1,4 +1,4 @@
-/** Files of the node's kernel and of its systemd. Their parsers read directories, so inputs are written to one. */
+/** Files of the node's kernel and systemd. Their parsers read directories, so inputs are written to one. */
 import { isDeepStrictEqual } from 'node:util';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

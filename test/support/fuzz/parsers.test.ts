@@ -1,4 +1,4 @@
-/** Every parser of the program is reached by a fuzz target. A parser is an exported function whose name says so, or calls JSON.parse. */
+/** Every parser has a fuzz target: each exported function named as a parser, or calling JSON.parse. */
 import { spawnSync } from 'node:child_process';
 import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

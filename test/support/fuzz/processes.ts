@@ -1,6 +1,6 @@
 /**
- * A running webhook and agent, as processes of their own: bodies and heads of requests over TLS. Registries are behind a proxy that
- * nobody runs, so no request leaves the machine.
+ * A running webhook and agent as processes of their own: bodies and heads of requests over TLS. Registries
+ * are behind a proxy address without a server, so no request leaves the machine.
  */
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -34,7 +34,7 @@ interface Running {
 
 type Program = 'webhook' | 'agent';
 
-/** As in a container: V8 takes half of a small container for its heap. The chart gives agents small semi-spaces. */
+/** As in a container: V8's heap is half of a small container. The chart gives agents small semi-spaces. */
 function nodeOptions(program: Program): string {
   const heap = `--max-old-space-size=${limitMb(program) / 2}`;
   return program === 'agent' ? `${heap} --max-semi-space-size=1` : heap;
@@ -110,7 +110,7 @@ function limitMb(program: Program): number {
   return (parseBytes(values[program]?.resources.limits.memory ?? '') ?? 0) / 1024 / 1024;
 }
 
-/** A valid request still gets its answer, and the process never needed more memory than the chart gives it. */
+/** Checks that a valid request gets its answer, within the memory that the chart gives the process. */
 async function check(program: Program): Promise<number> {
   if (program === 'webhook') {
     const review = Buffer.from(reviews.examples[0] ?? '');

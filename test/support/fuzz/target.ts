@@ -1,6 +1,6 @@
 /**
- * Parsers of external data as targets of generated input. Unit tests feed each of them some hundred inputs, `npm run fuzz` as
- * many as it is told.
+ * Parsers of external data as targets of generated input: some hundred inputs each in unit tests, a chosen
+ * number in `npm run fuzz`.
  */
 import * as fc from 'fast-check';
 import { inputs } from './inputs.ts';
@@ -15,11 +15,11 @@ export interface FuzzTarget {
   readonly feed: (input: Buffer) => unknown;
   /** Errors that the program expects of this parser. Default: none. */
   readonly expected?: readonly ErrorClass[];
-  /** Inputs in each run of the unit tests, for parsers of short texts. Default: 60, or 300 in exhaustive runs. */
+  /** Inputs in each run of the unit tests, for parsers of short texts. Default: 60; exhaustive: 300. */
   readonly runs?: number;
-  /** Part of all inputs, relative to the others. Default: 10, for some 80 µs each; faster parsers get more, slower ones less. */
+  /** Relative number of inputs. Default: 10, for about 80 µs each; faster parsers get more. */
   readonly share?: number;
-  /** For a process: throws unless it still answers. Called after each batch. @returns its largest memory, MiB of RSS */
+  /** For a process: throws if it does not answer. Called after each batch. @returns its peak RSS in MiB */
   readonly check?: () => Promise<number>;
   /** Ends what `feed` started. */
   readonly close?: () => Promise<void>;
@@ -28,12 +28,12 @@ export interface FuzzTarget {
 // oxlint-disable-next-line typescript/no-explicit-any -- constructors of errors take all kinds of parameters
 type ErrorClass = abstract new (...parameters: any[]) => Error;
 
-/** No input of the size that is generated here may take more of a processor; the slowest takes some milliseconds. */
+/** Limit of processor time for an input of the generated size; the slowest takes some milliseconds. */
 export const maxInputMs = 2000;
 
 /**
- * A result may be larger than its input, because it has paths, defaults and messages; but only so much larger. Inputs have up
- * to some hundred kilobytes.
+ * Limit for a result, which has paths, defaults and messages and so may be larger than its input. Inputs have
+ * up to some hundred kilobytes.
  */
 export const maxOutput = { times: 40, bytes: 64 * 1024 };
 

@@ -1,4 +1,4 @@
-/** Every target is fed some dozens of inputs with a fixed seed in each run of the tests, and reads its own examples. */
+/** Each target gets some dozens of inputs with a fixed seed in each test run, and reads its own examples. */
 import t from 'tap';
 import { sized } from '../exhaustive.ts';
 import { assertFuzz, feed, FuzzFinding, type FuzzTarget } from './target.ts';

@@ -1,6 +1,6 @@
 /**
- * Who may do what, as far as the store knows: tokens of service accounts (TokenRequest, TokenReview), access reviews, and the proxy of
- * Services, which forwards real requests, without the caller's Authorization, and verifies no certificate.
+ * Tokens of service accounts (TokenRequest, TokenReview), access reviews, and the proxy of Services, which
+ * forwards requests without the caller's Authorization and verifies no certificate.
  */
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';

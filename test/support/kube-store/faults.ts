@@ -22,7 +22,7 @@ export interface Fault {
   /** The request is carried out and the connection is reset instead of an answer. */
   readonly lost?: boolean;
   readonly hang?: boolean;
-  /** Runs before the request is handled, and is waited for: to hold a request, or to change something under it. */
+  /** Awaited before the request is handled: to delay a request, or to change an object first. */
   readonly before?: (request: StoreRequest) => Promise<void> | void;
 }
 

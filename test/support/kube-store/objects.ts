@@ -1,4 +1,4 @@
-/** The objects of the store (each write makes a new one), their versions, and the log of changes that watches read. */
+/** The objects of the store (each write makes a new one), their versions, and the change log for watches. */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject, ObjectMeta } from '../../../src/kube/api/objects.ts';

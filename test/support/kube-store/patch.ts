@@ -13,7 +13,7 @@ export function applyJsonPatch(object: object, operations: unknown): object | un
   }
 }
 
-/** RFC 7386. With `keys`, lists of objects under these names are merged by the named field (strategic merge patch). */
+/** RFC 7386. With `keys`, lists under these names are merged by the named field (strategic merge patch). */
 export function applyMergePatch(
   object: unknown,
   patch: unknown,
@@ -32,7 +32,7 @@ export function applyMergePatch(
   return result;
 }
 
-/** The lists of built-in kinds that a strategic merge patch merges (of those that tests use), and by which field. */
+/** Lists that a strategic merge patch merges, and by which field: those of built-in kinds in tests. */
 export const strategicKeys: Readonly<Record<string, string>> = {
   conditions: 'type',
   containers: 'name',
@@ -62,8 +62,8 @@ function mergeLists(
 }
 
 /**
- * Server-side apply, as far as it goes without schemas: objects are merged field by field, lists replaced; a field that this
- * manager applied before and does not any more is removed.
+ * Server-side apply without schemas: objects are merged field by field, lists replaced; a field that this
+ * manager applied before and now omits is removed.
  */
 export function applyConfiguration(object: unknown, before: unknown, next: unknown): unknown {
   if (!isObject(next)) return structuredClone(next);

@@ -1,4 +1,4 @@
-/** Requests as the API server reads them: which collection, which object, which subresource; label and field selectors. */
+/** Requests as the API server reads them: collection, object, subresource; label and field selectors. */
 import type { StoredObject } from './objects.ts';
 
 export interface Target {
@@ -29,7 +29,7 @@ export function parsePath(path: string): Target | undefined {
   };
 }
 
-/** Whether the API server itself defines the resource: strategic merge patches work, and list items have no kind. */
+/** Whether the API server defines the resource: strategic merge patches work, and list items have no kind. */
 export function isBuiltIn({ apiVersion }: Target): boolean {
   const [group = ''] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
   return !group.includes('.') || group.endsWith('.k8s.io');

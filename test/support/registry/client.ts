@@ -79,7 +79,7 @@ export function clientFor(t: Test, options: RegistryClientOptions = {}): Registr
   return client;
 }
 
-/** A client that knows no proxy and no files of this machine, with limits that a busy machine does not reach. */
+/** A client without proxies and files of this machine, with limits that a busy machine does not reach. */
 export function testClient(options: RegistryClientOptions = {}): RegistryClient {
   const ms = 20_000;
   return createRegistryClient({

@@ -1,4 +1,4 @@
-/** Content for the test registry: documents with bytes and digest. Pushing one pushes its children and blobs too. */
+/** Content for the test registry: documents with bytes and digest. A push includes children and blobs. */
 import { createHash } from 'node:crypto';
 
 export const mediaTypes = {
@@ -72,7 +72,7 @@ interface ImageOptions {
   readonly config?: Readonly<Record<string, unknown>>;
 }
 
-/** A single-platform image: manifest, config blob and one small layer. @param platform such as `linux/amd64` or `linux/arm/v7` */
+/** A single-platform image: manifest, config, one small layer. @param platform such as `linux/arm/v7` */
 export function image(platform: string, options: ImageOptions = {}): Content {
   const docker = options.flavor === 'docker';
   const layer = document(
@@ -129,7 +129,7 @@ export function index(
   );
 }
 
-/** A multi-arch image: one child per platform under one index. @param platforms such as `['linux/amd64', 'linux/arm64']` */
+/** A multi-arch image: an index with one child per platform. @param platforms such as `['linux/amd64']` */
 export function multiArch(
   platforms: readonly string[],
   options: ImageOptions & { readonly attestations?: boolean } = {},

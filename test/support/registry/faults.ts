@@ -1,7 +1,6 @@
 /**
- * Faults of the test registry: rules that make chosen requests go wrong in one of the ways in which registries, the
- * proxies before them and hostile servers do. What a fault leaves running (a slow drip, a held answer) ends with the
- * connection or with the server.
+ * Faults of the test registry: rules that break chosen requests as real registries, proxies and hostile
+ * servers do. A slow or delayed response of a fault ends with the connection or the server.
  */
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';

@@ -1,4 +1,4 @@
-/** A forward proxy on a socket: CONNECT for https, absolute URLs for http. Names are its own affair, as with real ones. */
+/** A forward proxy on a socket: CONNECT for https, absolute URLs for http. It resolves names itself. */
 import { once } from 'node:events';
 import { createServer, request, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';

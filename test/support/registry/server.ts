@@ -1,7 +1,7 @@
 /**
- * A small OCI registry on a real socket, for tests and the demo. It serves what was pushed into it (`content.ts`), wants
- * the authentication it was told to want (`tokens.ts`), goes wrong where a rule says so (`faults.ts`) and records
- * each request (`record.ts`). HTTPS with a throwaway certificate by default.
+ * A small OCI registry on a real socket, for tests and the demo. It serves pushed content (`content.ts`),
+ * with authentication (`tokens.ts`) and faults (`faults.ts`), and records each request (`record.ts`). HTTPS
+ * with a throwaway certificate by default.
  *
  *   const registry = await startTestRegistry();
  *   t.teardown(() => registry.close());

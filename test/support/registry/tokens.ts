@@ -1,11 +1,11 @@
 /**
- * The token server of the test registry (Docker token protocol: GET with Basic, and POST in the OAuth2 form). Tokens
- * are numbered, so that a test can tell them apart, and hold what they grant, so that a token of one registry or user
- * opens nothing else.
+ * The token server of the test registry (Docker token protocol: GET with Basic, POST in the OAuth2 form).
+ * Tokens have numbers, for tests. Each has its own scope: the token of one registry or user opens nothing
+ * else.
  */
 export interface IssuerOptions {
   readonly users?: Readonly<Record<string, string>>;
-  /** Who may pull what; an undefined user is anonymous. By default every user may pull everything and the anonymous nothing. */
+  /** Who may pull what; `undefined` is anonymous. Default: users may pull everything, anonymous nothing. */
   readonly access?: (user: string | undefined, repository: string) => boolean;
   /** `expires_in` of the answer; left out of it where undefined (then 60 s, as the protocol says). */
   readonly lifetimeSeconds?: number;
