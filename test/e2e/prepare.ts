@@ -1,5 +1,5 @@
 /**
- * Installs and builds the programs that end-to-end suites run. The suites do the same themselves; this can be done beside other work.
+ * Installs and builds the programs of the end-to-end suites. The suites do the same; this can run in advance.
  *
  *   npm run e2e:prepare             for all suites: some twenty minutes on a machine without any of them
  *   npm run e2e:prepare -- NAME...  for these suites

@@ -1,6 +1,6 @@
 /**
- * Memory of a real controller under attack by a tenant who creates objects as large and as many as the API server takes: resident memory
- * stays below the chart's limit, and the gated pod of another tenant is still placed.
+ * Memory of a real controller while a tenant creates objects as large and as many as the API server accepts:
+ * RSS stays below the chart's limit, and the gated pod of another tenant is still placed.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

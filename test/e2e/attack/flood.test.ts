@@ -1,4 +1,4 @@
-/** Floods of data from parties that archwright asks: registries with documents as large as they may be, and a rogue agent at warm-up. */
+/** Floods of data: registries with documents of the largest size, and a rogue agent at warm-up. */
 import { Worker } from 'node:worker_threads';
 import t from 'tap';
 import { createPki, factsOf, startScripted } from '../../fleet/support.ts';
@@ -10,8 +10,8 @@ import { MiB, patienceMs } from './measured.ts';
 import { startMeasured } from './measured-world.ts';
 
 /**
- * Sends one request after the other, and keeps the longest time in milliseconds: processor time of the process that answers, because other
- * tests may have the processors.
+ * Sends requests one after the other and keeps the longest time in ms: processor time of the answering
+ * process, because other tests may use the processors.
  */
 const probe = `
   const { readFileSync } = require('node:fs');

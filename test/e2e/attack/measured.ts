@@ -1,4 +1,4 @@
-/** Parts of archwright as the chart runs them: processes from the bundle that the image ships, with their resident memory. */
+/** Parts of archwright as in the chart: processes from the image's bundle, with their resident memory. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,8 +11,8 @@ import { startProgram, type Part } from '../../support/program.ts';
 
 export const MiB = 1024 * 1024;
 /**
- * The heap that Node chooses in a container with at most 512 MiB (`v8.getHeapStatistics().heap_size_limit` is 259 MiB in a cgroup with 256
- * and with 384). Without a limit, it takes 64 MiB for each of the three young spaces.
+ * Node's heap in a container with at most 512 MiB (`v8.getHeapStatistics().heap_size_limit` is 259 MiB in a
+ * cgroup with 256 and with 384). Without a limit, Node takes 64 MiB for each of the three young spaces.
  */
 const nodeOptions = '--max-old-space-size=256 --max-semi-space-size=1';
 /** A start takes a second, and a minute was measured on two cores with many other tests. */

@@ -1,6 +1,6 @@
 /**
- * Memory of the real webhook and agent under attack, one attack on top of the other: resident memory stays below the chart's limits, and a
- * good pod is still answered. The processes run the bundle that the image ships.
+ * Memory of the real webhook and agent under all attacks together: RSS stays below the chart's limits, and a
+ * good pod is still answered. The processes run the bundle of the image.
  */
 import type { TcpNetConnectOpts } from 'node:net';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
@@ -37,7 +37,7 @@ t.test('memory with idle connections, held bodies and pods with 256 images', asy
 
   const connections = sized(150, 1000);
   await whole.test(`${connections} idle TLS connections to each`, async (t) => {
-    // They stay open during the other attacks, from another address, because an address cannot have more than half.
+    // They stay open during the other attacks. They have an address of their own, which gets at most half.
     const localAddress = '127.0.0.2';
     // The agent's have a certificate, as those of a compromised webhook.
     await idle(whole, connections, webhook, { ca: webhookCa.cert, localAddress });

@@ -1,13 +1,13 @@
 #!/bin/sh
-# box.sh DIRECTORY KEEP COMMAND...: the first process of the box. Gives it a file system, a network and sysctls of its own,
-# then becomes COMMAND in them. DIRECTORY is an empty folder to mount on; KEEP lists folders, separated by `:`, that the box
-# needs and that may be mounts of their own. To be run by `unshare`, see box.ts: everything ends with the namespaces.
+# box.sh DIRECTORY KEEP COMMAND...: the first process of the box. Makes its file system, network and sysctls, then
+# becomes COMMAND. DIRECTORY is an empty folder to mount on; KEEP lists needed folders, separated by `:`, that may be
+# mounts of their own. Run by `unshare` (box.ts): everything ends with the namespaces.
 set -eu
 box=$1 keep=$2
 shift 2
 here=$PWD
 
-# The machine's files, of which changes stay in memory. What overlayfs cannot hold as upper layer is a plain tmpfs.
+# The machine's files, with changes in memory. Folders that overlayfs cannot change are a plain tmpfs.
 mount -t tmpfs -o size=2g box "$box"
 mkdir "$box/upper" "$box/work" "$box/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$box/upper,workdir=$box/work" "$box/root"
@@ -25,7 +25,7 @@ done
 unset IFS
 mount --make-shared var/lib/kubelet
 
-# The kubelet finds these as it wants them and leaves the machine's alone.
+# The kubelet finds these sysctls set and does not change the machine's.
 for pair in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
   kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
   file=$box/$(echo "${pair%=*}" | tr / -)

@@ -1,4 +1,4 @@
-/** The box itself: `ARCHWRIGHT_E2E_CACHE` counts in it, and what is missing there is an error, since nothing can be built. */
+/** The box itself: `ARCHWRIGHT_E2E_CACHE` works in it, and a missing program is an error. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,8 +1,8 @@
 /**
- * The box: own namespaces for processes, mounts and network, in which a control plane and a node run as on a machine of their own. Its
- * files are this machine's, with changes kept in memory; its network is loopback and a bridge that leads nowhere; everything ends
- * with its first process. Outside, it makes only folders for control groups, because the kernel has no other place for them, and
- * removes them at the end.
+ * The box: own namespaces for processes, mounts and network, for a control plane and a node. Files are this
+ * machine's, with changes in memory. The network is loopback and a bridge without an uplink. Everything ends
+ * with the first process. Outside, the box makes only folders for control groups, and removes them at the
+ * end.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import {
@@ -24,7 +24,7 @@ import { boxVariable, cache } from '../programs/cache.ts';
 interface BoxOptions {
   /** TypeScript file that is run inside, as the first process. */
   readonly entry: URL;
-  /** Folders, besides the project and the cache, that must be visible although they may be mounts of their own. */
+  /** Folders besides the project and the cache that must be visible, even if they are mounts of their own. */
   readonly folders: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
@@ -60,8 +60,8 @@ export function boxProblem(): string | undefined {
 }
 
 /**
- * Runs a program in a box to its end, and removes the box. The program finds the name of its control group in `CGROUP`, and the
- * cache of built programs by the same variable as outside.
+ * Runs a program in a box to its end, and removes the box. The program gets its control group in `CGROUP`,
+ * and the cache of built programs in the same variable as outside.
  */
 export async function runBox({ entry, folders, env, ...options }: BoxOptions): Promise<BoxEnd> {
   const group = `archwright-e2e-${process.pid}`;
@@ -73,7 +73,7 @@ export async function runBox({ entry, folders, env, ...options }: BoxOptions): P
   );
   // The box ends with this process, and everything in the box with it.
   const unshare = ['--pdeathsig', 'KILL', 'unshare', ...namespaces, '--kill-child'];
-  // tap adds NODE_OPTIONS to its children. What they name writes into the project, which is read-only in the box.
+  // tap adds NODE_OPTIONS to its children, for output into the project, which is read-only in the box.
   const node = ['env', '-u', 'NODE_OPTIONS', process.execPath, fileURLToPath(entry)];
   const child = spawn('setpriv', [...unshare, script, directory, [...keep].join(':'), ...node], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -185,7 +185,7 @@ function removeGroup(path: string): boolean {
   }
 }
 
-/** Runs a program with these programs in `PROGRAMS`, and checks that it ends well. A machine that cannot run a box fails the test. */
+/** Runs a program with `PROGRAMS` and checks its exit. Fails the test if the machine cannot run a box. */
 export async function runInBox(
   t: Test,
   programs: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-/** Runs in the box of `box.test.ts`: prints the path of a program that the cache has, and the error for one that it does not have. */
+/** Runs in the box of `box.test.ts`: prints the path of a cached program, and the error for a missing one. */
 import { craneProgram, distributionProgram } from '../programs/helm.ts';
 
 function outcome(find: () => string): string {

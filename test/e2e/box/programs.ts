@@ -1,4 +1,4 @@
-/** The programs of boxes, found, installed or built before the box starts. Each function throws if it cannot get one of them. */
+/** The programs of boxes: found, installed or built before the box starts. @throws if one is unavailable */
 import { containerdProgram, containerdShim } from '../programs/containerd.ts';
 import { debianPackages, debianProgram, installCniPlugins, type DebianProgram } from '../programs/debian.ts';
 import { helmProgram, helms, type HelmName } from '../programs/helm.ts';

@@ -1,4 +1,4 @@
-/** The chart applied again changes nothing, for kubectl and GitOps tools; Helm 4 continues a release of Helm 3; a second release is refused. */
+/** Reapplying the chart changes nothing; Helm 4 continues a Helm 3 release; a second release is refused. */
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { kubernetes } from '../programs/kubernetes.ts';

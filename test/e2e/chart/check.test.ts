@@ -1,4 +1,4 @@
-/** `helm template … | archwright check -` with the chart of archwright, everything in it enabled, by both versions of Helm. */
+/** `helm template … | archwright check -` with everything in the chart enabled, by both versions of Helm. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';

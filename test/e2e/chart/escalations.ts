@@ -61,7 +61,7 @@ function webhooksBecome(clientConfig: object, rule?: object): Call {
   return merge(webhooks, { webhooks: [{ ...one, ...(rule && { rules: [rule] }) }] });
 }
 
-/** Each would give a stolen token of the controller more than it needs. Policies refuse them, whatever roles grant. */
+/** Escalations with a stolen token of the controller. Policies refuse them, whatever roles grant. */
 export const heldByPolicies: readonly Attempt[] = [
   ['another image', replace(pod, '/spec/containers/0/image', 'evil.example/x:1')],
   ['another image of an init container', replace(pod, '/spec/initContainers/0/image', 'evil.example/x:1')],

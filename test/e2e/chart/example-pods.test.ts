@@ -1,4 +1,4 @@
-/** The example pods are admitted and scheduled as their comments say: agents and webhook run beside a real control plane, as in the demo. */
+/** The example pods are admitted and scheduled as their comments say, with a real control plane. */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';

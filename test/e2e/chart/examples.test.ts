@@ -1,4 +1,4 @@
-/** Each values file of the examples, installed and removed on a real control plane: its comment is true, and nothing is left. */
+/** Each example values file on a real control plane: its comment is true, and removal leaves nothing. */
 import { deleteKeptDefinitions } from '../cluster/definitions.ts';
 import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';

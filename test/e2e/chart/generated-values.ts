@@ -1,4 +1,4 @@
-/** Generated values of the chart: settings, pools, flags and variables, right and wrong, and what the program says of them. */
+/** Generated chart values, valid and invalid (settings, pools, flags, variables), and their validation. */
 import * as fc from 'fast-check';
 import { chartSections, isSetting } from '../../../scripts/docs/chart/chart.ts';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';

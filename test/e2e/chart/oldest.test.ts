@@ -1,4 +1,4 @@
-/** archwright with the API server of the oldest supported Kubernetes, which calls it by the chart's webhooks. */
+/** archwright with the API server of the oldest supported Kubernetes, which calls the chart's webhooks. */
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';

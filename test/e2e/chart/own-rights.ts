@@ -1,6 +1,6 @@
 /**
- * The rights of archwright's own service accounts, as the chart grants and limits them: what a stolen token of the controller cannot do, and
- * what the controller still can.
+ * The rights of archwright's service accounts, as the chart grants and limits them: what a stolen token of
+ * the controller cannot do, and what the controller still can.
  */
 import type { Test } from 'tap';
 import type { CallOptions, KubeClient } from '../../../src/kube/api/client.ts';
@@ -51,7 +51,7 @@ export async function ownRights(t: Test, cluster: Cluster): Promise<void> {
   await cluster.delete(node);
 }
 
-/** What to change: a gated pod of another program, a node, and objects of others that the controller might want to read. */
+/** Objects to attack: another program's gated pod, a node, and objects that the controller may not read. */
 async function createVictims(cluster: Cluster): Promise<void> {
   await cluster.make('Pod', 'gated', {
     metadata: { annotations: { 'x.example/kept': 'yes' } },

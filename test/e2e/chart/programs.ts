@@ -54,7 +54,7 @@ export function programsIn(manifest: string): readonly Program[] {
   });
 }
 
-/** Starts a program up to the point where its configuration is read. @returns its exit code and what it printed */
+/** Starts a program until it has read its configuration. @returns its exit code and output */
 export async function readConfiguration({ args, env, files }: Program, dir: string) {
   const config = join(dir, 'archwright.toml');
   writeFileSync(config, files['archwright.toml'] ?? '');

@@ -1,4 +1,4 @@
-/** The admission policy of the chart: only archwright, and administrators who could delete the policy, change its annotation and its gate. */
+/** The chart's admission policy: only archwright and policy administrators change its annotation and gate. */
 import type { Test } from 'tap';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';

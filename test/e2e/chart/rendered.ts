@@ -1,4 +1,4 @@
-/** Objects as the chart renders them, as an API server takes them, and its webhooks for a webhook beside the cluster. */
+/** Rendered objects of the chart as for an API server, and its webhooks for a webhook beside the cluster. */
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { parse, parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';

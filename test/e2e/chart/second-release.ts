@@ -1,4 +1,4 @@
-/** A second release would act on the same pods. Helm refuses it before it makes anything, and names the first one. */
+/** A second release would act on the same pods. Helm refuses it first, and names the existing release. */
 import type { Test } from 'tap';
 import type { Cluster } from '../cluster/harness.ts';
 import { differencesFrom, steadyListing } from '../cluster/listing.ts';

@@ -1,6 +1,6 @@
 /**
- * Whatever the chart renders, the programs start with; whatever they would refuse, the chart refuses. With every example, every
- * migrated configuration, every set of values of the other tests, and generated ones.
+ * The programs start with everything that the chart renders; what they refuse, the chart refuses. With every
+ * example, migrated configuration and set of values of the other tests, and generated ones.
  */
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

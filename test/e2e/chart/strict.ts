@@ -1,4 +1,4 @@
-/** Strict validation by an API server of every object of the chart, the plain manifests and the examples; Pod Security for its pods. */
+/** Strict API server validation of the chart, the plain manifests and the examples; Pod Security for pods. */
 import { globSync, readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { parse } from 'yaml';

@@ -1,4 +1,4 @@
-/** The chart's webhooks warn the person who applies an object. The API server sends warnings as headers, which kubectl prints. */
+/** Warnings of the chart's webhooks: the API server sends them as headers, and kubectl prints them. */
 import t from 'tap';
 import { systemClock } from '../../../src/async/clock.ts';
 import { kubeconfigAccess } from '../../../src/kube/api/access.ts';

@@ -1,6 +1,6 @@
 /**
- * Certificates of the agents on a real API server: real processes with real tokens that are bound to pods on nodes, and the rights and policies
- * of `deploy/archwright.yaml`. A token of one node's agent gives no certificate of another node.
+ * Agent certificates on a real API server: real processes, real tokens bound to pods on nodes, and the rights
+ * and policies of `deploy/archwright.yaml`. A token of one node's agent gives no certificate of another node.
  */
 import { X509Certificate } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';

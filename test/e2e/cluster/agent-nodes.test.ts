@@ -1,4 +1,4 @@
-/** `agentNodes` on a real control plane: each pool has its labeled nodes, whatever nodes do, and a DaemonSet follows the label. */
+/** `agentNodes` on a real control plane: pools keep their labeled nodes, DaemonSets follow the label. */
 import t from 'tap';
 import { prepareArchwright, runArchwright, startController } from './archwright.ts';
 import { startCluster } from './harness.ts';

@@ -1,7 +1,7 @@
 /**
- * archwright beside a cluster: agents, webhook and controller as child processes, with certificates of the test's authorities, and a
- * webhook configuration by URL. Each has a kubeconfig of its own name (`archwright-webhook`, …) with an administrator's rights, and
- * ends with the cluster.
+ * archwright beside a cluster: agents, webhook and controller as child processes, with certificates of the
+ * test's authorities, and a webhook configuration by URL. Each has a kubeconfig with administrator rights,
+ * named after it (`archwright-webhook`, …), and ends with the cluster.
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

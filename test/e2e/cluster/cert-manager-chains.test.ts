@@ -1,4 +1,4 @@
-/** `certManager.issuerRef`: the issuer of archwright's authority, and the authorities that components trust then. */
+/** `certManager.issuerRef`: the issuer of archwright's authority, and the resulting trusted authorities. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
@@ -100,9 +100,9 @@ void t.test('an issuer signs the authority of archwright', { skip }, async (t) =
     await cluster.create(podOf(name, images.push(name, ['s390x'])));
     t.equal(await nodeOf(cluster, name), 's390x-0', 'a pod is placed through the webhook');
 
-    const asked = askAgent(await dirOfStranger(installed));
-    if (stranger) t.ok((await asked, true), 'a foreign certificate of the same root is accepted');
-    else await t.rejects(asked, { code: 'lost' }, 'a foreign certificate of the root above is not');
+    const request = askAgent(await dirOfStranger(installed));
+    if (stranger) t.ok((await request, true), 'a foreign certificate of the same root is accepted');
+    else await t.rejects(request, { code: 'lost' }, 'a foreign certificate of the root above is not');
   }
 });
 

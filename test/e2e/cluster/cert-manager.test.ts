@@ -1,4 +1,4 @@
-/** With certificates of cert-manager, pods and requests never fail while certificates are lost, renewed and replaced. */
+/** With cert-manager, no pod or request fails while certificates are lost, renewed and replaced. */
 import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { isIssuedBy, sameCertificates } from '../../../src/controller/certificates/pem.ts';

@@ -1,4 +1,4 @@
-/** A real control plane on loopback; kwok plays the kubelets of fake nodes. Several can run at once: each has its own ports and files. */
+/** A real control plane on loopback; kwok plays the kubelets. Each instance has its own ports and files. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
@@ -17,8 +17,8 @@ export interface ControlPlaneOptions {
   readonly nodeAddress?: string;
   readonly apiServerFlags?: readonly string[];
   /**
-   * Version of Kubernetes (`v1.30.14`) of an API server that runs alone with etcd: objects are validated, admitted and stored, and no
-   * controller acts on them. Default: everything of the current version runs.
+   * Kubernetes version (`v1.30.14`) of an API server that runs alone with etcd: objects are validated,
+   * admitted and stored, without controllers. Default: everything of the current version runs.
    */
   readonly apiServerOnly?: string;
   /** Whether kwok updates pods as kubelets do. Default: true. Without it pods are only bound. */

@@ -1,4 +1,4 @@
-/** Custom resources in force, their status, and the deletion after the last gate. (`e2e:chart` tests their definitions.) */
+/** Custom resources in force, their status, and deletion after the last gate. `e2e:chart` tests schemas. */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';

@@ -1,4 +1,4 @@
-/** The definitions of the custom resources in an API server: valid objects are accepted, invalid ones refused. */
+/** Custom resource definitions in an API server: valid objects are accepted, invalid ones refused. */
 import { readFile } from 'node:fs/promises';
 import type { Test } from 'tap';
 import { parse } from 'yaml';

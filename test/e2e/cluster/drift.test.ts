@@ -1,4 +1,4 @@
-/** Drift with a real registry (distribution): what it is asked while nothing changes, when a tag loses an architecture, and gains one. */
+/** Requests to a real registry (distribution): unchanged, and when a tag loses or gains an architecture. */
 import { EventEmitter, once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

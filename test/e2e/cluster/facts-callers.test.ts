@@ -1,6 +1,6 @@
 /**
- * `explain` and `report` of people with different rights, through the proxy of a real API server, which drops their credentials. The controller
- * recognizes them by tokens of service accounts, and answers no one else.
+ * `explain` and `report` for people with different rights, through a real API server's proxy, which drops
+ * their credentials. The controller recognizes callers by service account tokens, and answers no others.
  */
 import { readFile } from 'node:fs/promises';
 import t from 'tap';

@@ -64,7 +64,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   const webhook = await webhookAgain('webhook-again');
   await scene.placesCrowd({ name: 'back', count: 20 });
 
-  // With `failurePolicy: Fail` the controller soon sets Ignore for a webhook that is away, and Fail when it is back.
+  // With `failurePolicy: Fail` the controller sets Ignore for an absent webhook, and Fail when it is back.
   const failurePolicy = async (wanted: string): Promise<void> => {
     await cluster.waitFor<WebhookConfiguration>(
       paths.mutatingWebhookConfigurations('archwright'),

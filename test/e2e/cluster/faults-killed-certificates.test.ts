@@ -1,7 +1,7 @@
 /**
- * Controllers are killed while they issue certificates and configure webhooks: at each step in a new cluster, at each step of replacing the
- * authority, and at random. With `failurePolicy: Fail` no pod is refused, each request to the agent is answered, and what is written is
- * complete at every moment.
+ * Controllers are killed while they issue certificates and configure webhooks: at each step in a new cluster,
+ * at each step of a new authority, and at random. With `failurePolicy: Fail` no pod is refused, each request
+ * to the agent is answered, and written objects are always complete.
  */
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -37,8 +37,8 @@ const randomMs = 4000;
 const settledMs = 120_000;
 
 /**
- * A lifetime shorter than that of existing certificates makes them due at once. Renewal has a third of it, in which leaders die and others
- * take over; each step of a new authority waits a twelfth of it.
+ * A lifetime shorter than that of existing certificates makes them due at once. Renewal has a third of it,
+ * with changes of leaders; each step of a new authority waits a twelfth of it.
  */
 const lives = {
   first: { 'ca-time': '365d', 'certificate-time': '6m' },
@@ -135,7 +135,7 @@ void t.test('a controller is killed at each step of issuing certificates, and at
         tls,
         agents,
         port: webhookPort,
-        // While no controller leads no pod is gated, so the webhook must wait for the agent on a busy machine too.
+        // No pod is gated without a leader, so the webhook must wait for the agent on a busy machine.
         settings: { 'on-unknown-image': 'gate', 'inline-budget': '8s' },
       });
     },

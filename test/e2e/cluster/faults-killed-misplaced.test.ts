@@ -1,4 +1,4 @@
-/** Controllers are killed while they evict misplaced pods (each at most once and within its budget) and reconcile custom resources. */
+/** Controllers are killed while they reconcile custom resources and evict pods (once each, within budget). */
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import { gatesFinalizer } from '../../../src/controller/resources/resources.ts';

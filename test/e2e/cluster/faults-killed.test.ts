@@ -1,4 +1,4 @@
-/** Controllers are killed at each step of tainting nodes and of deciding gated pods, then at random. The next one finishes the work. */
+/** Controllers are killed at each step of taints and gates, then at random. Successors finish the work. */
 import t from 'tap';
 import { createRandom, seedOfRun } from '../random.ts';
 import type { Server } from './archwright.ts';

@@ -44,7 +44,7 @@ void t.test('a leader that was paused writes nothing when it goes on; clocks may
     const resumed = new Date().toISOString();
     leader?.signal('SIGCONT');
     await crowd.end();
-    // A request can be on its way when the leader is stopped. The leader breaks it off, so it changes nothing.
+    // A request can be under way when the leader is stopped. The leader aborts it, so it changes nothing.
     const after = writes(name).filter(
       ({ requestReceivedTimestamp, responseStatus }) =>
         requestReceivedTimestamp > resumed && (responseStatus?.code ?? 0) < 400,

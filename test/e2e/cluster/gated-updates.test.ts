@@ -1,9 +1,9 @@
 /**
- * What may change on a gated pod (KEP-3838), by a real API server and by the model that unit tests use for our patches. Then our patches
- * of generated pods: the API server refuses none of them.
+ * Changes to a gated pod (KEP-3838), by a real API server and by the model in unit tests. Then our patches of
+ * generated pods: the API server refuses none of them.
  *
  *   E2E_SEED    seed of the generated pods; printed
- *   E2E_CASES   how many pods are generated
+ *   E2E_CASES   number of generated pods
  */
 import * as fc from 'fast-check';
 import t from 'tap';

@@ -1,4 +1,4 @@
-/** Gates in a real cluster: pods wait for a registry, are ungated, and keep the gates of other controllers. */
+/** Gates in a real cluster: pods wait for a registry, are ungated, and keep gates of other controllers. */
 import t from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';

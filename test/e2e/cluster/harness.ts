@@ -1,7 +1,7 @@
 /**
- * A cluster for tests: a real control plane (`control-plane.ts`) with nodes of any architecture that exist only as objects (`nodes.ts`).
- * Tests wait for changes by watches (`watch.ts`). archwright runs beside it as child processes (`archwright.ts`), and asks registries
- * with scripted images (`images.ts`). A cluster starts in some ten seconds and leaves nothing behind:
+ * A cluster for tests: a real control plane (`control-plane.ts`) with nodes as mere objects (`nodes.ts`).
+ * Tests wait by watches (`watch.ts`). archwright runs as child processes (`archwright.ts`), with registries
+ * of scripted images (`images.ts`). Starts in some ten seconds and leaves nothing behind:
  *
  *   const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 } }, t);
  *   await cluster.create(podOf('web', image));
@@ -25,7 +25,7 @@ import { nodeToCreate, plainNodes, takesPods, type FakeNode, type NodeObject } f
 import { waitFor, watch, type Watched } from './watch.ts';
 
 export interface ClusterOptions extends Omit<ControlPlaneOptions, 'directory'> {
-  /** The number of nodes of each architecture, or a list. Default: none. With `apiServerOnly` there can be none. */
+  /** Number of nodes by architecture, or a list. Default: none. With `apiServerOnly`: always none. */
   readonly nodes?: Readonly<Record<string, number>> | readonly FakeNode[];
 }
 
@@ -143,7 +143,7 @@ export class Cluster {
   }
 
   /**
-   * The collection of an object, by discovery. Definitions of custom resources come and go, so nothing is cached.
+   * The collection of an object, by discovery. Custom resource definitions come and go, so nothing is cached.
    * @throws Error if the API server does not have its kind
    */
   async pathOf(object: KubeObject): Promise<string> {
@@ -168,7 +168,7 @@ export class Cluster {
       await waitFor(this.client, `${accounts}/default`, (account) => account !== undefined);
       return;
     }
-    // The API server makes the namespace `default`; its accounts are made by a controller, which does not run.
+    // The API server makes the namespace `default`, but no controller runs to make its accounts.
     await waitFor(this.client, `/api/v1/namespaces/${namespace}`, (found) => found !== undefined);
     await this.post(accounts, { metadata: { name: 'default' } });
   }
@@ -213,7 +213,7 @@ async function remove(directory: string): Promise<void> {
   else say(`kept: ${directory}`);
 }
 
-/** Starts a cluster. @param t the test with which it stops @throws Error if it does not become ready; the message has the end of a log */
+/** Starts a cluster for the test `t`. @throws Error with the end of a log if it does not become ready */
 export async function startCluster({ nodes = {}, ...more }: ClusterOptions = {}, t?: Test): Promise<Cluster> {
   const directory = await mkdtemp(join(tmpdir(), 'archwright-e2e-'));
   const plane = await startControlPlane({ directory, ...more }).catch(async (error: unknown) => {

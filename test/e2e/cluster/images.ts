@@ -1,4 +1,4 @@
-/** Registries with images of chosen architectures. Failures have their own, so that its circuit breaker does not affect the others. */
+/** Registries with images of chosen architectures. Failures have their own, with its own circuit breaker. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { image, multiArch } from '../../support/registry/content.ts';

@@ -48,7 +48,7 @@ function late(client: KubeClient, ms: number): KubeClient {
   };
 }
 
-/** Keeps a Secret's content as files, some time after it changes, as a kubelet does. @returns their directory, with the files in it */
+/** Keeps a Secret's content as files, with a delay, as a kubelet does. @returns their directory */
 export async function mount(t: Test, cluster: Cluster, secretName: string, ms: number): Promise<string> {
   const dir = join(cluster.directory, 'mounted', `${secretName}-${ms}`);
   const log = createLog({ level: 'silent' });

@@ -1,6 +1,6 @@
 /**
- * Random pods through a real API server, webhook, controller and scheduler. No pod lands on a node that its images or its author exclude;
- * no pod stays pending that could have run.
+ * Random pods through a real API server, webhook, controller and scheduler. No pod lands on a node that its
+ * images or its author exclude; no pod stays pending although it could run.
  *
  *   E2E_SEED    seed of the pods. Default: random; it is printed.
  *   E2E_CASES   number of pods. Default: 500.
@@ -35,7 +35,7 @@ import { startArchwright } from './start-archwright.ts';
 const seed = seedOfRun();
 const count = Number(process.env['E2E_CASES'] ?? 500);
 const settleMs = 90_000;
-/** Several times as long as slow and failing registries take; short enough to wait for images that are never known. */
+/** Several times the delay of slow and failing registries; short enough for images that stay unknown. */
 const maxGateDuration = '30s';
 /** Time for a controller to release its Lease. The next one would have to wait until it expires. */
 const politeMs = 20_000;

@@ -1,6 +1,6 @@
 /**
- * Leaving a real cluster: `archwright clean` while controllers run and pods are created, killed in the middle and run again. Afterwards the
- * cluster is as before, except for the pods of its users. Also: pods are gated only while a controller leads.
+ * Leaving a real cluster: `archwright clean` with running controllers and new pods, killed and run again.
+ * Afterwards only users' pods differ. Also: pods are gated only while a controller leads.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';

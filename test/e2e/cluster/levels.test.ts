@@ -1,4 +1,4 @@
-/** CPU levels: the real scheduler puts pods of images that need a level on nodes that have it, by labels of the nodes. */
+/** CPU levels: by node labels, the real scheduler puts pods that need a level on nodes that have it. */
 import t from 'tap';
 import { formatBroken, keyOfBroken } from '../../../src/images/sources/broken-images.ts';
 import { multiArch } from '../../support/registry/content.ts';

@@ -73,7 +73,7 @@ export function differences(before: Listing, after: Listing): readonly string[] 
   });
 }
 
-/** Lists until nothing differs. Pods, endpoints and definitions go a moment after what they belong to. @returns what still differs */
+/** Lists until nothing differs: pods, endpoints and definitions follow their owners. @returns differences */
 export async function differencesFrom(cluster: Cluster, before: Listing): Promise<readonly string[]> {
   return again(
     cluster,

@@ -1,4 +1,4 @@
-/** Pods from before the webhook, on wrong nodes, are evicted: a limited number at a time, within their budget, and once each. */
+/** Evictions of misplaced pods from before the webhook: limited at a time, within their budget, once each. */
 import t from 'tap';
 import { metricOf, startController } from './archwright.ts';
 import { startCluster } from './harness.ts';

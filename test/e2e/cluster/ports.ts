@@ -1,6 +1,6 @@
 /**
- * Free ports of loopback, for programs that need a port number. They lie below the kernel's range for connections (32768 to 60999), which
- * would take a port between its choice and its use. A file reserves each for this process, so tests side by side choose different ones.
+ * Free ports of loopback, below the kernel's range for connections (32768 to 60999), which could take a port
+ * before its use. A file reserves each for this process, so concurrent tests use different ports.
  */
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

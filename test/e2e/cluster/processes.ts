@@ -1,4 +1,4 @@
-/** Child processes: their output goes into a file and to listeners of lines. None outlives the process that started it. */
+/** Child processes: output goes into a file and to line listeners. All end with their parent process. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createWriteStream, existsSync, readFileSync, statSync } from 'node:fs';
 import { get, type RequestOptions } from 'node:https';

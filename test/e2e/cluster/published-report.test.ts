@@ -1,6 +1,6 @@
 /**
- * `archwright report --publish` on a real control plane: with the flags of the chart's CronJob, and a token of its service account with the
- * rights that the chart gives it. The definitions of OpenReports come later.
+ * `archwright report --publish` on a real control plane: with the flags of the chart's CronJob, and its
+ * service account's token and rights. The definitions of OpenReports come later.
  */
 import { readFile } from 'node:fs/promises';
 import { gunzipSync } from 'node:zlib';

@@ -15,11 +15,11 @@ function ownAddress(): string {
   return found.address;
 }
 
-/** The Service and the ConfigMap of the chart, for a controller that runs beside the cluster. @param port of its facts */
+/** The chart's Service and ConfigMap for a controller beside the cluster. @param port of its facts */
 async function createRelease(cluster: Cluster, port: number): Promise<void> {
   const service = `${ownNamespace}/archwright-controller`;
   await cluster.make('Service', service, { spec: { ports: [{ name: 'facts', port: 8443 }] } });
-  // The proxy follows only endpoints that are pods with that address (kubernetes pkg/registry/core/service/storage, `isValidAddress`).
+  // Endpoints must be pods with this address (pkg/registry/core/service/storage, `isValidAddress`).
   const ip = ownAddress();
   // Never: no registry is asked for the image.
   const containers = [{ name: 'app', image: 'archwright:1', imagePullPolicy: 'Never' }];
@@ -34,7 +34,7 @@ async function createRelease(cluster: Cluster, port: number): Promise<void> {
   await cluster.make('ConfigMap', `${ownNamespace}/archwright`, { metadata, data });
 }
 
-/** Starts a cluster of one node, with an agent and a controller that answers requests for image facts through its proxy. */
+/** Starts a cluster of one node, with an agent and a controller that answers facts requests by its proxy. */
 export async function startRelease(t: Test) {
   const cluster = await startCluster({ nodes: { amd64: 1 } }, t);
   const images = await startImages(cluster);

@@ -1,6 +1,6 @@
 /**
- * Rollouts on a real control plane: three webhooks behind one address, leaders that die, an HPA that scales, and pods that kwok lets fail
- * on arm64, or lets become ready late. Most of it runs side by side. It measures the error of the share, the time to roll back, and the pods that are left behind.
+ * Rollouts on a real control plane: three webhooks behind one address, dying leaders, an HPA, and kwok pods
+ * that fail on arm64 or become ready late. Measures the share's error, the time to roll back, remaining pods.
  */
 import { connect, createServer } from 'node:net';
 import t, { type Test } from 'tap';
@@ -34,7 +34,7 @@ const arm = ['arm64-0', 'arm64-1'];
 /** Longer than any rollout waits for a pod if the others take a second. */
 const slowMs = 90_000;
 
-/** What kwok does to pods on arm64 with the label `e2e-fails`: how long after the last state, and what comes of them. */
+/** kwok's action on arm64 pods with the label `e2e-fails`: delay after the last state, and the next one. */
 interface Stage {
   readonly name: string;
   readonly fails: string;
@@ -241,7 +241,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
   const selector = { matchExpressions: [{ key: 'app', operator: 'In', values: ['chart', 'terms'] }] };
   await cluster.create(podConfig({ labelSelector: selector, constraints: 'widen' }, 'chart', 'default'));
 
-  /** Waits until a workload has these pods, all ready. @returns how far the share is from the one that is wanted, in pods */
+  /** Waits until a workload has these pods, all ready. @returns pods between actual and wanted share */
   async function errorAt(app: string, count: number, percent: number): Promise<number> {
     await pods.until(`${count} pods of ${app}`, () => areSettled(living(pods, app), count), 120_000);
     return Math.abs(onArm(living(pods, app)) - (percent * count) / 100);
@@ -301,10 +301,10 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       within(t, await errorAt('web', 30, 50), 30, 'scaled down to 30');
       await scale(60);
       within(t, await errorAt('web', 60, 50), 60, 'scaled down to 30 and up to 60');
-      const asked = await Promise.all(webhooks.map((each) => metricOf(each, 'archwright_admissions_total')));
-      t.comment(`admissions by webhook: ${asked.join(', ')}`);
+      const counts = await Promise.all(webhooks.map((each) => metricOf(each, 'archwright_admissions_total')));
+      t.comment(`admissions by webhook: ${counts.join(', ')}`);
       t.ok(
-        asked.every((count) => count > 0),
+        counts.every((count) => count > 0),
         'all three webhooks were asked',
       );
       await cluster.delete(`${hpa}/web`);
@@ -351,7 +351,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
     );
   });
 
-  /** How long a pod has to be bad, what is said of it, and replicas: enough for new pods on amd64, if times are compared. */
+  /** Time until a pod counts as bad, its message, and enough replicas on amd64 to compare times. */
   const limits = {
     crash: [0, {}, /restarted 2 times/, 18],
     unready: [10_000, { readyWithin: '10s' }, /is not ready for/, 18],

@@ -1,7 +1,7 @@
 /**
- * Rotation under load, on a real API server: webhook and agent are child processes with the Secrets of the controller, which arrive late, as
- * by a kubelet. Certificates live for seconds and leaders change. With `failurePolicy: Fail` no pod is refused and no request to the agent
- * fails. The controller has exactly the documented rights.
+ * Rotation under load, on a real API server: webhook and agent are child processes with the controller's
+ * Secrets, which arrive late, as by a kubelet. Certificates last seconds and leaders change. With
+ * `failurePolicy: Fail` no pod and no agent request fails. The controller has exactly the documented rights.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
@@ -22,7 +22,7 @@ import { mount, secretTexts, writeWebhooksFile } from './issued.ts';
 import { freePort } from './ports.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
-/** As short as the delays of Secrets and files allow on a machine that other tests keep busy: a third of a life is 12 s. */
+/** The shortest that delays of Secrets and files allow on a busy machine: a third of a lifetime is 12 s. */
 const times = { certificateMs: 36_000, caMs: 68_000, settleMs: 4000 };
 /** Delay of a changed Secret; the files are read within another second. */
 const lagMs = 2000;

@@ -48,7 +48,7 @@ export async function startAdmission(cluster: Cluster, options: AdmissionOptions
   return { images, tls, agents, webhook };
 }
 
-/** The same with a controller. Resolves when it leads: before, no pod is gated. @param more settings of the controller */
+/** The same with a controller. Resolves when it leads; before, no pod is gated. @param more its settings */
 export async function startArchwright(cluster: Cluster, options: AdmissionOptions = {}, more: Settings = {}) {
   const admission = await startAdmission(cluster, options);
   const { tls, agents } = admission;

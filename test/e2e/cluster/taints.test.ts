@@ -1,4 +1,4 @@
-/** Taints on a real control plane: running pods get tolerations first, then nodes get taints; a DaemonSet blocks a taint; and back. */
+/** Taints on a real control plane: tolerations, then taints; a DaemonSet blocks a taint; and back. */
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { startController } from './archwright.ts';

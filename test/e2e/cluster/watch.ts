@@ -1,4 +1,4 @@
-/** Waits for changes in a cluster by watching it. Shares no code with the program's caches, and survives restarts of the API server. */
+/** Waits for cluster changes by watches. Shares no code with the program and survives API server restarts. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
 import type { KubeClient } from '../../../src/kube/api/client.ts';

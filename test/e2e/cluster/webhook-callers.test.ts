@@ -1,6 +1,6 @@
 /**
- * How the webhook recognizes the API server, on a real one: by a path that rotates while pods are created with `failurePolicy: Fail`, and by a
- * client certificate of an AdmissionConfiguration. Other callers are refused before their bodies are read.
+ * How the webhook recognizes a real API server: by a path that rotates under load with `failurePolicy: Fail`,
+ * or by a client certificate of an AdmissionConfiguration. It refuses others before it reads their bodies.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -65,7 +65,7 @@ function createPods(t: Test, cluster: Cluster) {
   return { end, count: () => pods };
 }
 
-/** The start of a review of 7 MiB, whose body never comes. @returns what the webhook answers before it closes the connection */
+/** The start of a 7 MiB review without its body. @returns the answer before the connection is closed */
 async function announce(webhook: Server, ca: string, path: string, client?: PemPair): Promise<string> {
   const { hostname, port } = new URL(webhook.url);
   const socket = connect({ host: hostname, port: Number(port), ca, ...client });

@@ -1,7 +1,7 @@
 /**
- * `constraints: widen` in dry runs against a real API server: random pods, most of which name architectures as charts do. Each is sent to a
- * namespace where it is widened and to one that keeps the names. None is refused, gets fewer nodes than under `keep`, or a new node that
- * cannot run one of its images, by a model that shares no code with the program.
+ * `constraints: widen` in dry runs against a real API server: random pods, most with named architectures as
+ * in charts. Each goes to a namespace with `widen` and one with `keep`. By an independent model, none is
+ * refused, gets fewer nodes than under `keep`, or a new node that cannot run one of its images.
  *
  *   E2E_SEED    seed of the pods. Default: random; it is printed.
  *   E2E_CASES   number of pods. Default: 1000.
@@ -36,7 +36,7 @@ const decision = 'arch.example/decision';
 const sandbox = 'sandbox';
 
 const named = ['amd64', 'amd64', 'amd64', 'arm64', 'arm64', 's390x', 'ppc64le'] as const;
-/** Most pods of charts have images of several architectures. Some of their nodes cannot run `v3-and-arm`; `slow-all` is not known. */
+/** Most pods of charts have multi-arch images. Some nodes cannot run `v3-and-arm`; `slow-all` is unknown. */
 const usual = ['all', 'all', 'three', 'three', 'two', 'two', 'v3-and-arm', 'slow-all'];
 
 /** How charts name architectures. */
@@ -81,7 +81,7 @@ async function dryRun(cluster: Cluster, namespace: string, pod: Pod): Promise<Po
   return cluster.post<Pod>(path, pod, { dryRun: 'All' }).catch(String);
 }
 
-/** Repeats a dry run until admission answers as expected: the webhook learns of images, nodes and custom resources by and by. */
+/** Repeats a dry run until admission answers as expected: the webhook needs time to learn the facts. */
 async function untilAdmitted(
   cluster: Cluster,
   namespace: string,
@@ -106,7 +106,7 @@ const nodesOf = (pod: Pod): readonly string[] =>
     .filter((node) => selects(pod.spec, node) && tolerates(pod.spec.tolerations, node))
     .map(({ name }) => name);
 
-/** What is wrong with a widened pod. @param sent as its author wrote it; the taints of nodes do not count for it */
+/** The fault of a widened pod. @param sent the original pod; taints of nodes do not count for it */
 function problemOf(one: Case, sent: Pod, kept: Pod, wide: Pod): string | undefined {
   const before = nodesOf(kept);
   const after = nodesOf(wide);
@@ -129,7 +129,7 @@ function schedulingOf({ spec }: Pod): string {
   return JSON.stringify({ nodeSelector, affinity, tolerations, schedulingGates });
 }
 
-/** A policy by which pods of a namespace have to run on amd64. The API server applies it again after a webhook has changed a pod. */
+/** A policy that requires amd64 for a namespace's pods. The API server reapplies it after a webhook. */
 async function insistIn(cluster: Cluster, namespace: string): Promise<void> {
   await cluster.createNamespace(namespace);
   await cluster.make('MutatingAdmissionPolicy', namespace, {

@@ -49,9 +49,9 @@ export async function explainSays(
 ): Promise<void> {
   const words = `explain ${object} -n ${inNamespace}`;
   const { has = [] } = expected;
-  const asked =
+  const lookup =
     /Images: looked up through archwright\/archwright-controller, with the credentials of its agents/;
-  check('outside', await readme.sh(`kubectl archwright ${words}`), { ...expected, has: [...has, asked] });
+  check('outside', await readme.sh(`kubectl archwright ${words}`), { ...expected, has: [...has, lookup] });
   const exec = `kubectl -n ${namespace} exec deployment/archwright-controller -- archwright ${words}`;
   const agents = /Images: looked up by the agents of endpointslices:archwright\/archwright-agent/;
   check('inside', await readme.sh(exec), { ...expected, has: [...has, ...inside, agents] });
@@ -61,7 +61,7 @@ export async function reportSays(readme: Readme, expected: Expected): Promise<vo
   check('report', await readme.sh('kubectl archwright report --architecture arm64'), expected);
 }
 
-/** Waits until each of these is one of the events of an object, as `REASON: MESSAGE`. @throws Error with its events */
+/** Waits until an object has each of these events, as `REASON: MESSAGE`. @throws Error with its events */
 export async function eventsSay(
   cluster: Cluster,
   [inNamespace, kind, name]: readonly [namespace: string, kind: string, name: string],

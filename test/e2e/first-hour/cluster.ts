@@ -1,4 +1,4 @@
-/** The cluster of the first hour: Pod Security `baseline` everywhere, the kubelet's plugins as on EKS, and a mirror for Docker Hub. */
+/** The first hour's cluster: Pod Security `baseline`, plugins as on EKS, and a mirror for Docker Hub. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Programs } from '../box/programs.ts';
@@ -50,7 +50,7 @@ function trustRegistries({ registries: { hosts, ca } }: World): void {
   );
 }
 
-/** `nginx:1.27`, which only waits, for two architectures. The node has a mirror for Docker Hub in `certs.d`. */
+/** `nginx:1.27` for two architectures, which only waits. The node has a Docker Hub mirror in `certs.d`. */
 async function mirrorDockerHub({ programs, registries }: World): Promise<void> {
   const { public: host } = registries.hosts;
   const image = unpackableIndex(['linux/amd64', 'linux/arm64'], busyboxTar(programs.busybox), waiting);

@@ -1,7 +1,7 @@
 /**
- * The first hour of a new user: README.md word for word (`readme.ts`), in a cluster with a real node (`../helm/world.ts`). At first its agents
- * cannot start, then they have wrong credentials, then right ones. Each time `helm test`, `status`, events, `explain` and `report`
- * must say what is wrong and what to do. `ARCHWRIGHT_E2E_KEEP` and `E2E_CONTAINERD` are as in `../helm/helm.test.ts`.
+ * A new user's first hour: README.md word for word (`readme.ts`), in a cluster with a real node. First agents
+ * cannot start, then they have wrong credentials, then right ones. Each time `helm test`, `status`, events,
+ * `explain` and `report` name the cause and the remedy. Variables: see `../helm/helm.test.ts`.
  */
 import t from 'tap';
 import { runSuite } from '../helm/suite.ts';

@@ -1,6 +1,6 @@
 /**
- * A reader who skips the label of the namespace: Pod Security refuses the agents. `helm test`, `status` and the DaemonSet's events name the cause,
- * and no new pod waits for an agent. When the namespace allows agents, everything works.
+ * Without the label of the namespace, Pod Security refuses the agents. `helm test`, `status` and the
+ * DaemonSet's events name the cause, and no new pod waits for an agent. With the label, everything works.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,6 +1,6 @@
 /**
- * README.md as a reader follows it: each command of its shell blocks is run as it stands, by a shell, in a folder that has the chart, the image
- * and `values.yaml`. The only replacement is the registry, which has a port here.
+ * README.md as a reader follows it: a shell runs each command of its blocks unchanged, in a folder with the
+ * chart, the image and `values.yaml`. The only replacement is the registry, which has a port here.
  */
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

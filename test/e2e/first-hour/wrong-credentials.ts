@@ -1,4 +1,4 @@
-/** Agents run, but three credentials are wrong: the path of the plugins, a key of a Secret, and the name of a pull secret. */
+/** Three wrong credentials: the path of the plugins, a key of a Secret, and the name of a pull secret. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
@@ -11,12 +11,12 @@ import { eventsSay, explainSays, reportSays, statusSays } from './answers.ts';
 import { expectCode, type Readme } from './readme.ts';
 
 /**
- * The first pod is placed some 6 s after the start of `helm install` on two idle cores. Most of it is the start of programs, so
- * `.ci/run`, in which three lanes share these cores, and a machine with a load of 20 (47 s) need a multiple of it.
+ * The first pod is placed some 6 s after the start of `helm install` on two idle cores, mostly the start of
+ * programs. `.ci/run`, with three lanes on these cores, and a load of 20 (47 s) need a multiple of it.
  */
 const firstPodMs = 120_000;
 
-/** Pods must wait until their credentials are repaired. By default they do so for five minutes, which a loaded machine may exceed. */
+/** Pods must wait until their credentials are repaired. A loaded machine may exceed the default of 5 min. */
 export const maxGateDuration = '30m';
 
 export async function wrongCredentials(world: World, readme: Readme): Promise<void> {

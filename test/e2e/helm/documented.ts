@@ -1,4 +1,4 @@
-/** Commands of the documentation, in archwright's pods with the chart's rights, and as a plugin of kubectl beside the cluster. */
+/** Documented commands, in archwright's pods with the chart's rights, and as a plugin of kubectl. */
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';

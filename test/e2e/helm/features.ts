@@ -1,4 +1,4 @@
-/** Features beyond the creation of pods: taints, pods on wrong nodes, images with wrong binaries, custom resources. */
+/** More features: taints, pods on wrong nodes, images with wrong binaries, custom resources. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -40,7 +40,7 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   await cluster.delete('/api/v1/nodes/amd64-0');
   const before = await listEverything(cluster);
   const misplaced = await step(of('a pod lands on a node that cannot run it'), async () => {
-    // A kubelet ignores the architecture of a single manifest. The digest that it pulled is the proof, since there is one agent.
+    // A kubelet ignores the architecture of a single manifest. With one agent, the pulled digest is proof.
     const arm = { image: image('public/arm'), command: ['/missing'] };
     await cluster.create(podsOf('Deployment', 'misplaced', arm));
     return await podNamed(cluster, 'misplaced-', (pod) => pod.spec.nodeName !== undefined);

@@ -1,7 +1,7 @@
 /**
- * The chart in a cluster with a real node, installed by Helm 4 and Helm 3, and the plain manifests by kubectl. Our image is built, pushed to
- * a registry, pulled by a kubelet and run by containerd. The API server calls the webhook, the webhook an agent, and the agent the
- * node's credential provider plugin and the registries. Everything runs in a box (`../box/box.ts`).
+ * The chart in a cluster with a real node, installed by Helm 4 and Helm 3; the plain manifests by kubectl.
+ * Our image is built, pushed, pulled by a kubelet and run by containerd. The API server calls the webhook,
+ * which calls an agent, which uses the node's plugin and the registries. Runs in a box (`../box/box.ts`).
  *
  *   E2E_CONTAINERD=1.7     containerd of the node. Default: 2.
  *   ARCHWRIGHT_E2E_KEEP    folder for the logs. Default: the ends of the logs are printed after a failure.

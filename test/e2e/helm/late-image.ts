@@ -1,4 +1,4 @@
-/** A cluster of one architecture without archwright's image: no pod is delayed, and everything works when the image is there. */
+/** A single-architecture cluster without archwright's image: no pod is delayed. With the image, all works. */
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';

@@ -36,7 +36,7 @@ export async function leaving(world: World, helm: Helm, before: Listing): Promis
   await sameAsBefore(world, helm, before);
 }
 
-/** Makes a gated pod. Pods are gated only while a controller leads; a crashed one holds its Lease for 15 s more. */
+/** Makes a gated pod. Only with a leading controller; a crashed one keeps its Lease for 15 s more. */
 export async function gated({ cluster, registries }: World, name: string): Promise<void> {
   const until = performance.now() + 30_000;
   for (;;) {

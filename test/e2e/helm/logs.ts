@@ -1,6 +1,6 @@
 /**
- * All log lines of archwright's containers, read from the node's disk, so that deleted pods count too; and the requests that the API server
- * refused, from its audit log, because not every refusal is logged.
+ * All log lines of archwright's containers, from the node's disk, so deleted pods count too. Also the refused
+ * requests in the API server's audit log, because not every refusal is logged.
  */
 import { closeSync, globSync, openSync, readSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** A real node in the box: containerd, a kubelet with a credential provider plugin, kube-proxy, and a network for pods. */
+/** A real node in the box: containerd, a kubelet with a credential provider plugin, kube-proxy, a network. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -67,7 +67,7 @@ export async function deletePods(cluster: Cluster, names: readonly string[]): Pr
 
 const everyMs = 200;
 
-/** A step during which pods are made one after the other. @throws Error if one of them is refused, or has no node in the end */
+/** A step with a stream of new pods. @throws Error if one of them is refused or gets no node */
 export async function duringStream(
   { cluster, image }: World,
   name: string,

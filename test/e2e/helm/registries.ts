@@ -1,6 +1,6 @@
 /**
- * The registries of the cluster. Each is a docker-registry with its own user, and TLS by an authority that only the node's containerd
- * configuration trusts.
+ * The registries of the cluster. Each is a docker-registry with its own user and TLS. Only the node's
+ * containerd configuration trusts the authority.
  *
  * | name | credentials |
  * | --- | --- |
@@ -63,7 +63,7 @@ export async function startRegistries(programs: Programs, plugin: PluginFlags) {
     passwords,
     copy,
     ca: ca.cert,
-    /** Pushes an image that only waits: for one architecture a single manifest, else an index. @returns its reference */
+    /** Pushes an image that only waits: a manifest (one architecture) or an index. @returns its reference */
     push: async (
       registry: RegistryName,
       repository: string,

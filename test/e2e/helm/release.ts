@@ -40,7 +40,7 @@ export function runCommand(
 export const namespace = 'archwright';
 export type Helm = ReturnType<typeof createHelm>;
 
-/** Helm with the default namespace `archwright`. Each word may be several arguments with spaces between them. */
+/** Helm with the default namespace `archwright`. A word may be several arguments, separated by spaces. */
 export function createHelm(name: HelmName, cluster: Pick<Cluster, 'directory' | 'kubeconfig'>) {
   const home = join(cluster.directory, name);
   mkdirSync(home, { recursive: true });

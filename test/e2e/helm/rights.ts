@@ -1,4 +1,4 @@
-/** A right that the chart grants and no component uses is one too many. A missing one shows as a refused request. */
+/** Each right of the chart is used by a component. A missing right shows as a refused request. */
 import assert from 'node:assert/strict';
 import { parseAllDocuments } from 'yaml';
 import { chart, kubeVersion } from '../chart/helm.ts';

@@ -1,4 +1,4 @@
-/** A suite in a box with a real node: builds our image, runs the box, and makes its report an outcome of the test. */
+/** A suite in a box with a real node: builds our image, runs the box, and maps its report to the test. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

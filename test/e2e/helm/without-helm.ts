@@ -1,4 +1,4 @@
-/** The plain manifests, by kubectl and kustomize: applied, applied again as GitOps tools do, and removed as the page on leaving describes. */
+/** The plain manifests, by kubectl and kustomize: applied, reapplied, and removed as documented. */
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -148,7 +148,7 @@ async function contents(kubectl: Kubectl): Promise<readonly object[]> {
   });
 }
 
-/** The controller's objects in its namespace, by name, with the versions of those that do not change by themselves. */
+/** The controller's objects in its namespace, by name, with versions of those that should not change. */
 async function written(kubectl: Kubectl): Promise<Readonly<Record<string, unknown>>> {
   const selector = 'app.kubernetes.io/managed-by=archwright-controller';
   const args = ['-n', namespace, 'get', 'secrets,configmaps', '-l', selector, '-o', 'json'];

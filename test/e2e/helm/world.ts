@@ -1,4 +1,4 @@
-/** The cluster before archwright is installed: one real node, fake nodes, registries with images, and users' Secrets. */
+/** The cluster before the installation: one real node, fake nodes, registries with images, users' Secrets. */
 import { startCluster } from '../cluster/harness.ts';
 import { audit } from './logs.ts';
 import { nodeAddress, prepareMachine, startRealNode, type PluginFlags } from './node.ts';
@@ -87,7 +87,7 @@ export async function prepareNamespace({ cluster, registries }: World): Promise<
   });
 }
 
-/** The default of five minutes is too long for a test. An image that was not found is looked up again after 30 s. */
+/** The default of five minutes is too long for a test. A missing image is looked up again after 30 s. */
 export const maxGateMs = 45_000;
 
 export function cardValues({ own, registries, plugin }: World): object {

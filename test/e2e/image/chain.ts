@@ -1,4 +1,4 @@
-/** Agent and webhook of the image beside a registry of the test: TLS, HTTP and JSON of that architecture from end to end. */
+/** Agent and webhook of the image beside a test registry: TLS, HTTP and JSON on that architecture. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';

@@ -1,6 +1,6 @@
 /**
- * The image of each architecture, unpacked and run: its output equals the source's, and webhook, agent and a registry work together.
- * Another architecture than this machine's runs by QEMU if that is installed (`apt-get install qemu-user-static`).
+ * The image of each architecture, unpacked and run: its output equals the source's, and webhook, agent and a
+ * registry work together. Other architectures run by QEMU if installed (`apt-get install qemu-user-static`).
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';

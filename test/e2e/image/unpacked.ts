@@ -1,4 +1,4 @@
-/** The image as in a container: its layers in a folder, run by its configuration; another architecture runs by QEMU. */
+/** The image as in a container: its layers in a folder, its configuration; QEMU for other architectures. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, readSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

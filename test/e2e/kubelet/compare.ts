@@ -89,7 +89,7 @@ function describePresented({ presented, asked }: Observation): string {
   return presented.length === 0 ? 'anonymous' : presented.join(' → ');
 }
 
-/** Plugins are compared one by one: archwright runs those of an image at the same time, the kubelet one after the other. */
+/** Compares each plugin alone: archwright runs those of an image in parallel, the kubelet in sequence. */
 function compareRuns(kubelet: Observation, agent: Observation, about: Circumstances): Difference[] {
   const names = new Set([...kubelet.runs, ...agent.runs].map(({ plugin }) => plugin));
   return [...names].flatMap((name) => {

@@ -1,4 +1,4 @@
-/** Generated setups: random files of a node, random plugins, and random pods that share repositories, so that caches count. */
+/** Generated setups: random node files and plugins, and random pods that share repositories (for caches). */
 import { indexKey } from '../../../src/credentials/keyring/key.ts';
 import type { Random } from '../random.ts';
 import {

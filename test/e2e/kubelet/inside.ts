@@ -1,6 +1,6 @@
 /**
- * Runs in the box: starts registries, an API server and a node, runs each case on both sides, and writes a line of JSON for each. Pods are
- * made with their node, so no scheduler is needed, and service accounts by hand, so no controllers are needed.
+ * Runs in the box: starts registries, an API server and a node, runs each case on both sides, and writes a
+ * line of JSON for each. Pods name their node and service accounts exist, so no scheduler or controller runs.
  *
  *   PROGRAMS               paths of programs, as JSON
  *   E2E_SEED, E2E_CASES    the generated cases

@@ -91,7 +91,7 @@ export async function openKubeletSide(client: KubeClient, nodeName: string, regi
         const tags = mine.filter((request) => request.tag !== undefined);
         const next = tags.find((request) => request.tag !== (reference?.tag ?? 'latest'));
         const own = next === undefined ? mine : mine.filter(({ at }) => at < next.at);
-        // The kubelet soon syncs the pod again and runs plugins without a pull; those runs are not part of this one.
+        // The kubelet soon syncs the pod again and runs plugins without a pull; those runs do not count.
         const to = own.at(-1)?.at ?? Number.POSITIVE_INFINITY;
         const stretch = { side: 'kubelet', reference, from, to } as const;
         const happened = observed(stretch, all);
@@ -105,7 +105,7 @@ export async function openKubeletSide(client: KubeClient, nodeName: string, regi
   };
 }
 
-/** Waits until no sandbox runs. The kubelet ends a sandbox after its last sync of the pod, and then runs no more plugins for it. */
+/** Waits until no sandbox runs. Its end follows the pod's last sync, and no plugins run after it. */
 async function ended(): Promise<void> {
   const until = performance.now() + endTimeoutMs;
   while (readdirSync(tasks).length > 0) {

@@ -1,6 +1,6 @@
 /**
- * A real kubelet with a real containerd against the agent on the same node: plugin runs, the order of credentials,
- * and the outcome. Setups written by hand, then generated ones.
+ * A real kubelet with a real containerd against the agent on the same node: plugin runs, the order of
+ * credentials, and the outcome. Setups written by hand, then generated ones.
  *
  *   E2E_SEED    seed of the generated cases. Default: random; it is printed.
  *   E2E_CASES   number of generated cases. Default: 150.

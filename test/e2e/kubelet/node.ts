@@ -1,4 +1,4 @@
-/** The node: one containerd for the whole run, and a new kubelet for each setup, because a kubelet reads its files once. */
+/** The node: one containerd, and a kubelet for each setup, because a kubelet reads its files once. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -35,7 +35,7 @@ const containerdConfig = `version = 3
   disable_apparmor = true
 `;
 
-/** Starts containerd, and waits until it answers. It ends with the box. @param env of containerd, with the path of its shim and of runc */
+/** Starts containerd and waits for it. It ends with the box. @param env has paths of its shim and runc */
 export async function startContainerd(
   programs: Pick<Programs, 'containerd' | 'ctr'>,
   config: string,

@@ -1,4 +1,4 @@
-/** The program of all credential provider plugins in the box: it records its input byte for byte, then behaves as configured. */
+/** The program of all credential provider plugins in the box: records its input, behaves as configured. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Side, Seen } from './registries.ts';

@@ -1,4 +1,4 @@
-/** Configurations with which a kubelet refuses to start. The agent runs without plugins, and must report the kubelet's reason. */
+/** Configurations that a kubelet refuses. The agent runs without plugins and reports the kubelet's reason. */
 import { pluginConfig, providersFile, type Provider } from './setup.ts';
 
 export interface RefusedConfig {

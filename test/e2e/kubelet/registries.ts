@@ -1,4 +1,4 @@
-/** The registries of the box, by names in `/etc/hosts`. All requests are recorded; the user agent tells the side. */
+/** The registries of the box, by names in `/etc/hosts`. Requests are recorded; user agents show the side. */
 import { writeFileSync } from 'node:fs';
 import { createCa } from '../../support/certificates.ts';
 import type { RecordedRequest } from '../../support/registry/record.ts';

@@ -23,7 +23,7 @@ import {
 export interface CaseReport {
   readonly setup: string;
   readonly name: string;
-  /** Counts of the kubelet's side, which show that the comparison is not empty; `severalUsers`: images with more than one user. */
+  /** Counts of the kubelet's side: the comparison is not empty. `severalUsers`: images with several users. */
   readonly happened: Readonly<Record<'pulled' | 'refused' | 'runs' | 'severalUsers', number>>;
   readonly differences: readonly Difference[];
   /** The case itself, if there is an unintended difference. */

@@ -1,6 +1,6 @@
 /**
- * Setups and pods, and short ways to write them. A setup is the files of a node and one run of its kubelet, which reads most files once. A
- * pod is a case: images that are pulled one after the other, and pull secrets.
+ * Setups and pods in short notation. A setup is the files of a node and one run of its kubelet, which reads
+ * most files once. A pod is a case: images to pull in order, and pull secrets.
  */
 import { stringify } from 'yaml';
 

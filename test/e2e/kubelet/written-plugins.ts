@@ -1,4 +1,4 @@
-/** Credential provider plugins: their input, how answers are used and cached, failures, and tokens of service accounts. */
+/** Credential provider plugins: input, use and caching of answers, failures, service account tokens. */
 import {
   answers,
   dockerConfig,

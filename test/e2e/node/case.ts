@@ -35,7 +35,7 @@ export function namespaceOf(domain: string): string {
   return domain === 'index.docker.io' ? 'docker.io' : domain;
 }
 
-/** `single-other`: one manifest for an architecture that is not this node's; `other-only`: an index without it. */
+/** `single-other`: one manifest for another architecture than the node's; `other-only`: such an index. */
 const platforms = {
   multi: ['linux/amd64', 'linux/arm64', 'linux/s390x'],
   single: ['linux/amd64'],
@@ -53,8 +53,8 @@ function makeImage(kind: ImageKind, label: string): Content {
 }
 
 /**
- * Contents of a case's registries: an image by tag `1` and by digest, and another for mirrors that are behind. Each case has its own
- * documents, so that nothing of an earlier pull answers for it. All share one layer, which is there after the first pull.
+ * Contents of a case's registries: an image by tag `1` and by digest, and another for stale mirrors. Each
+ * case has its own documents, unaffected by earlier pulls. All share one layer, present after the first pull.
  */
 export function makeStock(repository: string, kind: ImageKind): { stock: Stock; digest: string } {
   const current = makeImage(kind, repository);

@@ -1,7 +1,7 @@
 /**
- * A real containerd as a child process in its own mount namespace. `/etc`, `/opt`, `/run`, `/var` and `/tmp` are folders of the node's
- * directory: configuration files have their usual names, nothing of this machine is read or written, and every mount ends with the
- * process. No name can be resolved: the resolver in `/etc` does not answer.
+ * A real containerd as a child process in its own mount namespace. `/etc`, `/opt`, `/run`, `/var` and `/tmp`
+ * are folders of the node's directory: files have their usual names, this machine's are not touched, and
+ * every mount ends with the process. The resolver in `/etc` does not answer, so no name is resolved.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

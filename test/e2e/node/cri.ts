@@ -75,8 +75,8 @@ export async function connectCri(socket: string, readyTimeoutMs: number) {
   return {
     /**
      * Pulls an image as the kubelet would.
-     * @param auth absent: no credential at all, which is not the same as an empty one
-     * @returns the digest of the manifest or index and the image's id (the digest of its config), or the runtime's error
+     * @param auth absent: no credential, unlike an empty one
+     * @returns the digest of the manifest or index and the image's id (config digest), or the runtime's error
      */
     pull: async (image: string, auth: PullAuth | undefined): Promise<Pulled> => {
       const spec = { image: { image } };

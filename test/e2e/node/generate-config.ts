@@ -1,4 +1,4 @@
-/** Generated configurations of containerd: format versions, directories of hosts, deprecated tables, imports. */
+/** Generated containerd configurations: format versions, host directories, deprecated tables, imports. */
 import type { NodeFiles } from './case.ts';
 import type { ContainerdVersion } from '../programs/containerd.ts';
 import { certificatePaths, quoted } from './generate-hosts.ts';
@@ -52,7 +52,7 @@ function generateFormat(random: Random, minor: ContainerdVersion): number {
   return random.weighted(formats.filter(([, format]) => format <= newestFormat[minor]));
 }
 
-/** A key that is not about registries: in 2.1 it decides which code pulls, in 1.x it shows how files are merged. */
+/** A key unrelated to registries: in 2.1 it selects the pull code, in 1.x it shows the merge of files. */
 function generateKey(random: Random, minor: ContainerdVersion): string {
   return random.pick([
     ...(minor.startsWith('2.') ? ['use_local_image_pull = true', 'use_local_image_pull = false'] : []),

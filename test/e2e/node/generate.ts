@@ -1,4 +1,4 @@
-/** Generated cases: for each configuration of containerd some images, each with directories of hosts of its own. */
+/** Generated cases: for each containerd configuration some images, each with its own host directories. */
 import { namespaceOf, type Case, type ImageKind, type NodeFiles } from './case.ts';
 import type { ContainerdVersion } from '../programs/containerd.ts';
 import type { PullAuth } from './cri.ts';

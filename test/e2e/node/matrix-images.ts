@@ -33,8 +33,8 @@ const variants = [
 ] as const;
 
 /**
- * Indexes that do not name each platform. If none is named, containerd reads the config of the first entry only; beside named ones, it
- * never pulls an entry without a platform.
+ * Indexes with unnamed platforms. If none is named, containerd reads the config of the first entry only;
+ * beside named ones, it never pulls an entry without a platform.
  */
 const unnamed = [
   ['?amd64'],
@@ -92,7 +92,7 @@ function imageOf(texts: readonly string[], form: ImageForm): MatrixImage {
   return { name, form, top: index(written), entries };
 }
 
-/** Each alone, as a manifest and in an index; every ordered pair; then `more` larger indexes of random order, with repetitions. */
+/** Each as manifest and in an index; every ordered pair; `more` larger random indexes with repetitions. */
 export function matrixImages(seed: number, more: number): readonly MatrixImage[] {
   const random = createRandom(seed);
   const larger = Array.from({ length: more }, () =>

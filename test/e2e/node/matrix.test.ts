@@ -1,6 +1,6 @@
 /**
- * Which manifest containerd takes, compared with the prediction from the image's facts: indexes and single manifests over the variants
- * of platforms, for each version and way to pull. Nodes are amd64; the vectors hold the rules for ARM.
+ * containerd's choice of manifest, compared with the prediction from image facts: indexes and single
+ * manifests of platform variants, for each version and pull method, on amd64. The vectors cover ARM.
  *
  *   E2E_SEED         other random indexes: any whole number (1)
  *   E2E_MATRIX       random indexes beside the 255 small ones (200), or `all`: every ordered triple

@@ -1,4 +1,4 @@
-/** Runs cases on a node: the files are written, containerd pulls, the agent inspects, and both are observed. */
+/** Runs cases on a node: writes files, lets containerd pull and the agent inspect, and observes both. */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -96,7 +96,7 @@ export function createNode(program: ContainerdProgram, world: World, certificate
 /** No fault of these tests makes an answer wait. */
 const timeoutMs = 20_000;
 
-/** Opens the node's files, inspects once and closes everything. @param env proxy variables of the container runtime */
+/** Opens the node's files, inspects once, closes all. @param env proxy variables of the container runtime */
 export async function inspectOnNode(options: {
   readonly node: string;
   /** Of containerd. An agent asks the node's program for it. */

@@ -1,6 +1,6 @@
 /**
- * What one side did, in comparable terms: the hosts that got manifest requests, in order, with their authorization; the token requests;
- * and the outcome. Both sides send more requests than that; `rules.ts` lists what is left out because each side does it its own way.
+ * One side's observations in comparable terms: hosts with manifest requests, in order, with authorization;
+ * token requests; the outcome. `rules.ts` lists other requests, which each side sends in its own way.
  */
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import type { Pulled } from './cri.ts';
@@ -45,7 +45,7 @@ export function observe(requests: readonly Recorded[], object: string, result: R
 /** The requests that resolve the reference: up to the first success. */
 function untilResolved(requests: readonly Recorded[], object: string): Recorded[] {
   const first = requests.findIndex(
-    ({ kind, object: asked, status }) => kind === 'manifests' && asked === object && status === 200,
+    ({ kind, object: requested, status }) => kind === 'manifests' && requested === object && status === 200,
   );
   return requests.slice(0, first === -1 ? requests.length : first + 1);
 }

@@ -1,6 +1,6 @@
 /**
- * The agent compared with a real containerd: both get the same node, registries, images and credentials.
- * Each remaining difference is one of the rules in `rules.ts`, which `docs/internals/deviations.md` explains, or a failure.
+ * The agent compared with a real containerd, with the same node, registries, images and credentials. A
+ * difference is one of the rules in `rules.ts`, which `docs/internals/deviations.md` explains, or a failure.
  *
  *   E2E_SEED         other cases: any whole number; the same number gives the same cases (1)
  *   E2E_CASES        generated cases for each version of containerd (500)

@@ -1,4 +1,4 @@
-/** A recording registry with the behavior of the case. It has no state: a token holds its user, its issuer and its scopes. */
+/** A recording registry with the behavior of the case. Stateless: a token holds user, issuer and scopes. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Content } from '../../support/registry/content.ts';
 
@@ -7,8 +7,8 @@ export const knownUser = { username: 'puller', password: 'pass:word-of-the-test'
 
 export interface Behavior {
   /**
-   * How manifests and blobs are answered: as they are, with a status, or spoiled. `get-500`: HEAD works, GET does not;
-   * `cut`: less than announced; `forged`: another document under the same digest; `drop`: the connection is closed.
+   * Response to manifests and blobs: unchanged, with a status, or broken. `get-500`: only HEAD works; `cut`:
+   * less than announced; `forged`: another document of the same digest; `drop`: the connection is closed.
    */
   readonly answer:
     | 'image'
@@ -95,9 +95,9 @@ export function respond(exchange: Exchange): void {
   request.on('end', () => {
     const [, repository, kind, object] =
       /^.*?\/(team\/[^/]+)\/(manifests|blobs)\/([^/]+)$/.exec(url.pathname) ?? [];
-    const asked = { url, form: new URLSearchParams(form), repository, kind, object };
-    const answer = url.pathname === '/token' ? tokenAnswer(exchange, asked) : objectAnswer(exchange, asked);
-    exchange.records.push(record(exchange, asked, answer));
+    const parsed = { url, form: new URLSearchParams(form), repository, kind, object };
+    const answer = url.pathname === '/token' ? tokenAnswer(exchange, parsed) : objectAnswer(exchange, parsed);
+    exchange.records.push(record(exchange, parsed, answer));
     send(response, request.method === 'HEAD', answer);
   });
 }
@@ -107,7 +107,7 @@ export function connection(host: string): Recorded {
   return { ...nothing, scheme: 'https', host, method: 'CONNECT', kind: 'connection', status: 'dropped' };
 }
 
-interface Asked {
+interface ParsedRequest {
   readonly url: URL;
   readonly form: URLSearchParams;
   readonly repository: string | undefined;
@@ -115,8 +115,8 @@ interface Asked {
   readonly object: string | undefined;
 }
 
-function record({ scheme, host, request }: Exchange, asked: Asked, answer: Answer): Recorded {
-  const { url, kind, object } = asked;
+function record({ scheme, host, request }: Exchange, parsed: ParsedRequest, answer: Answer): Recorded {
+  const { url, kind, object } = parsed;
   const token = url.pathname === '/token';
   return {
     scheme,
@@ -132,7 +132,7 @@ function record({ scheme, host, request }: Exchange, asked: Asked, answer: Answe
       .map(([name, value]) => `${name}=${String(value)}`)
       .sort()
       .join(' '),
-    asked: token ? describeToken(asked, request) : '',
+    asked: token ? describeToken(parsed, request) : '',
     status: answer.status,
     leadsTo: URL.parse(answer.headers?.['location'] ?? '')?.host ?? '',
   };
@@ -146,7 +146,7 @@ function describeAuthorization(header: string | undefined): string {
   return token ? `bearer ${token.user || 'nobody'} of ${token.host}` : header;
 }
 
-function describeToken({ url, form }: Asked, request: IncomingMessage): string {
+function describeToken({ url, form }: ParsedRequest, request: IncomingMessage): string {
   const basic = readBasic(request.headers.authorization ?? '');
   const given = request.method === 'POST' ? form : url.searchParams;
   const user =
@@ -156,7 +156,7 @@ function describeToken({ url, form }: Asked, request: IncomingMessage): string {
   return `${user ?? 'nobody'} ${given.get('service') ?? ''} ${given.getAll('scope').join(' ')}`;
 }
 
-function tokenAnswer({ host, request, behavior }: Exchange, { url, form }: Asked): Answer {
+function tokenAnswer({ host, request, behavior }: Exchange, { url, form }: ParsedRequest): Answer {
   const { post = true, anonymous = false } = behavior ?? {};
   if (request.method === 'POST' && !post) return { status: 405 };
   const given = request.method === 'POST' ? form : url.searchParams;
@@ -177,9 +177,9 @@ function tokenAnswer({ host, request, behavior }: Exchange, { url, form }: Asked
   };
 }
 
-function objectAnswer(exchange: Exchange, asked: Asked): Answer {
+function objectAnswer(exchange: Exchange, parsed: ParsedRequest): Answer {
   const { behavior, request, stock } = exchange;
-  if (!behavior || asked.object === undefined || asked.repository !== stock.repository)
+  if (!behavior || parsed.object === undefined || parsed.repository !== stock.repository)
     return { status: 404 };
   const refusal = authorize(exchange, behavior);
   if (refusal) return refusal;
@@ -194,18 +194,18 @@ function objectAnswer(exchange: Exchange, asked: Asked): Answer {
     return { status: 307, headers: { location: `https://${behavior.redirectTo}${request.url}` } };
   }
   const objects = behavior.stale ? (stock.staleObjects ?? stock.objects) : stock.objects;
-  const content = objects.get(asked.object);
+  const content = objects.get(parsed.object);
   if (!content) return { status: 404 };
   const headers = {
-    'content-type': asked.kind === 'blobs' ? 'application/octet-stream' : content.mediaType,
+    'content-type': parsed.kind === 'blobs' ? 'application/octet-stream' : content.mediaType,
     ...(answer === 'no-digest' ? {} : { 'docker-content-digest': content.digest }),
   };
-  if (get && asked.kind === 'manifests' && answer === 'forged') {
+  if (get && parsed.kind === 'manifests' && answer === 'forged') {
     const body = Buffer.from(content.bytes);
     body[body.length - 1] = 0x20;
     return { status: 200, headers, body };
   }
-  if (get && asked.kind === 'manifests' && answer === 'cut') {
+  if (get && parsed.kind === 'manifests' && answer === 'cut') {
     return { status: 200, headers, body: content.bytes.subarray(0, 20), length: content.bytes.length };
   }
   return { status: 200, headers, body: content.bytes };

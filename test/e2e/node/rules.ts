@@ -1,6 +1,6 @@
 /**
- * Differences between containerd and the agent in one case, and the intended ones. `docs/internals/deviations.md` explains each of those
- * under the same name. A difference that no rule explains is a defect.
+ * Differences between containerd and the agent in one case, and the intended ones, which
+ * `docs/internals/deviations.md` explains by name. A difference without a rule is a defect.
  */
 import type { Case } from './case.ts';
 import type { Observed, Visit } from './observed.ts';
@@ -18,7 +18,7 @@ export interface Compared {
   readonly agent: Observed;
 }
 
-/** Requests that are left out on both sides before the comparison (`observed.ts`), by their names in the documentation. */
+/** Requests omitted on both sides before the comparison (`observed.ts`), by their names in the docs. */
 export const leftOut = ['one-request', 'no-second-fetch', 'no-layers', 'no-retries'] as const;
 
 /** Consequences of going to the next host. */

@@ -1,7 +1,7 @@
 /**
- * The registries for containerd and the agent: recording servers on loopback. Some have addresses (127.0.0.2 …), others have names that
- * only a proxy knows. Both sides find the proxy in their environment, so no name is resolved, and `docker.io` works too. Each case sets
- * the behavior of each registry.
+ * The registries for containerd and the agent: recording servers on loopback. Some have addresses (127.0.0.2
+ * …), others names that only a proxy resolves. Both sides get the proxy from their environment, so
+ * `docker.io` works too. Each case sets the behavior of each registry.
  */
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -1,4 +1,4 @@
-/** Cases written by hand: one for each feature that generated cases combine, with containerd's known outcome. */
+/** Cases written by hand: one for each feature of the generated cases, with containerd's known outcome. */
 import { openRegistry, type Case } from './case.ts';
 import { certificatePaths, quoted } from './generate-hosts.ts';
 import type { Outcome } from './observed.ts';

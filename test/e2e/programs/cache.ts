@@ -1,5 +1,5 @@
 /**
- * Where end-to-end tests keep the programs that they build, and how they run the programs that install and build.
+ * The cache of programs that end-to-end tests build, and the commands that install and build them.
  *
  *   ARCHWRIGHT_E2E_CACHE   folder of built programs. Default: `~/.cache/archwright/e2e`.
  *   KUBE_BIN_DIR           folder that is searched first. It holds programs under their plain names.
@@ -14,10 +14,10 @@ export const cache = process.env['ARCHWRIGHT_E2E_CACHE'] ?? join(homedir(), '.ca
 /** A cold download of Go modules or Debian packages may take minutes. */
 const installTimeoutMs = 10 * 60_000;
 
-/** Tells the box (`box/box.ts`) and the code in it that nothing can be installed or built: it has no network. */
+/** Set in the box (`box/box.ts`): it has no network, so nothing can be installed or built. */
 export const boxVariable = 'ARCHWRIGHT_E2E_BOX';
 
-/** @throws Error inside the box, which has no network: the test must get the program before it starts the box */
+/** @throws Error inside the box, which has no network: get the program before the box starts */
 export function refuseInBox(what: string): void {
   if (process.env[boxVariable] !== undefined)
     throw new Error(`${what} is missing, and the box has no network to get it; looked in ${cache}`);
@@ -47,7 +47,7 @@ export function onPath(program: string): string | undefined {
     .find((path) => existsSync(path));
 }
 
-/** Every existing file with one of these names: in `KUBE_BIN_DIR`, in `~/.cache/kube-bin/*` (newest first), on the PATH. */
+/** Existing files with these names: in `KUBE_BIN_DIR`, `~/.cache/kube-bin/*` (newest first), the PATH. */
 export function installed(...names: readonly string[]): readonly string[] {
   const usual = join(homedir(), '.cache', 'kube-bin');
   const versions = existsSync(usual) ? readdirSync(usual).sort().reverse() : [];

@@ -1,4 +1,4 @@
-/** The containerd versions that `e2e:node` compares: found, else unpacked from a Debian package (not installed), else built. */
+/** The containerd versions of `e2e:node`: found, else unpacked from a Debian package, else built. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Parts of other projects, from their Go modules: CustomResourceDefinitions that the chart needs, and cert-manager's controller. */
+/** Parts of Go modules: CustomResourceDefinitions that the chart needs, and cert-manager's controller. */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cache, say } from './cache.ts';

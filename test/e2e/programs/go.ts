@@ -1,4 +1,4 @@
-/** Builds Go programs in a wrapper module that requires their module from the Go module proxy, without a clone of their sources. */
+/** Builds Go programs in a wrapper module that gets their module from the Go module proxy; no clone. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -9,8 +9,8 @@ export interface GoModule {
   readonly version: string;
   readonly ldflags?: string;
   /**
-   * Module whose dependencies are used at the versions that it requires. Programs that share them share the Go build cache, which halves
-   * the time of the second one. Not for programs whose behavior is under test.
+   * Module that sets the versions of dependencies. Programs that share them share the Go build cache, which
+   * halves the time of the second one. Not for programs under test.
    */
   readonly dependenciesOf?: Pick<GoModule, 'path' | 'version'>;
 }
@@ -114,7 +114,7 @@ function go(args: readonly string[], cwd: string): string {
     stdio: ['ignore', 'pipe', 'inherit'],
     timeout: timeoutMs,
     maxBuffer: maxOutputBytes,
-    // With GOGC=400 the compiler takes a quarter less processor time (measured with k8s.io/api/core/v1: 9.6 s for 12.8 s).
+    // With GOGC=400 the compiler takes a quarter less CPU time (k8s.io/api/core/v1: 9.6 s for 12.8 s).
     env: { ...process.env, CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-mod=mod', GOGC: '400' },
   });
 }

@@ -1,4 +1,4 @@
-/** Helm 3 and 4, and the clients and servers of registries that are built: found, else built into the cache. */
+/** Helm 3 and 4, registry clients and registry servers that are built: found, else built into the cache. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -106,7 +106,7 @@ export function kubernetesModule(version: string): GoModule {
   return { path: 'k8s.io/kubernetes', version, ldflags: ldflags.join(' ') };
 }
 
-/** The API server cannot work with Debian 12's etcd 3.4, nor the configuration of these tests with a containerd 1. */
+/** Debian 12's etcd 3.4 is too old for the API server, containerd 1 for the configuration of these tests. */
 function isNewEnough(name: KubernetesProgram, path: string): boolean {
   if (name !== 'etcd' && name !== 'containerd' && name !== 'ctr') return true;
   const version = execFileSync(path, ['--version'], { encoding: 'utf8' });

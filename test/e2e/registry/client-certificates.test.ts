@@ -1,4 +1,4 @@
-/** `inspect --host-root` finds a client certificate in each place of the node's containerd configuration, for a real registry. */
+/** `inspect --host-root` finds client certificates in each place of the node's containerd configuration. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t from 'tap';

@@ -1,4 +1,4 @@
-/** Clients of registries: skopeo and crane push images and read them back, `archwright inspect` is compared with them. */
+/** Registry clients: skopeo and crane push images and read them back, for comparison with our `inspect`. */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -81,7 +81,7 @@ export function createClients(options: {
 
   return {
     login,
-    /** Pushes an OCI layout by crane, which takes nested indexes and artifacts as they are, or by skopeo, which converts to a format. */
+    /** Pushes an OCI layout: crane keeps nested indexes and artifacts, skopeo converts to a format. */
     push: async (layout: string, image: string, how: 'crane' | 'oci' | 'v2s2'): Promise<void> => {
       if (how === 'crane') await crane('push', layout, image);
       else await copyImage(`oci:${layout}:1`, image, ['--authfile', login, '--format', how], env);
@@ -96,7 +96,7 @@ export function createClients(options: {
   };
 }
 
-/** A line for htpasswd with bcrypt, the only kind these registries take; made by the C library through perl. */
+/** An htpasswd line with bcrypt, the only kind these registries take; made by the C library through perl. */
 export function htpasswd(username: string, password: string): string {
   const script = 'print crypt($ARGV[0], q($2y$05$) . q(abcdefghijklmnopqrstuu))';
   return `${username}:${execFileSync('perl', ['-e', script, password], { encoding: 'utf8' })}`;

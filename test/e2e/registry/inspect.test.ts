@@ -1,4 +1,4 @@
-/** `archwright inspect` with real registries, clients and TLS: its output equals what skopeo and crane read back. */
+/** `archwright inspect` with real registries, clients and TLS: output equals that of skopeo and crane. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -147,7 +147,7 @@ for (const program of Object.keys(programs) as RegistryProgram[]) {
     await compare(t, world, clients, `${host}/team`, ['--docker-config', clients.login]);
     await refused(t, world, host, 'team');
 
-    // docker-registry 2.8 cannot log in to a registry that wants Basic, so here the mirror is always the newer one.
+    // docker-registry 2.8 cannot log in to a registry with Basic, so the mirror is always the newer one.
     await throughMirror(t, world, 'distribution', host, 'team');
   });
 
@@ -193,7 +193,7 @@ async function throughMirror(
   t.equal(through.results[0]?.endpoint, mirror.host);
 }
 
-/** Without credentials and with wrong ones: exit code 1, `unauthorized`, and no password in anything that was printed. */
+/** Without credentials and with wrong ones: exit code 1, `unauthorized`, and no password in the output. */
 async function refused(t: Test, world: World, host: string, repository: string): Promise<void> {
   const image = `${host}/${repository}/multi:1`;
   const none = await world.inspect([world.login(), image]);

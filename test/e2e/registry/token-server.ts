@@ -1,7 +1,7 @@
 /**
- * A token server for the real registry's token authentication: checks Basic credentials (or none, for public repositories) and signs a JWT
- * that names the repositories. Rules: distribution docs/content/spec/auth/{token,jwt,oauth}.md. The registry knows the signing certificate
- * by `rootcertbundle`; the token carries it in `x5c`.
+ * A token server for the real registry: checks Basic credentials (none for public repositories) and signs a
+ * JWT that names the repositories. Rules: distribution docs/content/spec/auth/{token,jwt,oauth}.md. The
+ * registry has the signing certificate in `rootcertbundle`, the token in `x5c`.
  */
 import { createPrivateKey, sign, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';

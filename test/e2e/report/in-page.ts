@@ -5,7 +5,7 @@ interface Low {
   readonly ratio: number;
 }
 
-/** Texts, bars and borders of controls below the contrast of WCAG 2.2 AA (1.4.3, 1.4.11), in the colors that are shown now. */
+/** Texts, bars and control borders below the contrast of WCAG 2.2 AA (1.4.3, 1.4.11), in current colors. */
 export const lowContrast = `(() => {
   const channels = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number);
   const luminance = (color) => {

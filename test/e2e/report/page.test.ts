@@ -1,4 +1,4 @@
-/** The page of `archwright report --html` in a real browser. Skipped without Chromium (`apt-get install chromium`). */
+/** `archwright report --html` in a real browser. Skipped without Chromium (`apt-get install chromium`). */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * archwright with certificates of cert-manager: the chart's objects for it, Service, RBAC and webhook configuration in a real API server;
- * agent, webhook and controller as child processes with the issued certificates, which arrive late, as by a kubelet. The API server
- * calls the webhook by its Service, so the names in its certificate count.
+ * archwright with certificates of cert-manager: the chart's objects for it, Service, RBAC and webhook
+ * configuration in a real API server; agent, webhook and controller as child processes. The certificates
+ * arrive late, as by a kubelet. The API server calls the webhook by its Service, so certificate names matter.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -53,7 +53,7 @@ const lateMs: Readonly<Record<LeafSecret, number>> = {
   'archwright-controller-client-tls': 1000,
 };
 
-/** An address of this machine for an EndpointSlice, which cannot have loopback; `undefined`: there is none. */
+/** An address for an EndpointSlice, which cannot have loopback; `undefined`: the machine has none. */
 export const ownAddress = Object.values(networkInterfaces())
   .flatMap((each) => each ?? [])
   .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
@@ -61,7 +61,7 @@ export const ownAddress = Object.values(networkInterfaces())
 export type Installed = Awaited<ReturnType<typeof install>>;
 
 /**
- * Starts all of it, with the chart's own issuer. Resolves when all certificates are issued and all components are ready.
+ * Starts everything with the chart's own issuer. Resolves when certificates are issued and components ready.
  * @param settings of the controller
  */
 export async function install(t: Test, settings: Settings = {}) {
@@ -186,7 +186,7 @@ function isWanted({ apiVersion, kind, metadata }: KubeObject): boolean {
 const slices = `/apis/discovery.k8s.io/v1/namespaces/${ownNamespace}/endpointslices`;
 const sliceName = 'archwright-webhook-e2e';
 
-/** This machine's address for the Service of the webhook. Kubernetes' own slice is empty, because no pod runs. */
+/** This machine's address for the Service of the webhook. Kubernetes' own slice is empty without pods. */
 function sliceOf(port: number): string {
   return `
 apiVersion: discovery.k8s.io/v1

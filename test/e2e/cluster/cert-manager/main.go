@@ -1,5 +1,5 @@
-// Command cert-manager is cert-manager's controller for tests: its own packages that a CA issuer needs, without ACME and Vault. The program that
-// cert-manager ships is a separate module, which the Go module proxy does not have. The constants below are the defaults of its flags.
+// Command cert-manager is cert-manager's controller for tests, with only the packages for a CA issuer. The
+// real program is a module outside the Go module proxy. The constants below are the defaults of its flags.
 package main
 
 import (

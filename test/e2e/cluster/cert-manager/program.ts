@@ -38,7 +38,7 @@ export interface Certificate extends KubeObject {
 const certificates = (namespace: string, name: string): string =>
   `/apis/cert-manager.io/v1/namespaces/${namespace}/certificates/${name}`;
 
-/** Renews a certificate, as `cmctl renew` does, and waits until it is issued. @param namespace of the Certificate */
+/** Renews a certificate, as `cmctl renew` does, and waits for it. @param namespace of the Certificate */
 export async function renew(cluster: Cluster, namespace: string, name: string): Promise<void> {
   for (;;) {
     const { metadata, status } = await untilIssued(cluster, namespace, name, 0);
@@ -65,7 +65,7 @@ export async function renew(cluster: Cluster, namespace: string, name: string): 
   }
 }
 
-/** Waits until a certificate is issued for the current Certificate, with a revision greater than `after`. The first is 1. */
+/** Waits until the current Certificate has a certificate with a revision above `after`. The first is 1. */
 export async function untilIssued(
   cluster: Cluster,
   namespace: string,

@@ -15,7 +15,7 @@ export async function renewAll({ cluster }: Installed): Promise<void> {
   for (const name of Object.values(leaves)) await renew(cluster, ownNamespace, name);
 }
 
-/** Waits until `caBundle` equals the bundle in the webhook's Secret, and the webhook shows its certificate. */
+/** Waits until `caBundle` equals the bundle in the webhook's Secret and the webhook has its certificate. */
 export async function trusted(installed: Installed): Promise<void> {
   const { bundle } = await installed.issued('archwright-webhook-tls');
   const path = paths.mutatingWebhookConfigurations('archwright');

@@ -74,7 +74,7 @@ export async function createCrowd(t: Test, { cluster, images, pods }: Ground, op
   return crowd;
 }
 
-/** Waits until all pods are bound, and checks each: none is lost, and each requires what its image can run on. */
+/** Waits until all pods are bound, and checks that each requires architectures of its image. None is lost. */
 export async function allPlaced(
   t: Test,
   pods: Watched<PodNow>,
@@ -93,7 +93,7 @@ export async function allPlaced(
   t.same(wrong, [], `${about}: every pod requires what its images can run on`);
 }
 
-/** Bound to a node that can run its images, by a requirement for exactly their architectures; without one if they are unknown. */
+/** Bound to a node for its images and requiring exactly their architectures; none if they are unknown. */
 function isRight(pod: PodNow | undefined, architectures: readonly string[] | undefined): boolean {
   const terms = pod && termsOf(pod);
   if (architectures === undefined) return terms === undefined;
@@ -141,7 +141,7 @@ export function startLoad(t: Test, { cluster, images, pods }: Ground) {
   const running = run();
 
   return {
-    /** Ends it, and checks: no pod was refused or gated too long, and each requires what its image can run on. */
+    /** Ends it. Checks that no pod was refused or gated too long, and the requirements of each. */
     end: async (): Promise<void> => {
       ending.abort();
       await running;

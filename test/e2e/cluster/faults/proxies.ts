@@ -1,6 +1,6 @@
 /**
- * Proxies of the API server: one for TCP with connections that can be reset or paused, one for HTTPS that answers some requests with errors
- * (it forwards as one user, because a client certificate ends at the proxy).
+ * Proxies of the API server: one for TCP with connections that can be reset or paused, one for HTTPS with
+ * some error responses. The latter forwards as one user, because a client certificate ends at the proxy.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent, createServer as createHttpsServer, request } from 'node:https';

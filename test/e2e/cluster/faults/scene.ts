@@ -1,4 +1,4 @@
-/** The start and the end of each fault test. Registries answer only when the test allows it, so pods are gated while something fails. */
+/** Start and end of each fault test. Registries answer only on command, so pods are gated during faults. */
 import type { Test } from 'tap';
 import {
   ownNamespace,

@@ -1,6 +1,6 @@
 /**
- * `archwright controller` with a hook between the steps of its operations: it records the name of each step, and kills itself at one of
- * them, as a crash would.
+ * `archwright controller` with a hook between the steps of its operations: it records the name of each step,
+ * and kills itself at one of them.
  *
  *   KILL_AT      name of a step
  *   STEPS_FILE   file for the names of steps

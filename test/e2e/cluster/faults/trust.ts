@@ -1,4 +1,4 @@
-/** What the controller has issued, and what must hold whenever one is killed: Secrets are complete, and components trust each other. */
+/** Issued objects and the invariants after each kill: Secrets are complete, components trust each other. */
 import {
   readAuthorities,
   trusted,
@@ -106,7 +106,7 @@ export function wrongIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]
   return wrong;
 }
 
-/** Whether a single authority has signed everything and is trusted everywhere, and exactly the wanted webhooks are in force. */
+/** Whether one authority has signed everything and is trusted everywhere, with only the wanted webhooks. */
 export function isSettled(issued: Issued, wanted: readonly Webhook[]): boolean {
   const { authorities, leaves, webhooks } = issued;
   if (authorities.newest === undefined || authorities.previous.length > 0) return false;

@@ -84,7 +84,7 @@ export async function createAll(
   return refused;
 }
 
-/** Creates a pod of each image that is known at once, because the very first lookup may take longer than an admission waits. */
+/** Creates a pod of each image with a fast registry: the first lookup may exceed the wait of admission. */
 export async function warmUp(
   cluster: Cluster,
   pods: Watched<PodNow>,

@@ -1,6 +1,6 @@
 /**
- * The nodes that a pod may go to, by its spec, its images and the settings. Written from the documentation alone: it shares no code with the
- * program, and its rules about nodes are compared with the real scheduler in the same run.
+ * The nodes that a pod may use, by its spec, its images and the settings. Written from the documentation; it
+ * shares no code with the program. The same run compares its node rules with the real scheduler.
  */
 import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../../src/kube/api/objects.ts';
 import { selects, termMatches, tolerates, type ModelNode } from '../../../support/scheduler-model.ts';
@@ -42,7 +42,7 @@ export function nodesWithoutUs({ pod: { spec } }: Case): readonly string[] {
 export interface Expected {
   readonly may: readonly string[];
   readonly must: boolean;
-  /** Nodes that its images can run on, and its author and the settings allow: a DaemonSet has a pod on each. */
+  /** Nodes that its images, author and settings allow: a DaemonSet has a pod on each. */
   readonly able: readonly string[];
   readonly mayBeRefused: boolean;
 }
@@ -57,12 +57,12 @@ export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): E
     const all = nodesFor(one, required ?? [], required);
     const able = all.filter((name) => runsOn(one, name) !== 'no');
     const may = all.filter((name) => able.includes(name) || isKept(one, name, required));
-    // Terms of a pod that exists cannot become more, so of architectures with different node labels one group is chosen.
+    // A pod's terms cannot multiply, so of architectures with different node labels one group is chosen.
     const narrowed = wasGated && termsOf(spec) !== undefined && differentLabels(required ?? []);
     return { may, must: able.length > 0 && !mayBeRefused && !narrowed, able, mayBeRefused };
   }
-  // Tolerated: the architectures that it selects, or those of them that its known images support. A fallback is only for pods that
-  // select no architecture.
+  // Tolerated: the selected architectures, or those of them that the known images support. A fallback is only
+  // for pods that select no architecture.
   const known = architecturesOf(one, { ...policy, fallback: undefined });
   const own = ownArchitectures(spec, known);
   const tolerated = own.filter((name) => known?.includes(name) ?? true);
@@ -81,8 +81,8 @@ export function expectedOfDaemon(one: Case, policy: ModelPolicy): Expected {
 }
 
 /**
- * Whether a node that cannot run the images is not excluded: the pod names nodes itself, or chooses an architecture that none of its images
- * has.
+ * Whether a node stays allowed although it cannot run the images: the pod names nodes, or selects an
+ * architecture that none of its images has.
  */
 function isKept(
   { pod: { spec } }: Case,
@@ -139,14 +139,14 @@ function differentLabels(architectures: readonly string[]): boolean {
   return new Set(architectures.map((name) => JSON.stringify(requiredNodeLabels[name] ?? {}))).size > 1;
 }
 
-/** Whether the images of a pod without own selection share no architecture: then it is refused, or stays pending. */
+/** Whether the images of a pod without own selection share no architecture: it is refused or pending. */
 function sharesNothing(one: Case, policy: ModelPolicy): boolean {
   return !choosesItself(one.pod.spec) && architecturesOf(one, policy)?.length === 0;
 }
 
 /**
- * Architectures that all images have, and the pod's label for its node; `undefined`: no constraint. For images that are never known, the
- * fallback, if the pod's own terms allow it.
+ * Architectures of all images, and the pod's label for its node; `undefined`: no constraint. For images that
+ * stay unknown, the fallback, if the pod's own terms allow it.
  */
 function architecturesOf({ images, pod }: Case, policy: ModelPolicy): readonly string[] | undefined {
   const known = images.filter(({ knowledge }) => knowledge !== 'never');

@@ -1,6 +1,6 @@
 /**
- * Which nodes can pull and run an image, by the platforms of its index or manifest. Written from the table in docs/use/placement.md and
- * from containerd's documentation; it shares no code with the program.
+ * The nodes that can pull and run an image, by the platforms of its index or manifest. Written from the table
+ * in docs/use/placement.md and from containerd's documentation; it shares no code with the program.
  */
 import type { JudgeImage, JudgeNode } from './world.ts';
 

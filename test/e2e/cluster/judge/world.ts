@@ -46,7 +46,7 @@ export const nodes: readonly JudgeNode[] = [
 ];
 
 /**
- * When an image becomes known: at once; after a registry that is slower than an admission waits; after some errors of its registry; or
+ * When an image becomes known: at once; after a delay longer than admission waits; after registry errors;
  * never.
  */
 export type Knowledge = 'at once' | 'slowly' | 'after failures' | 'never';
