@@ -1,7 +1,7 @@
 /**
- * Warm admission beside a bare node:https JSON echo of the same sizes, in the same run: both are child processes, both
- * are sent the same requests over the same number of TLS keep-alive connections, in alternating rounds. CPU time per
- * request is the figure that counts; latencies depend on whatever else the machine does.
+ * Warm admission beside a bare node:https JSON echo of the same sizes, in the same run. Both are child
+ * processes and get the same requests over the same number of TLS keep-alive connections, in alternating
+ * rounds. CPU time per request is the figure that counts; latencies depend on the load of the machine.
  *
  * `npm run bench:admission`; the whole table by `npm run bench`.
  */
@@ -38,7 +38,7 @@ const budgetRatio = 1.5;
 const rounds = 40;
 /** Short rounds, so that whatever else the machine does meets both sides. */
 const requestsPerRound = 1000;
-/** Until the optimizing compiler is through with all that a request runs; CPU per request falls for as long. */
+/** Until the optimizing compiler has finished a request's code; CPU time per request falls until then. */
 const warmUpRequests = 30_000;
 /** As many as the API server had in flight for 50 creates at a time, divided by three replicas. */
 const connections = 16;

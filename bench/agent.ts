@@ -1,6 +1,6 @@
 /**
- * An idle agent: its memory, and the time from the start of its process until it is ready, from the source and from the
- * bundle that the image ships, with the options of Node that the chart gives it. `npm run bench:agent`, which makes the bundle first.
+ * An idle agent: memory, and the time from process start until ready, from the source and from the image's
+ * bundle, with the chart's Node options. `npm run bench:agent`, which makes the bundle first.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -133,7 +133,7 @@ async function startOnce(
   }
 }
 
-/** From the line of its log that says where it listens. */
+/** From the line of its log with its address. */
 async function healthUrl(child: ChildProcess): Promise<string> {
   if (!child.stderr) throw new TypeError('its log is not read');
   const told: string[] = [];
@@ -164,7 +164,7 @@ function statusOf(url: string): Promise<number | undefined> {
   });
 }
 
-/** What the kernel says of another process; Linux only. */
+/** The kernel's figures of another process; Linux only. */
 async function residentMiB(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;

@@ -1,8 +1,8 @@
 /**
- * A burst of pods on a real control plane: how long each waits for its node, what each process spends on it, and what archwright
- * asks the API server, beside the same cluster without archwright, in one run. `npm run bench:burst`.
+ * A burst of pods on a real control plane: each pod's wait for its node, CPU time of each process, and
+ * archwright's API requests, beside the same cluster without archwright, in one run. `npm run bench:burst`.
  *
- * A pod's condition `PodScheduled` has times in whole seconds, so what counts is when a watch brings the pod and its node.
+ * `PodScheduled` has times in whole seconds, so the time when a watch brings the pod and its node counts.
  */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ interface Load {
   readonly rate: number;
   /** Of the scheduler; its default is 50. */
   readonly schedulerQps?: number;
-  /** How often each side is measured, in turn; what they gave is put together. */
+  /** Number of measurements of each side, in turn; the results are combined. */
   readonly rounds: number;
   /** Sides that are measured besides the three that are compared. */
   readonly more?: readonly SideName[];
@@ -74,7 +74,7 @@ export async function benchBurst(only = ''): Promise<Section> {
   return sectionOf(measured);
 }
 
-/** All loads that want the same scheduler, on one cluster. */
+/** All loads with the same scheduler, on one cluster. */
 async function measureOn(group: readonly Load[]): Promise<readonly Measured[]> {
   const directory = await mkdtemp(join(tmpdir(), 'archwright-bench-'));
   const [{ schedulerQps } = {}] = group;
@@ -84,7 +84,7 @@ async function measureOn(group: readonly Load[]): Promise<readonly Measured[]> {
     ),
     ...(schedulerQps !== undefined && { schedulerQps }),
     apiServerFlags: await auditFlags(directory),
-    // What kubelets say of their pods is as much work again as creating and binding them, and comes from other machines.
+    // Pod status from kubelets is as much work again as creation and binding, and comes from other machines.
     playsPods: false,
   });
   try {
@@ -95,7 +95,7 @@ async function measureOn(group: readonly Load[]): Promise<readonly Measured[]> {
       ),
     ) as [string[], string[]];
     const tls = await prepareArchwright(cluster);
-    // As after an installation: without them the webhook asks for them again and again.
+    // As after an installation: without them the webhook looks them up again and again.
     for (const name of await readdir(definitions))
       await cluster.applyYaml(await readFile(new URL(name, definitions), 'utf8'));
     await cluster.createNamespace(namespace);

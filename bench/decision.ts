@@ -1,6 +1,4 @@
-/**
- * Decision and patch alone, with facts in memory: `npm run bench:decision`. The budget is for a pod of three containers.
- */
+/** Decision and patch with facts in memory: `npm run bench:decision`. Budget: a pod of 3 containers. */
 import { decide } from '../src/placement/decide.ts';
 import type { PlacementInput } from '../src/placement/decision.ts';
 import { patchPod } from '../src/placement/patch/patch.ts';
@@ -76,7 +74,7 @@ function inputOf(pod: Pod, facts: PlacementInput['facts']): PlacementInput {
   return { pod, namespace: 'shop', namespaceLabels: {}, policy, facts };
 }
 
-/** Microseconds for one decision with its patch, sorted; each sample is a batch, since the clock is coarser. */
+/** Microseconds for one decision with its patch, sorted; a sample is a batch: the clock is coarser. */
 function samples(input: PlacementInput, batches: number, batch: number): readonly number[] {
   let operations = 0;
   const found: number[] = [];

@@ -1,9 +1,9 @@
 /**
- * What 100,000 cached images cost in memory, beside the estimate that the bound goes by, and what a recall costs in time. Run with
- * `npm run bench:memory`; the heap can be measured only with --expose-gc.
+ * Memory of 100,000 cached images, beside the estimate for the cache's bound, and the time of a recall. Run
+ * with `npm run bench:memory`; the heap can be measured only with --expose-gc.
  *
- * The images are as unlike each other as real ones are: every one has a name and a digest of its own, and they share a few
- * hundred combinations of platforms, media type and endpoint.
+ * The images differ as real ones do: each has its own name and digest, and they share a few hundred
+ * combinations of platforms, media type and endpoint.
  */
 import { createHash } from 'node:crypto';
 import type { ImageFacts, ImageRequest, ImageFactsSource } from '../src/images/facts/facts.ts';

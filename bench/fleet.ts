@@ -1,7 +1,7 @@
 /**
- * What a registry is asked when a cluster starts: 10,000 pods of 500 images are created through 3 webhooks with 20 agents, all
- * with empty memories. They are the real servers, with TLS between them, wired by the program's own `cmd/`; only that they share
- * one process and one loopback is not as in a cluster. `npm run bench:fleet`.
+ * Registry requests at the start of a cluster: 10,000 pods of 500 images are created through 3 webhooks with
+ * 20 agents, all with empty memories. These are the real servers, with TLS, wired by the program's own
+ * `cmd/`. Unlike in a cluster, they share one process and one loopback. `npm run bench:fleet`.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,8 +22,8 @@ const singleArchEvery = 5;
 const webhooks = 3;
 const agents = 20;
 /**
- * Creates under way at a time. With many more, one process that plays all 24 servers has no time left for the handshakes
- * between them, which is nothing that a cluster would see.
+ * Concurrent creates. With many more, one process for all 24 servers has no time for the handshakes between
+ * them, an effect that no cluster has.
  */
 const concurrency = 4;
 /** Until every question that the last admissions left behind is answered. */

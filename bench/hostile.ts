@@ -1,7 +1,7 @@
 /**
- * The load that archwright withstands: attacks by a tenant who may create pods, beside a well-behaved tenant who creates pods
- * with new images. The webhook and the agents are processes of their own; the attacker's registries read each request and never
- * answer. `npm run bench:hostile`; with `-- TEXT` only the attacks whose names contain the text.
+ * Load that archwright withstands: attacks by a tenant, beside a well-behaved tenant with pods of new images.
+ * The webhook and the agents are processes of their own; the attacker's registries read requests and never
+ * answer. `npm run bench:hostile`; `-- TEXT` runs only attacks with the text in their names.
  */
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';

@@ -1,6 +1,6 @@
 /**
- * Cold inspection against a real HTTPS registry on loopback, in this process: how many requests an image costs, by kind, and
- * how long it takes with the connection open. The time says what the client adds; a registry far away adds its own.
+ * Cold inspection against a real HTTPS registry on loopback, in this process: requests for an image, by kind,
+ * and the time with an open connection: that of the client; a remote registry adds its own.
  * `npm run bench:inspection`.
  */
 import { createRegistrySource } from '../src/images/sources/registry-source.ts';
@@ -19,7 +19,7 @@ import { table } from './support/table.ts';
 /** Images of each kind; the time is the median of them. */
 const count = 100;
 const user = { username: 'node', password: 'node-password' };
-/** Columns of the table, and what the registry counts in each. */
+/** Columns of the table, and the registry's counters in each. */
 const kinds: Readonly<Record<string, readonly string[]>> = {
   'GET manifest': ['GET manifests'],
   'HEAD manifest': ['HEAD manifests'],
@@ -33,7 +33,7 @@ interface Case {
   readonly registry: TestRegistry;
   readonly inspector: ImageFactsSource;
   readonly images: readonly string[];
-  /** What is known already, and only has to be confirmed. */
+  /** Known facts that only need confirmation. */
   readonly known?: readonly ImageFacts[];
 }
 
@@ -51,7 +51,7 @@ export async function benchInspection(): Promise<Section> {
   const closed = await startTestRegistry({
     auth: { kind: 'bearer', issuer: createIssuer({ users: { [user.username]: user.password } }) },
   });
-  // Addresses of loopback are asked without verification, as containerd does.
+  // Loopback addresses are used without verification, as in containerd.
   const registry = createRegistryClient({ environment: {}, hostRoot: '/nonexistent' });
   const anonymous = inspectorWith(registry, false);
   const loggedIn = inspectorWith(registry, true);
@@ -159,7 +159,7 @@ function inspectorWith(registry: ReturnType<typeof createRegistryClient>, login:
   });
 }
 
-/** The same content in many repositories: an image of another name is asked for anew. */
+/** The same content in many repositories: an image of another name needs a new lookup. */
 function fill(registry: TestRegistry, name: string, content: Parameters<TestRegistry['push']>[2]): string[] {
   return Array.from({ length: count }, (_, index) => {
     registry.push(`${name}/app-${index}`, '1', content);

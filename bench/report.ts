@@ -1,6 +1,6 @@
 /**
- * `archwright report` of 5,000 workloads on a real control plane; kwok runs their pods. Time, CPU and memory of the program as the
- * image ships it, and its requests. `npm run bench:report`. `npm run e2e:report` opens a page of that size in a browser.
+ * `archwright report` of 5,000 workloads on a real control plane with kwok. Time, CPU, memory and requests of
+ * the image's bundle. `npm run bench:report`. `npm run e2e:report` opens a page of that size in a browser.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ const calmPauseMs = 5000;
 const calmShare = 0.5;
 const pageName = 'report.html';
 
-/** As docs/use/report.md says for the pod of the controller. */
+/** As in docs/use/report.md for the controller's pod. */
 const smallHeap = '--max-old-space-size=96 --max-semi-space-size=2';
 
 const runs: Readonly<Record<string, readonly string[]>> = {
@@ -124,7 +124,7 @@ async function measureOn(cluster: Cluster, registry: TestRegistry, directory: st
   return sectionOf(measured, pods);
 }
 
-/** Waits until controllers have told every workload that its pods run, which takes a minute. */
+/** Waits until controllers have updated every workload's status, which takes a minute. */
 async function calm(cluster: Cluster): Promise<void> {
   const spent = async (): Promise<number> => {
     const all = await Promise.all([...cluster.pids().values()].map((pid) => cpuMs(pid)));
@@ -145,7 +145,7 @@ function runningIn(all: ReadonlyMap<string, Pod>): number {
   ).length;
 }
 
-/** The program tells what it used when it ends. */
+/** The program prints its resource use when it ends. */
 const tellsUsage =
   'import { writeSync } from "node:fs"; process.on("exit", () => writeSync(3, JSON.stringify(process.resourceUsage())))';
 

@@ -1,5 +1,5 @@
 /**
- * Makes the one file that the image ships: `dist/archwright.mjs`, with everything but Node's own modules inside. The
+ * Makes the file that the image ships: `dist/archwright.mjs`, with everything but Node's own modules. The
  * Kubernetes library stays a file of its own, because only programs with a kubeconfig load it.
  *
  *   node scripts/bundle.ts [DIRECTORY]   Default: `dist`. The directory is emptied before.
@@ -27,8 +27,8 @@ const [outdir = 'dist'] = process.argv.slice(2);
 // The names of its parts change with their content.
 rmSync(outdir, { recursive: true, force: true });
 /**
- * What Koa looks up names of media types in, three times: 137 KB each, 4 MiB of memory in every process. Archwright names its types itself
- * and needs of the table only their character sets.
+ * Koa's table of media types, in three copies: 137 KB each, 4 MiB of memory in every process.
+ * Archwright names its types itself and needs only their character sets.
  */
 const mediaTypes: Plugin = {
   name: 'media types',
@@ -58,7 +58,7 @@ await build({
     'process.env.ARCHWRIGHT_BUILT_VERSION': JSON.stringify(version),
     'process.env.ARCHWRIGHT_BUILT_COMMIT': JSON.stringify(commit()),
   },
-  // CommonJS packages inside ask for `require` and `__dirname`, which modules do not have.
+  // CommonJS packages inside need `require` and `__dirname`, which modules do not have.
   banner: {
     js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url); const __filename = import.meta.filename; const __dirname = import.meta.dirname;",
   },

@@ -14,7 +14,7 @@ export async function cpuMs(pid: number): Promise<number> {
   return (((user ?? 0) + (system ?? 0)) * 1000) / ticksPerSecond;
 }
 
-/** Flags that make an API server record each request of archwright and no other, because each record costs time. */
+/** Flags for an API server audit of archwright's requests only, because each record costs time. */
 export async function auditFlags(directory: string): Promise<readonly string[]> {
   const policy = join(directory, 'audit.yaml');
   await writeFile(
@@ -44,7 +44,7 @@ function auditLog(directory: string): string {
   return join(directory, 'audit.log');
 }
 
-/** Reads what is noted from now on; call it again for what came since. */
+/** Reads records from now on; call it again for later ones. */
 export async function readAudit(directory: string): Promise<() => Promise<readonly AuditedRequest[]>> {
   // The API server may be in the middle of a line: that one belongs to what follows.
   let offset = (await readFile(auditLog(directory))).lastIndexOf(10) + 1;

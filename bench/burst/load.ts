@@ -1,4 +1,4 @@
-/** Pods created at a steady rate, each followed from the request that creates it until it is bound to a node. */
+/** Pods created at a steady rate, each followed from its create request until it is bound to a node. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';

@@ -1,7 +1,7 @@
 /**
- * The sides that are compared: the cluster without archwright, with one that knows all images, with one that has placed pods of
- * other images, and with one that has just started. Registries answer after a while, as real ones do; a single-arch image
- * takes two answers.
+ * The compared sides: the cluster without archwright; with an archwright that knows all images; with one that
+ * has placed pods of other images; with one that has just started. Registries answer with a delay, as real
+ * ones do; a single-arch image takes two requests.
  */
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';

@@ -1,4 +1,4 @@
-/** The pods that are created: two images each, so that after all of them every image was used many times by every webhook. */
+/** The pods to create: two images each, so at the end each webhook has used each image many times. */
 
 /** A step that has no divisor in common with the number of images, so that pairs differ. */
 const step = 7;

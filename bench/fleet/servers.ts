@@ -14,7 +14,7 @@ const log = createLog({ level: 'error' });
 const configuration = { ...defaultConfiguration(), hostRoot: '/nonexistent' };
 const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => false });
 
-/** An agent that knows nothing, wired as `archwright agent` is, on a node without credentials. */
+/** An agent with empty memory, wired as `archwright agent`, on a node without credentials. */
 export async function startOneAgent(
   tls: string,
   nodeName: string,
@@ -60,7 +60,7 @@ export interface RunningWebhook {
   readonly metrics: Metrics;
 }
 
-/** A webhook that knows nothing and asks these agents, wired as `archwright webhook` is. */
+/** A webhook with empty memory that uses these agents, wired as `archwright webhook`. */
 export async function startOneWebhook(
   tls: string,
   agentTlsDir: string,

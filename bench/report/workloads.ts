@@ -7,7 +7,7 @@ import type { TestRegistry } from '../../test/support/registry/server.ts';
 export const workloads = 5000;
 export const namespaces = 100;
 export const images = 300;
-/** The largest clusters have more, but a DaemonSet of each node says nothing new. */
+/** The largest clusters have more, but each node's DaemonSet pods are all alike. */
 export const nodes = 40;
 /** Creates under way at a time. */
 const concurrency = 16;
@@ -15,7 +15,7 @@ const concurrency = 16;
 const login = { username: 'puller', password: 'bench-password' };
 export const users = { [login.username]: login.password };
 
-/** Every fifth image is built for amd64 only; half of those have a newer tag for both. Every 60th does not exist. */
+/** Every fifth image is amd64 only; half of those have a newer tag for both. Every 60th does not exist. */
 export function pushImages(registry: TestRegistry): void {
   for (let index = 0; index < images; index += 1) {
     const repository = repositoryOf(index);

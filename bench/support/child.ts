@@ -2,7 +2,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
-/** What a measured server says when it listens, and when it is asked for its CPU time. */
+/** Messages of a measured server: its address, and its CPU time on request. */
 export type ChildMessage =
   { readonly url: string } | { readonly cpuMicros: number; readonly residentBytes: number };
 
@@ -40,7 +40,7 @@ export async function startMeasured(file: URL, argument: unknown): Promise<Measu
   };
 }
 
-/** In the child: says where it listens, answers questions, and ends when the parent lets go of it. */
+/** In the child: sends its address, answers requests, and ends when the parent disconnects. */
 export function serveMeasured(url: string): void {
   process.on('message', () => {
     const { user, system } = process.cpuUsage();

@@ -1,7 +1,7 @@
 /**
- * Load over TLS keep-alive: so many connections, each sending its next request when the last is answered. It writes
- * prepared bytes and looks at no more of an answer than its status and length, so that it costs less than the servers
- * it measures; a generator that is the bottleneck makes them look better than they are.
+ * Load over TLS keep-alive: each connection sends its next request after the last response. It writes
+ * prepared bytes and reads only status and length, so it costs less than the measured servers. A generator
+ * that is the bottleneck makes them look better than they are.
  */
 import { connect, type TLSSocket } from 'node:tls';
 

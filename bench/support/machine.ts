@@ -1,4 +1,4 @@
-/** On what was measured: numbers of one machine say little about another's. */
+/** The measuring machine: its figures do not apply to others. */
 import { execFile } from 'node:child_process';
 import { cpus, loadavg, release, totalmem, type } from 'node:os';
 import { promisify } from 'node:util';

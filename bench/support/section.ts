@@ -1,7 +1,7 @@
-/** What one bench found: text for people, and what is held against a budget. */
+/** The result of a bench: text for people, and figures with budgets. */
 import { table } from './table.ts';
 
-/** A budget of the design beside what was measured. Smaller is better. */
+/** A budget of the design beside its measurement. Smaller is better. */
 export interface Budget {
   readonly what: string;
   readonly value: number;

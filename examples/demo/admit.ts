@@ -1,4 +1,4 @@
-/** The API server's side of an admission: sends a review, and accepts a response only if an API server would. */
+/** The API server's side of an admission: sends a review and validates the response as an API server does. */
 import { Agent, request as httpsRequest } from 'node:https';
 import jsonPatch from 'fast-json-patch';
 import type { AdmissionRequest, AdmissionResponse, KubeObject } from '../../src/kube/api/objects.ts';
@@ -20,10 +20,10 @@ export interface ApiServer {
   close(): void;
 }
 
-/** `timeoutSeconds` of the webhook configuration, the most that it can be; the API server sends it with each request. */
+/** `timeoutSeconds` of the webhook configuration, at its maximum; the API server sends it with requests. */
 const timeoutSeconds = 30;
 
-/** Path and query of the webhook as the API server asks it. */
+/** Path and query of the webhook, as the API server uses them. */
 export const mutatePath = `/mutate?timeout=${timeoutSeconds}s`;
 
 /** @param ca what the webhook's certificate is verified with, PEM */
@@ -64,7 +64,7 @@ export function createApiServer(webhook: { readonly url: string; readonly ca: st
   };
 }
 
-/** The checks of an API server (kubernetes staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/request). */
+/** An API server's checks (kubernetes staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/request). */
 function answerOf(request: AdmissionRequest, text: string): Answer {
   const review = JSON.parse(text) as { apiVersion?: string; kind?: string; response?: AdmissionResponse };
   const { response } = review;

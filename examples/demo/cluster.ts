@@ -1,4 +1,4 @@
-/** The part of a Kubernetes API server that the webhook reads: two nodes, the examples' namespaces and their Secrets. */
+/** The webhook's part of a Kubernetes API: two nodes, the examples' namespaces and their Secrets. */
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { events, json, startKubeServer } from '../../test/support/kube-server.ts';

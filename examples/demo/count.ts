@@ -1,4 +1,4 @@
-/** What the registries were asked. */
+/** Requests to the registries. */
 import type { RecordedRequest } from '../../test/support/registry/record.ts';
 import { DemoError } from './error.ts';
 import type { DemoRegistry, Registries } from './registries.ts';
@@ -43,7 +43,7 @@ export interface Given {
   readonly times: number;
 }
 
-/** The manifests that were asked for by tag and given out: what Docker Hub counts as a pull. */
+/** Manifests delivered by tag: Docker Hub's count of pulls. */
 export function givenImages({ all }: Registries): readonly Given[] {
   const given = new Map<string, Given>();
   for (const registry of all) {
@@ -59,7 +59,7 @@ export function givenImages({ all }: Registries): readonly Given[] {
   return [...given.values()];
 }
 
-/** Images that the registries were asked about since `from`, a result of `marks`. */
+/** Images with registry requests since `from`, a result of `marks`. */
 export function askedSince({ all }: Registries, from: ReadonlyMap<string, number>): readonly string[] {
   return all.flatMap((registry) =>
     registry.server.requests

@@ -7,7 +7,7 @@ import type { Registries } from './registries.ts';
 import type { Sent } from './rounds.ts';
 import type { Servers } from './servers.ts';
 
-/** `--verbose`: what was started, with what each has that the others lack. */
+/** `--verbose`: the started servers, with their differences. */
 export function printServers({ agents, webhook }: Servers, registries: Registries): void {
   const credentials = {
     'node-a': "login for docker.io in its kubelet's config.json",

@@ -1,4 +1,4 @@
-/** What keeps the demo from showing what it should; the message is for people. */
+/** A failure of the demo; the message is for people. */
 export class DemoError extends Error {
   readonly code = 'demo';
   readonly temporary = false;

@@ -1,4 +1,4 @@
-/** The examples of `examples/pods`, each as the request that an API server would send when a person applies the file. */
+/** The examples of `examples/pods`, each as the API server's request when a person applies the file. */
 import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';

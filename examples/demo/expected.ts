@@ -1,6 +1,6 @@
 /**
- * What the comment of each example promises, as data: an answer that differs makes the demo fail. An example without an
- * entry fails too, so that none is shown unchecked.
+ * The promise in the comment of each example, as data. The demo fails if an answer differs or an example has
+ * no entry.
  */
 import type { CredentialSourceName } from '../../src/credentials/credential.ts';
 import type { FactsErrorCode } from '../../src/images/facts/facts.ts';
@@ -12,13 +12,13 @@ export interface Expected {
   readonly required?: readonly string[];
   /** Number of required terms; 1 where there are architectures and 0 else. */
   readonly terms?: number;
-  /** Architectures whose taint is tolerated; absent: the required ones. */
+  /** Architectures with a tolerated taint; absent: the required ones. */
   readonly tolerated?: readonly string[];
   /** Preferred architectures and their weights; absent: none. */
   readonly preferred?: Readonly<Record<string, number>>;
   /** One for each warning, in order. */
   readonly warnings?: readonly RegExp[];
-  /** What the message of a refusal names. */
+  /** Parts of a refusal's message. */
   readonly denied?: readonly RegExp[];
   /** By which credential source an image was learned, or why it was not. */
   readonly learned?: Readonly<Record<string, CredentialSourceName | FactsErrorCode>>;

@@ -1,6 +1,6 @@
 /**
- * What the agents know of an example's images, and what follows from it: the webhook answers with a patch alone, so the
- * demo asks the agents the same questions and decides the same way, to show why. Both then have to agree.
+ * The agents' facts of an example's images, and the decision. The webhook answers with a patch alone, so the
+ * demo sends the agents the same requests and decides the same way, to show why. Both must agree.
  */
 import { defaultFreshness } from '../../src/images/memory/freshness.ts';
 import { openFleet } from '../../cmd/wiring/fleet.ts';
@@ -29,12 +29,12 @@ export interface Knowledge {
 }
 
 export interface Agents {
-  /** Asks about each image of an example that the decision looks at. */
+  /** Looks up each image of an example that the decision needs. */
   explain(example: Example): Promise<Knowledge>;
   close(): Promise<void>;
 }
 
-/** Agents answer from memory here; what they would have to learn first shows as unknown. */
+/** Agents answer from memory; other facts show as unknown. */
 const questionTimeoutMs = 30_000;
 
 export async function askAgents(options: {

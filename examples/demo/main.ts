@@ -1,10 +1,10 @@
 /**
- * `npm run demo`: from a pod to its placement on one machine. It starts registries, a part of the Kubernetes API, two node
- * agents and the webhook on loopback, and sends the pods of `examples/pods` like an API server. It shows a line for each pod,
- * and with `--verbose` its image facts and patch. It fails if a result differs from the example's expectation.
+ * `npm run demo`: from a pod to its placement on one machine. It starts registries, a part of the Kubernetes
+ * API, two node agents and the webhook on loopback, and sends `examples/pods` like an API server. It shows a
+ * line for each pod; with `--verbose` also facts and patch. It fails if a result is not as expected.
  *
- * `setup.ts` starts everything, `rounds.ts` sends the examples, `summary.ts` and `details.ts` show them, `stay.ts` keeps it
- * running. The agents and the webhook are the real program in separate processes. The rest runs in this process.
+ * `setup.ts` starts everything, `rounds.ts` sends the examples, `summary.ts` and `details.ts` show them,
+ * `stay.ts` keeps it running. Agents and webhook are the real program in own processes.
  */
 import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -57,8 +57,8 @@ async function show(workspace: Workspace, verbose: boolean): Promise<Shown> {
   );
   if (verbose) printServers(servers, registries);
   const urls = [...servers.agents.values()].map(({ url }) => url);
-  const asked = askAgents({ configFile, urls, agentTlsDir: servers.agentTlsDir });
-  const agents = await unlessEnded(asked, servers.failed);
+  const connecting = askAgents({ configFile, urls, agentTlsDir: servers.agentTlsDir });
+  const agents = await unlessEnded(connecting, servers.failed);
   workspace.onClose(() => agents.close());
   const apiServer = createApiServer({ url: servers.webhook.url, ca: servers.webhookCa });
   workspace.onClose(() => apiServer.close());
@@ -123,7 +123,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** What is not foreseen comes with its stack: it is a fault of ours. */
+/** An unexpected error is a bug, so it comes with its stack. */
 function describe(error: unknown): string {
   if (error instanceof DemoError) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -133,5 +133,5 @@ function describe(error: unknown): string {
 process.stdout.on('error', () => process.exit(1));
 
 const code = await main(process.argv.slice(2));
-// Not by itself: what was interrupted while it started could go on. Written text may still be on its way into a pipe.
+// Explicit exit, because an interrupted start could go on. Text may still be on its way into a pipe.
 process.stdout.write('', () => process.exit(code));

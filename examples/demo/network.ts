@@ -1,6 +1,6 @@
 /**
- * The demo's network: a forward proxy, which the agents use as `HTTPS_PROXY`. It connects the names of the demo's registries to
- * their servers on loopback and refuses all other names, so that the demo needs no network.
+ * The demo's network: a forward proxy, which the agents use as `HTTPS_PROXY`. It connects the names of the
+ * demo's registries to their servers on loopback and refuses all others, so the demo needs no network.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,6 +1,6 @@
 /**
- * The program itself as child processes: started with the Node of this process, followed by the lines of their logs, ended by
- * their ids. None outlives the demo.
+ * The program as child processes: started with this process's Node, followed by log lines, ended by id. All
+ * end with the demo.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url
 
 /** A process starts in less than a second; this is for a machine with much else to do. */
 const startTimeoutMs = 300_000;
-/** After SIGTERM the webhook serves for some seconds, until all clients know that it stops. Here no client remains. */
+/** After SIGTERM the webhook serves for some seconds, for its clients. Here no client remains. */
 const politeMs = 300;
 const secondSignalMs = 3000;
 /** Lines of the log that are shown when a process failed. */
@@ -34,14 +34,14 @@ export interface StartOptions {
 export interface RunningProcess {
   readonly name: string;
   readonly pid: number;
-  /** Rejects when the process ends before it was told to. */
+  /** Rejects on an unexpected end of the process. */
   readonly failed: Promise<never>;
   /**
    * The first line of its log with this message, past or coming.
    * @throws DemoError where it does not come in time
    */
   logged(message: string): Promise<Readonly<Record<string, unknown>>>;
-  /** Asks it to end, then tells it, then ends it. */
+  /** Ends it: SIGTERM, a second SIGTERM, then SIGKILL. */
   end(): Promise<void>;
 }
 

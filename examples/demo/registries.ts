@@ -1,6 +1,6 @@
 /**
- * The demo's registries: real HTTPS servers on loopback with the images of `examples/pods`. One is public, one requires
- * Bearer tokens, and one is a mirror of docker.io that requires Basic. `network.ts` leads their names to them.
+ * The demo's registries: real HTTPS servers on loopback with the images of `examples/pods`: one public, one
+ * with Bearer tokens, and a mirror of docker.io with Basic. `network.ts` connects their names to them.
  */
 import type { TestCa } from '../../test/support/certificates.ts';
 import {

@@ -1,6 +1,6 @@
 /**
- * Two rounds: every example is sent, shown and checked. Then all are sent again, without a request to a registry, except a HEAD
- * under the pull policy `Always` or before a pod is refused.
+ * Two rounds: every example is sent, shown and checked. Then all are sent again, without registry requests
+ * except a HEAD under the pull policy `Always` or before a refusal.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { imagesOf } from '../../src/placement/pod/images.ts';
@@ -83,8 +83,8 @@ async function printSummary({ examples, registries, servers }: Rounds): Promise<
 
 /**
  * Sends everything again.
- * @throws DemoError if a response differs, or a registry gets a request for an image that neither has the pull policy `Always`
- * nor refuses a pod
+ * @throws DemoError if a response differs, or if a registry gets a request for an image that is neither of
+ *   the pull policy `Always` nor of a refused pod
  */
 export async function secondRound(rounds: Rounds, before: readonly Answer[]): Promise<void> {
   const { examples, apiServer, registries } = rounds;
@@ -103,15 +103,15 @@ export async function secondRound(rounds: Rounds, before: readonly Answer[]): Pr
   if (changed.length > 0) throw new DemoError(`answered differently the second time: ${changed.join(', ')}`);
   const always = examples.flatMap((example) => repositoriesIn(example, 'Always'));
   const refusing = refused.flatMap((example) => repositoriesIn(example));
-  const asked = askedSince(registries, from);
+  const requests = askedSince(registries, from);
   const among = (line: string, repositories: readonly string[]): boolean =>
     repositories.some((repository) => line.includes(repository));
-  const forAlways = asked.filter((line) => among(line, always));
+  const forAlways = requests.filter((line) => among(line, always));
   // A refusal holds for a few seconds; on a slow machine more have passed since the first round.
-  const forRefusals = asked.filter((line) => line.startsWith('HEAD ') && among(line, refusing));
-  const unwanted = asked.filter((line) => !forAlways.includes(line) && !forRefusals.includes(line));
+  const forRefusals = requests.filter((line) => line.startsWith('HEAD ') && among(line, refusing));
+  const unwanted = requests.filter((line) => !forAlways.includes(line) && !forRefusals.includes(line));
   if (unwanted.length > 0) throw new DemoError(`registries were asked again: ${unwanted.join(', ')}`);
-  print(`  ${examples.length} objects, the same answers; requests to registries: ${asked.length}`);
+  print(`  ${examples.length} objects, the same answers; requests to registries: ${requests.length}`);
   if (forAlways.length > 0) print(`  for the pull policy Always: ${forAlways.join(', ')}`);
   if (forRefusals.length > 0) print(`  before a pod is refused: ${forRefusals.join(', ')}`);
 }

@@ -1,4 +1,4 @@
-/** What is demonstrated: an agent for each node and the webhook, with their certificates, credentials and configuration. */
+/** An agent for each node and the webhook, with their certificates, credentials and configuration. */
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { startProcess, type RunningProcess } from './processes.ts';
 import { logins } from './registries.ts';
 import type { Workspace } from './workspace.ts';
 
-/** An agent is ready when it listens, the webhook when it knows its agents. */
+/** An agent is ready when it listens, the webhook when it has its agents. */
 const readyTimeoutMs = 300_000;
 const readyPauseMs = 25;
 /** Health and metrics are answered from memory. */
@@ -17,7 +17,7 @@ const requestTimeoutMs = 60_000;
 
 export interface Server {
   readonly process: RunningProcess;
-  /** Where it is asked. */
+  /** Its URL. */
   readonly url: string;
   /** Where its health and metrics are. */
   readonly health: string;
@@ -26,13 +26,13 @@ export interface Server {
 export interface Servers {
   readonly agents: ReadonlyMap<NodeName, Server>;
   readonly webhook: Server;
-  /** Rejects when one of them ends before it was told to. */
+  /** Rejects on an unexpected end of one of them. */
   readonly failed: Promise<never>;
   /** File with the authority that signed the webhook's certificate. */
   readonly webhookCaFile: string;
   /** The same as text. */
   readonly webhookCa: string;
-  /** Certificate of the webhook's role, to ask the agents what they know. */
+  /** Certificate of the webhook's role, for requests to the agents. */
   readonly agentTlsDir: string;
 }
 
@@ -123,8 +123,8 @@ async function startWebhook(
 }
 
 /**
- * The credentials of a node, in a node's locations. Each node has one that the other does not have: if one node may not pull an
- * image, the agent of the other is asked.
+ * The credentials of a node, in a node's locations. Each node has one that the other lacks: if one node may
+ * not pull an image, the other's agent is used.
  */
 async function writeCredentials(workspace: Workspace, name: NodeName): Promise<void> {
   if (name === 'node-a') {

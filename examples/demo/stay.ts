@@ -6,7 +6,7 @@ import { heading, print } from './print.ts';
 import type { Setup } from './setup.ts';
 import type { Workspace } from './workspace.ts';
 
-/** Writes a body for each example and says how to send one, until `stop` aborts or a process ends. */
+/** Writes a body for each example and prints how to send one, until `stop` aborts or a process ends. */
 export async function stay(
   workspace: Workspace,
   { servers, configFile }: Setup,

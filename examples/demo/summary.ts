@@ -53,7 +53,7 @@ function decisionText({ outcome, required = [] }: PlacementDecision): string {
   return required.length === 0 ? text : `${text}: ${required.join(' ')}`;
 }
 
-/** Rules that say it all. */
+/** Rules that need no details. */
 const decisiveRules = /^(?:skip-|own-constraint$|preference-left-out$)/;
 
 function whyText({ images, required = [], preferred, reasons, template }: PlacementDecision): string {

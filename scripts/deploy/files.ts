@@ -1,4 +1,4 @@
-/** The plain manifests in `deploy/`, for clusters without Helm: what the chart renders with its defaults. */
+/** The plain manifests in `deploy/`, for clusters without Helm: the chart rendered with its defaults. */
 
 /** Renders the chart with values and further flags of `helm template`. */
 export type Render = (values: object, args: readonly string[]) => string;

@@ -1,4 +1,4 @@
-/** `npm run deploy`: writes the plain manifests; needs Helm. `npm run e2e:chart` fails where they are not current. */
+/** `npm run deploy`: writes the plain manifests, by Helm. `npm run e2e:chart` fails if they are outdated. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { render } from '../../test/e2e/chart/helm.ts';

@@ -9,7 +9,7 @@ Each [setting](settings.md) that a subcommand uses is also a flag. \`archwright 
 \`archwright --version\` prints version and commit. Exit code 2: wrong usage or a broken configuration.
 `;
 
-/** Subcommands with a page of their own, which says more than their help text. */
+/** Subcommands with a page of their own, beyond their help text. */
 const guides: Readonly<Record<string, string>> = {
   webhook: '[architecture](../internals/architecture.md#webhook)',
   agent: '[architecture](../internals/architecture.md#agent), [`--check`](../operate/agent-check.md)',

@@ -1,6 +1,6 @@
 /**
- * Generates the reference pages and files of the chart from the program: `npm run docs` writes them, `npm run docs:check` fails if one
- * differs.
+ * Generates the reference pages and chart files from the program: `npm run docs` writes them,
+ * `npm run docs:check` fails if one differs.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { alerts, alertsFile, runbookIndex, runbookPage } from './chart/alerts.ts';
@@ -44,8 +44,8 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
 };
 
 /**
- * Compares the pages with what they should be, or writes them.
- * @param root directory that the paths start from
+ * Compares the pages with their generated content, or writes them.
+ * @param root base directory of the paths
  * @returns a line for each page that differs or was written
  */
 export async function run(root: URL, mode: 'write' | 'check'): Promise<string[]> {

@@ -1,4 +1,4 @@
-/** The script and the style of `archwright report --html`, built from `page/` into one file of the program. */
+/** The script and the style of `archwright report --html`, built from `page/` into one program file. */
 import { build } from 'esbuild';
 import { fileURLToPath } from 'node:url';
 
@@ -13,7 +13,7 @@ export async function pageAssets(): Promise<string> {
   ].join('');
 }
 
-/** Without shorter names: the page is read by people who check what it does. */
+/** Without minified names: users read the page's code. */
 async function built(file: string): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [`${folder}${file}`],

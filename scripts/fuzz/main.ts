@@ -1,7 +1,7 @@
 /**
- * `npm run fuzz -- [--inputs N] [--seed S] [--workers W] [--write] [TARGET…]`: generated input for every parser of external data and
- * for a running webhook and agent. Prints the inputs of each target, and for each finding its seed, message and smallest input;
- * exits with 1 if there is any. The same seed and number of inputs give the same inputs.
+ * `npm run fuzz -- [--inputs N] [--seed S] [--workers W] [--write] [TARGET…]`: generated input for all
+ * parsers of external data, a webhook and an agent. Prints each target's inputs, and each finding's seed,
+ * message and smallest input; exits with 1 for a finding. The same seed and number repeat the inputs.
  */
 import { randomInt } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
@@ -68,7 +68,7 @@ function sharesOf(inputs: number, names: readonly string[]): readonly Share[] {
   return shares.toSorted((a, b) => a.inputs - b.inputs);
 }
 
-/** Prints a finding so that it can be tried again. */
+/** Prints a finding with the command to repeat it. */
 export function describeFinding({ target, seed, message, input }: Finding): string {
   const again = `npm run fuzz -- --inputs 1 --seed ${seed} ${JSON.stringify(target)}`;
   return `${target}: ${message}\n${input === undefined ? '' : `  input: ${input}\n`}  again: ${again}\n`;

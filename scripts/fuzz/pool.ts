@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Finding, Job, Progress } from './worker.ts';
 
 export interface Limits {
-  /** A batch that takes longer hangs: 50 times what the slowest takes on a busy machine. */
+  /** A batch that takes longer hangs: 50 times the slowest one's time on a busy machine. */
   readonly batchMs: number;
   /** Heap of a worker; generated inputs and their results take some dozens of MiB. */
   readonly memoryMb: number;

@@ -1,6 +1,6 @@
 /**
- * Feeds targets with batches of inputs, in a process of its own. A target that hangs or uses all memory is killed and reported.
- * Jobs arrive as messages. Each batch ends with a message, which marks the last batch of a job.
+ * Feeds targets with batches of inputs, in a process of its own. A target that hangs or uses all memory is
+ * killed and reported. Jobs arrive as messages. Each batch sends a message, which marks a job's last batch.
  */
 import { check } from 'fast-check';
 import { FuzzFinding, property, type FuzzTarget } from '../../test/support/fuzz/target.ts';

@@ -1,7 +1,7 @@
 /**
- * The few files of Debian that Node needs: the C and C++ libraries and their loader, and `chroot`, by which the agent runs programs
- * of its node. Packages are downloaded for either architecture with package lists of their own, so the machine's stay as they
- * are, and unpacked without being installed.
+ * Node's files of Debian: the C and C++ libraries and their loader, and `chroot`, by which the agent runs
+ * programs of its node. Packages are downloaded for either architecture with separate package lists, so the
+ * machine's do not change, and unpacked without installation.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -29,7 +29,7 @@ export interface DebianPackage {
 
 const timeoutMs = 5 * 60_000;
 
-/** Suite of Debian, whose C library is old enough for npm's Node and new enough for security updates. */
+/** Debian suite: its C library is old enough for npm's Node and new enough for security updates. */
 const suite = 'bookworm';
 
 /**
@@ -129,7 +129,7 @@ function describe(deb: string, architecture: Architecture): DebianPackage {
   };
 }
 
-/** Whether what is needed is on this machine. */
+/** Whether this machine has the required tools. */
 export function canUnpackDebian(): boolean {
   return ['apt-get', 'dpkg', 'dpkg-deb'].every((program) =>
     (process.env['PATH'] ?? '').split(':').some((folder) => existsSync(join(folder, program))),

@@ -1,5 +1,5 @@
 /**
- * `npm run image`: builds the image for linux/amd64 and linux/arm64 by buildah, without a base image, emulation or Docker.
+ * `npm run image`: builds the image for linux/amd64 and linux/arm64 by buildah; no base image, no emulation.
  *
  *   npm run image                                            into dist/image/oci, an OCI layout
  *   npm run image -- --platform amd64 --push docker://registry.example.com/archwright:0.1.0
@@ -84,7 +84,7 @@ function build(): readonly DebianPackage[] {
       `linux/${architecture}`,
       '--format',
       'oci',
-      // Times of files and of the image are those of the commit, so that the same source gives the same image.
+      // File and image times are those of the commit, so the same source gives the same image.
       '--timestamp',
       String(source.time),
       '--layers',
@@ -131,7 +131,7 @@ function push(where: string): string {
   return readFileSync(digestFile, 'utf8').trim();
 }
 
-/** With a storage of its own, which goes with the work folder, and without needing rights beyond those of the user. */
+/** With its own storage, removed with the work folder, and with the user's rights only. */
 function buildah(args: readonly string[]): void {
   const [command = '', ...rest] = args;
   const storage = [

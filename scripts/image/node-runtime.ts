@@ -1,6 +1,6 @@
 /**
- * The Node that the image ships: npm's package of the exact version in `package.json`, checked against the checksums below. npm
- * has one package for each architecture, so no emulation and no base image is needed.
+ * The image's Node: npm's package of the exact version in `package.json`, checked against the checksums
+ * below. npm has one package for each architecture, so no emulation and no base image is needed.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

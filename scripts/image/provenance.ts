@@ -1,4 +1,4 @@
-/** The provenance of the image: an in-toto statement with the predicate of SLSA 1.0, to be signed in the release. */
+/** The image's provenance: an in-toto statement with the predicate of SLSA 1.0, signed in the release. */
 import { nodePackages, type Architecture } from './node-runtime.ts';
 import type { Ingredients } from './sbom.ts';
 

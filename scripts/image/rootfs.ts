@@ -8,8 +8,8 @@ import { placeNode, type Architecture } from './node-runtime.ts';
 const user = 65_532;
 
 /**
- * Node and what it needs: a layer that stays the same until one of them is updated.
- * @returns what of Debian is in it
+ * Node and its dependencies: a layer that stays the same until one of them is updated.
+ * @returns the Debian packages in it
  */
 export function makeBase(architecture: Architecture, cache: string, root: string): readonly DebianPackage[] {
   rmSync(root, { recursive: true, force: true });
@@ -39,7 +39,7 @@ export function makeBase(architecture: Architecture, cache: string, root: string
     `root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:${user}:${user}:nonroot:/nonexistent:/sbin/nologin\n`,
   );
   writeFileSync(join(root, 'etc/group'), `root:x:0:\nnonroot:x:${user}:\n`);
-  // Without it glibc would ask DNS before /etc/hosts.
+  // Otherwise glibc would query DNS before /etc/hosts.
   writeFileSync(join(root, 'etc/nsswitch.conf'), 'hosts: files dns\n');
   return packages;
 }

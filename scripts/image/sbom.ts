@@ -1,4 +1,4 @@
-/** The bill of materials of the image, in CycloneDX 1.6: the packages of npm that are bundled, Node, and the files of Debian. */
+/** The image's bill of materials, in CycloneDX 1.6: bundled npm packages, Node, and files of Debian. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { DebianPackage } from './debian.ts';
@@ -97,7 +97,7 @@ function hashOf(integrity: string): { readonly alg: string; readonly content: st
   };
 }
 
-/** One that says nothing but what it names, version 8 of RFC 9562. */
+/** A UUID from the text alone: version 8 of RFC 9562. */
 function uuidOf(text: string): string {
   const hex = createHash('sha256').update(text).digest('hex');
   return [

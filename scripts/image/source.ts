@@ -1,4 +1,4 @@
-/** What the image is made of: version, commit and its time. */
+/** The source of the image: version, commit and its time. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 

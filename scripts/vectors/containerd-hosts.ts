@@ -22,7 +22,7 @@ import { inDirectory, write } from './directory.ts';
 import type { Handlers, Input, Vector } from './handler.ts';
 import { isObject, list, object, text, texts } from './input.ts';
 
-/** The newest: where an older version differs, the vectors say so in a note. */
+/** The newest version; the vectors note differences of older ones. */
 const rules = rulesFor();
 
 export const containerdHosts: Handlers = {
@@ -125,7 +125,7 @@ function parse(input: Input): HostConfig[] {
   return parseHostsFile(text(input, 'baseDir'), text(input, 'toml'), rules);
 }
 
-/** A host in the shape of the vectors, which leave out what is empty. */
+/** A host in the shape of the vectors, without empty fields. */
 function shown(host: HostConfig, path: (file: string) => string = (file) => file): Record<string, unknown> {
   const { scheme, capabilities: held, ca = [], client = [], skipVerify, headers, dialTimeoutMs } = host;
   const header: Record<string, string[]> = {};

@@ -1,4 +1,4 @@
-/** The kind `resolver_with_hosts_dir`: real servers, each with its own token server. Some token servers are down. */
+/** The kind `resolver_with_hosts_dir`: real servers with a token server each. Some token servers are down. */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { join } from 'node:path';
 import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
@@ -18,7 +18,7 @@ interface Host {
   close(): Promise<void>;
 }
 
-/** Which hosts are asked with which headers, when some are down. */
+/** Hosts and headers of the requests, when some hosts are down. */
 export function resolveWithHostsDir(input: Input): Promise<unknown> {
   return inDirectory(async (root) => {
     const hosts: Record<Name, Host> = {

@@ -83,7 +83,7 @@ export const credentialProviders: Handlers = {
   },
 
   cache_expiry: (input) => {
-    // A sequence: unless it says that it follows another, a case begins a new one.
+    // A case begins a new sequence unless its note refers to the previous one.
     if (!('note' in input && text(input, 'note').includes('previous'))) expiry = startExpiry();
     const { cache, clock } = expiry;
     cache.set(cacheKey(text(input, 'entryKey')), new Map(), number(input, 'expiresInSeconds') * 1000);
@@ -274,8 +274,8 @@ function annotationsOf(value: unknown): Record<string, string> | undefined {
   return Object.fromEntries(Object.keys(value).map((key) => [key, text(value, key)]));
 }
 
-/** Only what the case asks about. */
+/** Only the members in `expected`. */
 function named({ expected }: Vector, actual: Record<string, unknown>): Record<string, unknown> {
-  const asked = isObject(expected) ? expected : {};
-  return Object.fromEntries(Object.entries(actual).filter(([name]) => name in asked));
+  const names = isObject(expected) ? expected : {};
+  return Object.fromEntries(Object.entries(actual).filter(([name]) => name in names));
 }

@@ -1,4 +1,4 @@
-/** Handlers of docker_config_auth.json, keyring_match.json and image_pull_secrets.json. See `handler.ts` for the convention. */
+/** Handlers of docker_config_auth.json, keyring_match.json and image_pull_secrets.json (see `handler.ts`). */
 import { CredentialError, type MatchedCredential } from '../../src/credentials/credential.ts';
 import {
   decodeAuthField,
@@ -42,7 +42,7 @@ export const credentials: Handlers = {
       };
     } catch (error) {
       if (!(error instanceof DockerConfigError)) throw error;
-      // Upstream's only text for whatever is wrong; ours says what it is.
+      // Upstream has one text for every error; ours names the cause.
       return { ok: false, error: 'error occurred while trying to unmarshal json' };
     }
   },

@@ -1,4 +1,4 @@
-/** Temporary directories for kinds whose question is about files. */
+/** Temporary directories for kinds that need files. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

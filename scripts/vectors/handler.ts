@@ -1,10 +1,8 @@
 /**
- * What a handler of a vector kind is.
- *
- * It gets the case's `input` and gives the actual value in the shape of `expected`; members that are undefined do not count.
- * If the product refuses an input, do not catch its error: a thrown error stands for `{ok: false, error: <message>}`. Only the
- * members that `expected` names are compared. So a handler is one call of the product plus renaming. The language's own errors
- * (TypeError and others) are defects, never an answer.
+ * A handler of a vector kind. It gets the case's `input` and returns the actual value in the shape of
+ * `expected`; undefined members do not count. Do not catch errors of the product: a thrown error means
+ * `{ok: false, error: <message>}`. Only members in `expected` are compared. So a handler is one call of the
+ * product plus renaming. The language's own errors (TypeError and others) are defects, never an answer.
  */
 export interface Vector {
   readonly id: string;
@@ -16,7 +14,7 @@ export interface Vector {
 
 export type Input = Readonly<Record<string, unknown>>;
 
-/** May give a promise. The case itself is there for kinds whose question stands partly in `expected`. */
+/** May return a promise. The case itself is for kinds with input in `expected`. */
 export type Handler = (input: Input, vector: Vector) => unknown;
 
 /** Handlers by kind. */

@@ -1,4 +1,4 @@
-/** Reading members of a vector's input; a missing one is a fault of the vector or its handler, never an answer. */
+/** Reads members of a vector's input. A missing one is a fault of the vector or handler, not an answer. */
 import type { Input } from './handler.ts';
 
 /** Reads a member that must be of a kind. */

@@ -1,7 +1,6 @@
 /**
- * Who answers which kind of vector. Names of kinds are unique over all files, so a handler is found by its kind alone and a file
- * may have any name. To add kinds, export a `Handlers` map from a file of this folder (`handler.ts` has the convention)
- * and list it in `all`.
+ * The handlers by kind of vector. Names of kinds are unique over all files, so files may have any name. To
+ * add kinds, export a `Handlers` map from a file of this folder (see `handler.ts`) and list it in `all`.
  */
 import { containerdConfig } from './containerd-config.ts';
 import { containerdHosts } from './containerd-hosts.ts';

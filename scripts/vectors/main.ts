@@ -1,8 +1,8 @@
 /**
  * `npm run vectors`: runs every vector file of the directory `$ARCHWRIGHT_VECTORS` against the product.
  *
- * Prints each failing case, then the kinds that are not ours and those that nothing answers yet, and as its last line
- * `N passed, N failed`. Exit code 0 where none failed, 1 where any did, 2 where the directory or a file cannot be read.
+ * Prints each failing case, then foreign kinds and kinds without a handler, and last `N passed, N failed`.
+ * Exit code 0: none failed; 1: any failed; 2: the directory or a file cannot be read.
  */
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -90,7 +90,7 @@ export const platforms: Handlers = {
   }),
 };
 
-/** What the decision on a pod expects of a node. Vectors leave open what the config of an entry without platform says: here, that it fits. */
+/** The decision's choice for a node. Vectors omit the config of an entry without platform: here, it fits. */
 function chosenOn(
   node: FullPlatform,
   pullMode: PullMode,

@@ -21,7 +21,7 @@ export async function run(handler: Handler, vector: Vector): Promise<Outcome> {
   }
 }
 
-/** Equal in all members; `errorContains` in `expected` asks for an `error` that holds its text. */
+/** Equal in all members; `errorContains` in `expected` matches an `error` that contains its text. */
 function matches(actual: unknown, expected: unknown): boolean {
   if (!isObject(expected) || !isObject(actual) || typeof expected['errorContains'] !== 'string') {
     return isDeepStrictEqual(actual, expected);

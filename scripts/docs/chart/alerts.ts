@@ -1,4 +1,4 @@
-/** The alerts of the chart: `files/alerts.json` for the PrometheusRule, and a runbook page for each of them. */
+/** The alerts of the chart: `files/alerts.json` for the PrometheusRule, and a runbook page for each. */
 import { code } from '../markdown.ts';
 
 export interface Alert {
@@ -7,7 +7,7 @@ export interface Alert {
   readonly for: string;
   readonly severity: 'critical' | 'warning' | 'info';
   readonly summary: string;
-  /** What is wrong, and the effect on pods. */
+  /** The problem, and its effect on pods. */
   readonly meaning: string;
   /** What to look at and do, in this order; Markdown. */
   readonly steps: readonly string[];
@@ -263,7 +263,7 @@ export const alerts: readonly Alert[] = [
   },
 ];
 
-/** What the template of the PrometheusRule reads. */
+/** The input of the PrometheusRule's template. */
 export function alertsFile(): string {
   const rules = alerts.map(({ name, expr, for: time, severity, summary }) => ({
     name,

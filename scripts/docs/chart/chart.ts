@@ -1,6 +1,6 @@
 /**
- * The chart's own reference: `values.yaml`, `values.schema.json`, the table in its README and `files/settings.json`, made from
- * the settings of the program and from `values/`. What is documented, accepted and rendered cannot drift apart.
+ * The chart's reference, from the program's settings and from `values/`: `values.yaml`, `values.schema.json`,
+ * the table in its README and `files/settings.json`. So documented, accepted and rendered values agree.
  */
 import type { JsonSchema, TomlValue } from '../../../src/policy/settings/setting.ts';
 import { settingSections, type SettingValue } from './settings.ts';
@@ -23,7 +23,7 @@ export const firstValues: readonly string[] = [
   'failurePolicy',
 ];
 
-/** Everything, in the order of the pages: the values of `firstValues`, what else there is, labels and annotations. */
+/** Everything in page order: the values of `firstValues`, the others, labels and annotations. */
 export function chartSections(): readonly Section[] {
   const sections = [...general, ...settingSections(), ...partSections, monitoring, labels];
   const all = new Map(sections.flatMap(({ values }) => values.map((value) => [value.key, value])));
@@ -61,12 +61,12 @@ export function isLeaf<T>(node: Tree<T> | { readonly leaf: T }): node is { reado
   return Object.hasOwn(node, 'leaf');
 }
 
-/** Set by charts that have this one as a dependency, as its condition; what it says, Helm has heeded before. */
+/** The condition of a chart that depends on this one. Helm evaluates it before. */
 const condition = 'enabled';
 
 /**
- * Draft-07, which Helm 3 and 4 both know. It does not refuse what it does not name: a template does, which knows the nearest name
- * (`templates/_unknown.tpl`). Inside of lists, such as `agent.pools`, it refuses that too.
+ * Draft-07, which Helm 3 and 4 both support. It accepts unknown names: a template refuses them and suggests
+ * the nearest name (`templates/_unknown.tpl`). Inside lists, such as `agent.pools`, the schema refuses them.
  */
 export function schemaFile(): string {
   const all = chartSections().flatMap(({ values }) => values);

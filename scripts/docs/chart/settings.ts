@@ -79,7 +79,7 @@ function valueOf(key: string, setting: Setting<unknown>): SettingValue {
   };
 }
 
-/** What the templates need to know of each setting, in `files/settings.json`. */
+/** The templates' input for each setting, in `files/settings.json`. */
 export function settingsFile(): string {
   const entries = settingSections()
     .flatMap(({ values }) => values)
@@ -116,7 +116,7 @@ export function flagsFile(): string {
   return `${JSON.stringify(content, undefined, 2)}\n`;
 }
 
-/** What the text of a flag or variable has to be. Tables are not checked. */
+/** The format of a flag's or variable's text. Tables are not checked. */
 function takes({ kind: { schema, rule, isSwitch = false } }: Setting<unknown>): object {
   const { enum: words, type, pattern, minimum, maximum } = schema;
   if (isSwitch) return { isSwitch };

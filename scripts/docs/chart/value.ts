@@ -1,6 +1,6 @@
 /**
- * One value of the Helm chart, described once: `values.yaml`, `values.schema.json` and the table in the chart's README are made
- * from it. Values that are settings of the program are made from the settings (`settings.ts`); the others stand in `values/`.
+ * One value of the Helm chart, for `values.yaml`, `values.schema.json` and the table in the chart's README.
+ * Values that are settings of the program come from the settings (`settings.ts`), the others from `values/`.
  */
 import type { JsonSchema, TomlValue } from '../../../src/policy/settings/setting.ts';
 
@@ -12,7 +12,7 @@ export interface Value {
   readonly schema: JsonSchema;
   /** Absent: not set. */
   readonly default?: TomlValue;
-  /** Another sound value: shown where there is no default, and tried by the test that each value has an effect. */
+  /** Another valid value: shown without a default, and used by the test that each value has an effect. */
   readonly example: TomlValue;
 }
 
@@ -33,7 +33,7 @@ export type Described = Readonly<Record<string, Omit<Value, 'key'>>>;
 
 type Kind = (help: string, byDefault: TomlValue | undefined, example: TomlValue) => Omit<Value, 'key'>;
 
-/** Makes values with a schema, from what they are for, their default, and another sound value. */
+/** Makes values with a schema, from their purpose, default, and another valid value. */
 function kind(schema: JsonSchema): Kind {
   return (help, byDefault, example) => ({
     help,

@@ -1,4 +1,4 @@
-/** `values.yaml`: every value with its help as a comment. What is not set is commented out and shows its default or an example. */
+/** `values.yaml`: values with help as comments. Unset ones are commented out, with default or example. */
 import { stringify } from 'yaml';
 import type { TomlValue } from '../../../src/policy/settings/setting.ts';
 import { written } from '../../../src/policy/settings/setting.ts';

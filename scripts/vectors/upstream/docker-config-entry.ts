@@ -1,4 +1,4 @@
-/** Writes one entry of a docker config as the kubelet's types do (kubernetes pkg/credentialprovider/config.go `MarshalJSON`). */
+/** Writes a docker config entry like kubernetes pkg/credentialprovider/config.go `MarshalJSON`. */
 export function encodeDockerConfigEntry(username: string, password: string, email: string): string {
   const auth = Buffer.from(`${username}:${password}`).toString('base64');
   return JSON.stringify({ username, password, email, auth });

@@ -1,18 +1,18 @@
-/** What only the kubelet does with an image text, for comparing with its events and for the text that it sends to the runtime. */
+/** The kubelet's own handling of an image text, for its events and for the text sent to the runtime. */
 import { InvalidReference, defaultTag, parseNormalized } from '../../../src/images/references/reference.ts';
 import { formatReference } from './reference-forms.ts';
 
 /** The answer of ParseImageName; tag and digest are empty where absent. */
 export interface KubeletImageName {
-  /** Normalized repository: what the kubelet looks credentials up with. */
+  /** Normalized repository: the kubelet's key for credentials. */
   readonly repository: string;
   readonly tag: string;
   readonly digest: string;
 }
 
 /**
- * kubernetes `pkg/util/parsers/parsers.go` ParseImageName: tag and digest are both kept, `latest` is assumed where there
- * is neither.
+ * kubernetes `pkg/util/parsers/parsers.go` ParseImageName: keeps both tag and digest; `latest` without
+ * either.
  * @throws InvalidReference with the kubelet's wording around the cause
  */
 export function parseImageName(image: string): KubeletImageName {
@@ -28,9 +28,8 @@ export function parseImageName(image: string): KubeletImageName {
 }
 
 /**
- * kubernetes `pkg/kubelet/images/image_manager.go` applyDefaultImageTag: the text that the runtime gets. The tag is appended
- * to what was written; no domain is added.
- * @throws InvalidReference
+ * kubernetes `pkg/kubelet/images/image_manager.go` applyDefaultImageTag: the text for the runtime. Appends
+ * the tag to the written text and adds no domain. @throws InvalidReference
  */
 export function applyDefaultTag(image: string): string {
   const { tag, digest } = parseImageName(image);

@@ -1,4 +1,4 @@
-/** `docker.MatchLocalhost` (containerd `core/remotes/docker/registry.go`), by which containerd's own clients choose plain HTTP. */
+/** `docker.MatchLocalhost` (containerd `core/remotes/docker/registry.go`): hosts with plain HTTP. */
 import { isLocalhost } from '../../../daemon/containerd/hosts/effective-hosts.ts';
 import { splitHostPort } from '../../../src/names/host-port.ts';
 

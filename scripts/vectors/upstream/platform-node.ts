@@ -1,7 +1,7 @@
-/** The node's side of platforms: what its label says and what its kernel says. */
+/** The node's side of platforms: its label and its kernel. */
 import { normalizeArchitecture } from '../../../src/names/platform.ts';
 
-/** A kernel name from which no variant can be told. */
+/** A kernel name without a known variant. */
 export class UnknownMachine extends Error {
   readonly code = 'unknown-machine';
   readonly temporary = false;
@@ -12,17 +12,17 @@ export class UnknownMachine extends Error {
 }
 
 /**
- * The architecture of images that a node runs natively. The label `kubernetes.io/arch` is the GOARCH of the kubelet binary
- * (kubernetes `pkg/kubelet/kubelet_node_status.go`), and OCI takes its architecture names from GOARCH too.
+ * The architecture of images that a node runs natively. The label `kubernetes.io/arch` is the kubelet's
+ * GOARCH (kubernetes `pkg/kubelet/kubelet_node_status.go`), and OCI uses the names of GOARCH too.
  */
 export function architectureOfLabel(label: string): string {
   return normalizeArchitecture(label).architecture;
 }
 
 /**
- * ARM variant of a machine name as `uname -m` prints it, without the `v`; `unknown` for a version that containerd does not
- * know. Source: containerd/platforms `cpuinfo_linux.go` getCPUVariantFromArch.
- * @throws UnknownMachine where it is no ARM name
+ * ARM variant of a machine name from `uname -m`, without the `v`; `unknown` for a version unknown to
+ * containerd. Source: containerd/platforms `cpuinfo_linux.go` getCPUVariantFromArch.
+ * @throws UnknownMachine if it is no ARM name
  */
 export function cpuVariantOfMachine(machine: string): string {
   const name = machine.toLowerCase();

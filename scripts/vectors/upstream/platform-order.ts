@@ -1,4 +1,4 @@
-/** Matchers of containerd/platforms that only the vectors ask for. */
+/** Matchers of containerd/platforms that only the vectors use. */
 import { normalizePlatform, type FullPlatform } from '../../../src/names/platform.ts';
 import { onlyStrict, type PlatformMatcher } from '../../../src/nodes/platform-match.ts';
 

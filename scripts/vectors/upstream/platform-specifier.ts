@@ -1,6 +1,6 @@
 /**
- * Platforms as one text: `os[(version+feature…)]`, `architecture`, or `os[(…)]/architecture[/variant]`. Source:
- * containerd/platforms `platforms.go` Parse, Format, FormatAll, with its message texts.
+ * Platforms as one text: `os[(version+feature…)]`, `architecture`, or `os[(…)]/architecture[/variant]`.
+ * Source: containerd/platforms `platforms.go` Parse, Format, FormatAll, with its message texts.
  */
 import { formatPlatform, normalizeArchitecture, normalizeOs } from '../../../src/names/platform.ts';
 import type { FullPlatform } from '../../../src/names/platform.ts';
@@ -24,7 +24,7 @@ export interface HostPlatform {
 const componentPattern = /^[A-Za-z0-9_.-]+$/;
 const osPattern = /^([A-Za-z0-9_-]+)(?:\(([A-Za-z0-9_.%-]*)((?:\+[A-Za-z0-9_.%-]+)*)\))?$/;
 
-/** Names of `go/build/syslist.go` that containerd knows. */
+/** Names of `go/build/syslist.go` in containerd. */
 const knownSystems: ReadonlySet<string> = new Set(
   'aix android darwin dragonfly freebsd hurd illumos ios js linux nacl netbsd openbsd plan9 solaris windows zos'.split(
     ' ',
@@ -38,8 +38,8 @@ const knownArchitectures: ReadonlySet<string> = new Set(
 );
 
 /**
- * Parses a specifier. The architecture is normalized; `arm` without variant stays without, `arm64/v8` keeps its own, as written.
- * @param host defaults of a specifier that names only a system or only an architecture
+ * Parses a specifier and normalizes its architecture. `arm` stays without variant; `arm64/v8` keeps its own.
+ * @param host defaults of a specifier with only a system or only an architecture
  * @throws InvalidPlatform
  */
 export function parsePlatform(
@@ -65,7 +65,7 @@ export function parsePlatform(
   return build(system, architecture, architecture === 'arm64' && variant === '' ? 'v8' : variant);
 }
 
-/** The specifier with version and features of the operating system, which are escaped where they hold separators. */
+/** The specifier with version and features of the operating system; separators in them are escaped. */
 export function formatFullPlatform(platform: FullPlatform): string {
   const features = [...(platform.osFeatures ?? [])].sort().map((feature) => `+${escape(feature)}`);
   const options = escape(platform.osVersion ?? '') + features.join('');

@@ -1,6 +1,6 @@
 /**
- * Forms of references that archwright itself does not need (distribution/reference `normalize.go`, `helpers.go`). The upstream vectors
- * check them together with the parser.
+ * Forms of references that archwright itself does not need (distribution/reference `normalize.go`,
+ * `helpers.go`). The upstream vectors check them together with the parser.
  */
 import { isDigest, type WrittenReference } from '../../../src/images/references/grammar.ts';
 import { parseNormalized } from '../../../src/images/references/reference.ts';
@@ -11,8 +11,8 @@ const identifierPattern = /^[a-f0-9]{64}$/;
 const officialPrefix = 'library/';
 
 /**
- * ParseAnyReference: also accepts a bare digest or 64 hexadecimal digits, which name content rather than a repository.
- * Not for pulls; pods may carry such texts in their status.
+ * ParseAnyReference: also accepts a bare digest or 64 hexadecimal digits, which name content, not a
+ * repository. Not for pulls; pods may have such texts in their status.
  * @throws InvalidReference
  */
 export function parseAnyReference(text: string): WrittenReference {

@@ -1,13 +1,13 @@
 #!/bin/sh
-# box.sh DIRECTORY KEEP COMMAND...: the first process of the box. Makes its file system, network and sysctls, then
-# becomes COMMAND. DIRECTORY is an empty folder to mount on; KEEP lists needed folders, separated by `:`, that may be
-# mounts of their own. Run by `unshare` (box.ts): everything ends with the namespaces.
+# box.sh DIRECTORY KEEP COMMAND...: the first process of the box. Makes its file system, network and sysctls,
+# then becomes COMMAND. DIRECTORY is an empty folder to mount on; KEEP lists needed folders, separated by `:`,
+# that may be mounts of their own. Run by `unshare` (box.ts): everything ends with the namespaces.
 set -eu
 box=$1 keep=$2
 shift 2
 here=$PWD
 
-# The machine's files, with changes in memory. Folders that overlayfs cannot change are a plain tmpfs.
+# The machine's files, with changes in memory. Folders unfit for an upper layer are a plain tmpfs.
 mount -t tmpfs -o size=2g box "$box"
 mkdir "$box/upper" "$box/work" "$box/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$box/upper,workdir=$box/work" "$box/root"
