@@ -129,7 +129,7 @@ function describe(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-// Whoever reads has seen enough: `npm run demo | head`. Leaving by `exit` ends the children too.
+// The reader has closed the pipe: `npm run demo | head`. `exit` ends the children too.
 process.stdout.on('error', () => process.exit(1));
 
 const code = await main(process.argv.slice(2));

@@ -38,7 +38,7 @@ export interface RunningProcess {
   readonly failed: Promise<never>;
   /**
    * The first line of its log with this message, past or coming.
-   * @throws DemoError where it does not come in time
+   * @throws DemoError if it does not come in time
    */
   logged(message: string): Promise<Readonly<Record<string, unknown>>>;
   /** Ends it: SIGTERM, a second SIGTERM, then SIGKILL. */

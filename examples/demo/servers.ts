@@ -19,7 +19,7 @@ export interface Server {
   readonly process: RunningProcess;
   /** Its URL. */
   readonly url: string;
-  /** Where its health and metrics are. */
+  /** URL of health and metrics. */
   readonly health: string;
 }
 

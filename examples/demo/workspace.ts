@@ -21,7 +21,7 @@ export interface Workspace {
 export async function openWorkspace(): Promise<Workspace> {
   const dir = await mkdtemp(join(tmpdir(), 'archwright-demo-'));
   const remove = (): void => rmSync(dir, { recursive: true, force: true });
-  // A second Ctrl-C does not wait for `close`, and what was starting meanwhile may have written once more.
+  // A second Ctrl-C does not wait for `close`, and a process at its start may have written again.
   process.on('exit', remove);
   const closers: (() => unknown)[] = [];
   return {

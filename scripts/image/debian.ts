@@ -34,7 +34,7 @@ const suite = 'bookworm';
 
 /**
  * Puts the files into a root directory.
- * @param cache directory for what was downloaded
+ * @param cache directory for downloads
  * @returns the packages they are from
  */
 export function placeLibraries(

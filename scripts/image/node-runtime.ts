@@ -33,8 +33,8 @@ const downloadTimeoutMs = 5 * 60_000;
 
 /**
  * Puts `node` at a place.
- * @param cache directory for what was downloaded
- * @throws where the package cannot be had, or is not what its checksum says
+ * @param cache directory for downloads
+ * @throws if the package is unavailable, or its checksum differs
  */
 export function placeNode(architecture: Architecture, cache: string, target: string): void {
   const { name, integrity } = nodePackages[architecture];

@@ -31,7 +31,7 @@ export class RecordSealer {
     const key = this.#key;
     if (!key) return { of: () => '', isOf: () => false };
     const { generateName, name, ownerReferences } = metadata;
-    // The owner of a DaemonSet may change while it lives.
+    // The owner of a DaemonSet may change.
     const owner = kind === 'Pod' ? ownerReferences?.find(({ controller }) => controller) : undefined;
     const subject = JSON.stringify([kind, namespace, generateName || name, owner?.kind, owner?.uid]);
     const macOf = (text: string): string => {

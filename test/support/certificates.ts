@@ -32,7 +32,7 @@ export interface TestCa {
   readonly cert: string;
   readonly key: string;
   issue(options: IssueOptions): Promise<PemPair>;
-  /** Another authority, whose certificate this one signs. */
+  /** Another authority, with a certificate signed by this one. */
   intermediate(cn: string): Promise<TestCa>;
 }
 

@@ -1,4 +1,4 @@
-/** Clocks for tests: time passes only when the test says so. */
+/** Clocks for tests: only the test advances the time. */
 import { systemClock, type Clock } from '../../src/async/clock.ts';
 
 export type FakeClock = ReturnType<typeof createFakeClock>;

@@ -19,7 +19,7 @@ import { until } from './until.ts';
 export type { Fault, Match, StoreRequest } from './kube-store/faults.ts';
 export type { StoredObject } from './kube-store/objects.ts';
 
-/** What an eviction is answered; by default the pod is deleted. */
+/** The response to an eviction. Default: the pod is deleted. */
 export interface EvictionAnswer {
   readonly status: number;
   readonly message?: string;

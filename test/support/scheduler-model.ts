@@ -100,7 +100,7 @@ export function tolerates(tolerations: readonly Toleration[] | null | undefined,
     );
 }
 
-/** What the API server would refuse in the fields that placement writes; empty where it would accept them. */
+/** Validation errors of the API server in the fields that placement writes. */
 export function schedulingFaults(spec: PodSpec): readonly string[] {
   const faults: string[] = [];
   const affinity = spec.affinity?.nodeAffinity;

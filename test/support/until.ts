@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** What is waited for takes milliseconds; other processes may have the processors. */
+/** Such waits take milliseconds; other processes may use the processors. */
 const patienceMs = 15_000;
 
 /** Waits until a condition holds; fails with its name if that takes too long. */

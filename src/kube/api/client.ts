@@ -97,7 +97,7 @@ const metadataList = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.i
 
 /** A page of 500 pods of 20 KB each is 10 MB; the rest is for large objects (etcd's own limit: 1.5 MiB). */
 const maxAnswer = 64 * 1024 * 1024;
-/** One object, with room for what the server adds to it. */
+/** One object, with room for the server's additions. */
 const maxCreated = 4 * 1024 * 1024;
 /** An error's `Status` is short. */
 const maxErrorBody = 64 * 1024;

@@ -8,7 +8,7 @@ export interface Page<T> {
 }
 
 export interface PagesOptions extends Omit<GetOptions, 'maxBytes'> {
-  /** Shared by all lists of one kind: each list then knows how large the objects are. */
+  /** Shared by all lists of one kind: each list then starts with a suitable size. */
   readonly size?: PageSize;
 }
 

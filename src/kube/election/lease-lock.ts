@@ -52,7 +52,7 @@ export function microTime(ms: number): string {
 }
 
 export interface LeaseLockOptions extends Omit<NamedObject, 'log'> {
-  /** Unique among all candidates, also among the lives of one pod. */
+  /** Unique among all candidates and restarts of a pod. */
   readonly identity: string;
   readonly leaseDurationMs: number;
 }

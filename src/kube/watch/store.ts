@@ -12,7 +12,7 @@ export class Store<T> {
     return this.#namespaces.get(namespace)?.get(name);
   }
 
-  /** @param object `undefined` removes it. @returns what was there before */
+  /** @param object `undefined` removes it. @returns the previous object */
   set(namespace: string, name: string, object: T | undefined): T | undefined {
     const names = this.#namespaces.get(namespace) ?? new Map<string, T>();
     const previous = names.get(name);

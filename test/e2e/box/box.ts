@@ -44,7 +44,7 @@ const namespaces = '--mount --net --pid --ipc --uts --fork --mount-proc --propag
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const keptBytes = 16 * 1024;
 
-/** Why this machine cannot run a box; `undefined`: it can. */
+/** The reason why this machine cannot run a box; `undefined`: it can. */
 export function boxProblem(): string | undefined {
   if (process.platform !== 'linux') return 'it needs Linux namespaces';
   if (process.getuid?.() !== 0) return 'namespaces, mounts and control groups need root';
@@ -92,7 +92,7 @@ export async function runBox({ entry, folders, env, ...options }: BoxOptions): P
     removeSoon(group);
     if (existsSync(directory)) rmdirSync(directory);
   };
-  // Also if this process is asked to end, when there is no time to wait.
+  // Also on a signal, which leaves no time to wait.
   process.once('exit', takeDown);
   for (const signal of signals) process.once(signal, exit);
   try {
@@ -155,7 +155,7 @@ function makeGroup(path: string): void {
   }
 }
 
-/** The last processes of the box leave their groups a moment after they were killed. */
+/** Killed processes leave their groups with a delay. */
 function removeSoon(group: string): void {
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   for (let attempt = 0; attempt < 100; attempt += 1) {

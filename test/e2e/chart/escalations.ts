@@ -1,4 +1,4 @@
-/** What a stolen token of the controller could be used for, and what the controller does with its own. */
+/** Attacks with a stolen token of the controller, and the controller's own requests. */
 import type { KubeClient, Patch } from '../../../src/kube/api/client.ts';
 import { patience } from '../cluster/harness.ts';
 
@@ -179,7 +179,7 @@ export const refusedByRoles: readonly Attempt[] = [
   ],
 ];
 
-/** What the controller does, in the order that changes nothing twice. */
+/** The controller's writes, in an order without repeated changes. */
 export const work: readonly Attempt[] = [
   [
     'placement of a gated pod',

@@ -103,6 +103,6 @@ async function refused(t: Test, name: string, call: () => Promise<unknown>): Pro
     () => 'accepted',
     (error: unknown) => (error instanceof KubeError ? `${error.code}: ${error.message}` : String(error)),
   );
-  // `invalid`: the API server lets nobody change the field.
+  // `invalid`: the field is immutable.
   t.match(answer, /^(forbidden|invalid): /u, `${name} is refused`);
 }

@@ -45,7 +45,7 @@ export function programsIn(manifest: string): readonly Program[] {
       .map(({ args, env }) => ({
         name: `${metadata?.name} ${args[0]}`,
         args,
-        // Of the downward API there is a node name and the address of the pod.
+        // The downward API gives a node name and the pod's address.
         env: Object.fromEntries(
           env.map(({ name, value = '10.0.0.1' }) => [name, value.replaceAll('$(POD_IP)', '10.0.0.1')]),
         ),

@@ -29,7 +29,7 @@ const cases: readonly (readonly [values: object, said: readonly string[]])[] = [
   [{ webhook: { hostPaths: [] } }, ['webhook.hostPaths…; did you mean agent.hostPaths?']],
   [{ monitoring: { rule: { enabled: true } } }, ['monitoring.rule…; did you mean monitoring.rules?']],
   [{ gibberish: 1 }, ['gibberish…']],
-  // Values whose type allows a table.
+  // Values with a type that allows a table.
   [
     {
       proxies: ['docker.io=mirror.example.com'],

@@ -94,7 +94,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
     tls: noTls,
     settings: {
       ...common,
-      // Agents of a shorter life move to another CA sooner.
+      // Agents with shorter certificates move to another CA sooner.
       'certificate-time': '1h',
     },
   });
@@ -201,7 +201,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
     const before = new X509Certificate(await own('tls.crt'));
     const oldCa = new X509Certificate(await own('ca.crt'));
     t.ok(before.verify(oldCa.publicKey));
-    // The CA lives longer than a new one would, so it is replaced at once.
+    // The CA is valid for longer than a new one, so it is replaced at once.
     await startController(cluster, {
       tls: noTls,
       name: 'controller-2',

@@ -1,4 +1,4 @@
-/** The audit log of an API server: who asked what, and what was refused. */
+/** The audit log of an API server: requests, users and refusals. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -11,7 +11,7 @@ export interface AuditEvent {
   readonly responseStatus?: { readonly code?: number; readonly message?: string };
 }
 
-/** @param whose `users` or `userGroups` with requests that are logged */
+/** @param whose logged `users` or `userGroups` */
 export function auditLog(directory: string, whose: object) {
   const policyFile = join(directory, 'audit-policy.json');
   const log = join(directory, 'audit.log');

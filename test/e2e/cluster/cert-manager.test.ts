@@ -64,7 +64,7 @@ void t.test('archwright runs with certificates of cert-manager', { skip }, async
   t.not((await issued('archwright-agent-tls')).certificate.id, lost.certificate.id, 'a lost one is back');
   await renewAll(installed);
   await shown(installed);
-  // Ten seconds after it was issued each is issued anew; an hour is the least that cert-manager allows.
+  // Each is reissued after ten seconds; cert-manager's minimum lifetime is an hour.
   await installed.apply({ duration: '1h', renewBefore: '59m50s' });
   for (const name of Object.values(leaves)) await untilIssued(cluster, ownNamespace, name, 3);
   await installed.apply({});

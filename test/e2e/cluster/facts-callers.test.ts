@@ -90,7 +90,7 @@ t.test('people with different rights, and strangers', async (t) => {
   t.equal((await as('admin', 'report', '-n', 'bank', ...reporter)).code, 0);
   t.equal((await as('admin', 'report', '-n', 'shop', ...reporter)).code, 3, 'only there');
 
-  // Tokens that others have.
+  // Tokens of other callers.
   const admin = await clientOf(cluster.kubeconfig);
   t.teardown(() => admin.close());
   const tokenOf = async (namespace: string, audiences: readonly string[]): Promise<string> => {
@@ -122,7 +122,7 @@ t.test('people with different rights, and strangers', async (t) => {
   t.notMatch(controller.process.log(), /eyJ/, 'no token is logged');
 });
 
-/** The token of bank says that it is one of shop. */
+/** The token of bank names shop as its namespace. */
 function forged(token: string): string {
   const [header = '', payload = '', signature = ''] = token.split('.');
   const text = Buffer.from(payload, 'base64url').toString('utf8').replaceAll('bank', 'shop');

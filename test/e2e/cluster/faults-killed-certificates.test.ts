@@ -108,7 +108,7 @@ void t.test('a controller is killed at each step of issuing certificates, and at
   };
   const ours = wanted.map((each) => each.name);
   const namesIn = ({ webhooks }: Issued): readonly string[] => webhooks.map((each) => each.name);
-  /** Pods that are gated while a leader dies or lives. */
+  /** Pods that are gated with a dying or a running leader. */
   const crowd = async (leader: string): Promise<Crowd> => {
     await leaderOf(client, (now) => now === leader);
     const created = await createCrowd(t, ground, { name: leader, count: 8 });

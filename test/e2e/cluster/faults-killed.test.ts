@@ -56,7 +56,7 @@ void t.test('a controller is killed at each step, and at random', async (t) => {
   const scene = await startScene(t);
   const victims = createVictims(t, scene.cluster.directory, (options) => scene.controller(options));
 
-  // A controller that lives does all of it.
+  // A controller that is not killed does all of it.
   await occupy(scene, 'first');
   const first = await victims.live('lives', tainting);
   await tainted(scene, true);

@@ -9,7 +9,7 @@ import { auditLog, type AuditEvent } from './audit.ts';
 import { isGated } from './pods.ts';
 import { startScene } from './faults/scene.ts';
 
-/** Whether a write is under way just when a leader is stopped is a matter of luck. */
+/** A write is under way at the stop of a leader only by chance. */
 const rounds = 3;
 
 void t.test('a leader that was paused writes nothing when it goes on; clocks may jump', async (t) => {

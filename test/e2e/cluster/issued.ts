@@ -35,7 +35,7 @@ export async function writeWebhooksFile(cluster: Cluster, url: string): Promise<
   return file;
 }
 
-/** A client with watches that deliver everything later. */
+/** A client with delayed watches. */
 function late(client: KubeClient, ms: number): KubeClient {
   return {
     ...client,

@@ -21,7 +21,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** Of the API server about an object, not of its author. */
 const bookkeeping = new Set(['managedFields', 'resourceVersion', 'uid', 'creationTimestamp', 'generation']);
-/** Namespaces with Leases by which nodes and API servers show that they are alive. */
+/** Namespaces with heartbeat Leases of nodes and API servers. */
 const heartbeats = new Set(['kube-node-lease', 'kube-system']);
 const attempts = 30;
 

@@ -1,4 +1,4 @@
-/** Pods and workloads in tests: how they are written, what archwright did to them, and where they run. */
+/** Pods and workloads in tests: their objects, archwright's changes, and their nodes. */
 import type { KubeObject, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
 import type { Cluster } from './harness.ts';

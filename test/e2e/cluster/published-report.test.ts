@@ -79,7 +79,7 @@ t.test('the report on a schedule', async (t) => {
   t.match(unpacked('report.html.gz'), /^<!doctype html>/);
 
   for (const definition of openReportsDefinitions()) await define(cluster, definition);
-  // The API server answers 429 until it has read what is stored of a new kind.
+  // The API server answers 429 until it has read the stored objects of a new kind.
   const isReady = () => cluster.get(`${reports}/reports`).then(Boolean, () => false);
   await until('Reports can be listed', isReady, 60_000);
   const second = await publish();

@@ -1,4 +1,4 @@
-/** What lets programs find the controller through the proxy of the API server. */
+/** Objects by which programs find the controller through the API server's proxy. */
 import { networkInterfaces } from 'node:os';
 import type { Test } from 'tap';
 import { paths } from '../../../src/kube/api/paths.ts';
@@ -21,7 +21,7 @@ async function createRelease(cluster: Cluster, port: number): Promise<void> {
   await cluster.make('Service', service, { spec: { ports: [{ name: 'facts', port: 8443 }] } });
   // Endpoints must be pods with this address (pkg/registry/core/service/storage, `isValidAddress`).
   const ip = ownAddress();
-  // Never: no registry is asked for the image.
+  // Never pulled: no registry has the image.
   const containers = [{ name: 'app', image: 'archwright:1', imagePullPolicy: 'Never' }];
   await cluster.make('Pod', `${ownNamespace}/controller`, { spec: { nodeName: 'amd64-0', containers } });
   const status = { podIP: ip, podIPs: [{ ip }] };

@@ -139,7 +139,7 @@ async function deploy(
   await cluster.create(workload('Deployment', name, { image }, { replicas, ...more }));
 }
 
-/** A StatefulSet whose volumes are in these zones, by ordinal. */
+/** A StatefulSet with volumes in these zones, by ordinal. */
 async function deployZonal(cluster: Cluster, name: string, image: string, zones: readonly string[]) {
   const storage = { accessModes: ['ReadWriteOnce'], storageClassName: '' };
   const wanted = { ...storage, resources: { requests: { storage: '1Gi' } } };

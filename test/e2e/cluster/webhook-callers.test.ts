@@ -40,7 +40,7 @@ const noTls: TlsDirs = { webhookCa: '', webhook: '', agent: '', webhookClient: '
 
 const body = review({ object: podOf(['probe.invalid/probe:1']) });
 
-/** Pods until the end, as many at once as need new connections. */
+/** Pods until the end, enough at once for new connections. */
 function createPods(t: Test, cluster: Cluster) {
   const ending = new AbortController();
   const refused: string[] = [];
@@ -118,7 +118,7 @@ t.test('the path rotates while pods are created', async (t) => {
   const second = await inForce(first);
   t.equal(await statusAt(second), 200);
   t.equal(await statusAt(first), 200, 'the path before is accepted for a while');
-  // As the docs tell those whose path has become known.
+  // As documented for a path that has become known.
   await cluster.merge(paths.secrets(ownNamespace, pathSecret), { data: { rotated: null } });
   const third = await inForce(second);
   t.equal(await statusAt(first), 404, 'then it is refused');

@@ -75,7 +75,7 @@ function chartCase(random: Random, index: number): Case {
   return { ...one, images, pod: { ...own, spec: { ...rest, containers } } };
 }
 
-/** @returns the pod as it would be stored, or why it was refused */
+/** @returns the pod to store, or the reason of the refusal */
 async function dryRun(cluster: Cluster, namespace: string, pod: Pod): Promise<Pod | string> {
   const path = `/api/v1/namespaces/${namespace}/pods`;
   return cluster.post<Pod>(path, pod, { dryRun: 'All' }).catch(String);
@@ -181,7 +181,7 @@ void t.test('random pods of charts, widened', async (t) => {
       constraints: 'widen',
       'on-unknown-image': 'allow',
       'on-no-common-architecture': 'allow',
-      // So that the first lookup of an image is not late. A dry run causes none.
+      // Avoids a late first lookup of an image. A dry run causes none.
       'inline-budget': '5s',
     };
     const started = await startAdmission(cluster, { images, tls, settings, failurePolicy: 'Fail' });

@@ -1,4 +1,4 @@
-/** Where people look: `status`, `explain` outside and inside of the cluster, `report`, events. */
+/** Diagnostics: `status`, `explain` outside and inside of the cluster, `report`, events. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Cluster } from '../cluster/harness.ts';
@@ -7,7 +7,7 @@ import { watch } from '../cluster/watch.ts';
 import { namespace, type Outcome } from '../helm/release.ts';
 import { expectCode, type Readme } from './readme.ts';
 
-/** Agents are asked for their problems once a minute; a loaded machine gets more. */
+/** The controller fetches agents' problems once a minute; a loaded machine gets more. */
 const patienceMs = 180_000;
 const pollMs = 1000;
 
@@ -24,7 +24,7 @@ function check(what: string, outcome: Outcome, { code, has = [], lacks = [] }: E
   for (const pattern of lacks) assert.doesNotMatch(text, pattern, `${what}: not ${String(pattern)}: ${text}`);
 }
 
-/** Asks until `kubectl archwright status` says this: the controller asks the agents now and then. */
+/** Retries `kubectl archwright status` until this output: the controller polls the agents. */
 export async function statusSays(readme: Readme, expected: Expected): Promise<void> {
   const end = performance.now() + patienceMs;
   for (;;) {
@@ -44,7 +44,7 @@ export async function explainSays(
   readme: Readme,
   [inNamespace, object]: readonly [namespace: string, object: string],
   expected: Expected,
-  /** Only a controller's pod may say it: addresses of registries and files of nodes. */
+  /** Shown only in a controller's pod: addresses of registries and files of nodes. */
   inside: readonly RegExp[] = [],
 ): Promise<void> {
   const words = `explain ${object} -n ${inNamespace}`;

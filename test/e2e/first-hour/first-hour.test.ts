@@ -6,7 +6,7 @@
 import t from 'tap';
 import { runSuite } from '../helm/suite.ts';
 
-/** Some two minutes on two cores; a machine that does other things as well gets more. */
+/** Some two minutes on two cores; a loaded machine gets more. */
 const timeoutMs = 12 * 60_000;
 
 void t.test('the first hour', { timeout: timeoutMs + 300_000 }, (t) =>

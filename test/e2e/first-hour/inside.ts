@@ -1,4 +1,4 @@
-/** Runs in the box: the story from the first command of README.md to the last. */
+/** Runs in the box: README.md from the first command to the last. */
 import assert from 'node:assert/strict';
 import { nothingForbidden } from '../helm/leaving.ts';
 import { step } from '../helm/report.ts';

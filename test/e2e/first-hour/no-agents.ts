@@ -31,7 +31,7 @@ export async function noAgents(world: World, readme: Readme): Promise<void> {
   const failing = step(of('helm test fails, and the log of its pod names the cause'), async () => {
     const { code, text } = await readme.run('helm test');
     assert.notEqual(code, 0, text);
-    // As NOTES say it. With Helm 3, `--logs` fails for the hooks of the test that have no log.
+    // As in NOTES. With Helm 3, `--logs` fails for the hooks of the test that have no log.
     const log = await readme.sh(`kubectl logs --namespace ${namespace} archwright-test`);
     assert.match(expectCode(log, 0), cause);
   });
@@ -60,7 +60,7 @@ export async function noAgents(world: World, readme: Readme): Promise<void> {
     // `helm install --create-namespace` has made it.
     assert.match(expectCode(await readme.run('kubectl create namespace'), 1), /already exists/);
     expectCode(await readme.run('kubectl label namespace'), 0);
-    // The DaemonSet controller tries again later and later.
+    // The DaemonSet controller retries with a growing back-off.
     expectCode(await readme.sh(`kubectl -n ${namespace} rollout restart daemonset archwright-agent`), 0);
     await whole(cluster);
     expectCode(await readme.run('helm test'), 0);

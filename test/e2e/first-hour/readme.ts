@@ -70,7 +70,7 @@ export function openReadme({ cluster, programs, registries }: World, layout: str
       left.delete(found[0]);
       return sh(found[0]);
     },
-    /** Writes `values.yaml`, as in README.md. @param more what this part of the story adds */
+    /** Writes `values.yaml`, as in README.md. @param more additions of this part */
     writeValues: (more: object = {}): void => {
       const body = blocks.find(({ language }) => language === 'yaml')?.body ?? '';
       if (!body.startsWith('# values.yaml')) throw new Error('the first block of YAML is not values.yaml');

@@ -1,4 +1,4 @@
-/** The three mistakes are repaired: pods that waited are placed, and nothing is left to look at. */
+/** The three mistakes are repaired: waiting pods are placed, and no problem is left. */
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { isGated, podPath, runningPod } from '../cluster/pods.ts';
@@ -10,7 +10,7 @@ import { explainSays, reportSays, statusSays } from './answers.ts';
 import { expectCode, type Readme } from './readme.ts';
 import { maxGateDuration } from './wrong-credentials.ts';
 
-/** Gated pods are looked at again within a minute, also if nothing wakes the controller. */
+/** Gated pods are reconciled again within a minute, even without an event. */
 const patienceMs = 180_000;
 
 export async function rightCredentials(world: World, readme: Readme): Promise<void> {

@@ -90,7 +90,7 @@ export async function wrongCredentials(world: World, readme: Readme): Promise<vo
     ];
     await reportSays(readme, { code: 1, has: rows });
   });
-  // Agents answer: what is wrong with credentials depends on images, so it is no failure of the installation.
+  // Agents answer. Wrong credentials depend on images, so the installation does not fail.
   await step(of('helm test'), async () => expectCode(await readme.run('helm test'), 0));
 }
 
@@ -137,7 +137,7 @@ async function noMissingVolumes({ cluster }: World): Promise<void> {
   const ours = events.filter(({ involvedObject }) => names.has(involvedObject?.name ?? ''));
   assert(ours.length > names.size, `${ours.length} events`);
   const texts = ours.map(({ reason, message }) => `${reason}: ${message}`);
-  // A kubelet on a busy machine reads an object that exists too late, and tries again.
+  // A kubelet on a busy machine reads an object late, and tries again.
   const alarming = texts.filter((text) => /Mount|Volume/.test(text) && !/timed out waiting/.test(text));
   assert.deepEqual(alarming, []);
 }

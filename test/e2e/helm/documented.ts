@@ -10,7 +10,7 @@ import type { World } from './world.ts';
 
 const launcher = fileURLToPath(new URL('../../../cmd/archwright.js', import.meta.url));
 
-/** What it does, the words behind `kubectl`, and patterns of its output. */
+/** Description, the words after `kubectl`, and patterns of the output. */
 type Command = readonly [does: string, words: readonly string[], ...answers: readonly RegExp[]];
 
 /** Runs each of them once; all must succeed. @param world with a release of `cardValues` */

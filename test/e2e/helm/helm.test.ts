@@ -9,7 +9,7 @@
 import t from 'tap';
 import { runSuite } from './suite.ts';
 
-/** Some eight minutes on two cores; a machine that does other things as well gets more. */
+/** Some eight minutes on two cores; a loaded machine gets more. */
 const timeoutMs = 20 * 60_000;
 
 void t.test('the chart in a cluster with a real node', { timeout: timeoutMs + 120_000 }, (t) =>

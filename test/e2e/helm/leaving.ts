@@ -70,7 +70,7 @@ export function nothingForbidden(logs: Followed): void {
   const complaints = logs
     .text()
     .split('\n')
-    // Not rights: archwright itself refuses to ask this registry; Pod Security refuses agents.
+    // Not rights: archwright itself refuses this registry; Pod Security refuses agents.
     .filter(
       (line) => /forbidden/i.test(line) && !/"image":"gone\.example:9\/|violates PodSecurity/.test(line),
     );

@@ -44,7 +44,7 @@ function isWhole(workload: Workload | undefined): boolean {
   );
 }
 
-/** Kills the processes of a component, as the kernel does without memory. */
+/** Kills the processes of a component, as the kernel's OOM killer does. */
 export function crash(part: PartName): number {
   const pids = globSync('/proc/[0-9]*/cmdline').flatMap((path) => {
     let words: readonly string[];

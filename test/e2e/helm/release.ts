@@ -1,4 +1,4 @@
-/** Helm and kubectl as their users run them, without blocking: pods are made while they work. */
+/** Helm and kubectl as users run them, without blocking: pods are made in parallel. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export interface Outcome {
   readonly text: string;
 }
 
-/** No command of these tests takes so long; a loaded machine gets more. */
+/** No command of these tests takes this long, even on a loaded machine. */
 const timeoutMs = 360_000;
 
 /** Runs a program to its end, without a shell. */
@@ -32,7 +32,7 @@ export function runCommand(
     });
     child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
     child.on('error', reject).on('close', (code) => resolve({ code: code ?? -1, out, text }));
-    // A child that ends without reading says why by its exit code.
+    // If a child ends without reading, its exit code shows the reason.
     child.stdin.on('error', () => undefined).end(input);
   });
 }

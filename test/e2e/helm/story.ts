@@ -1,4 +1,4 @@
-/** The program of a box with a real node: tells its story step by step, and the logs if it fails. */
+/** The program of a box with a real node: reports each step, and the logs after a failure. */
 import type { Programs } from '../box/programs.ts';
 import { followLogs, type Followed } from './logs.ts';
 import { tellLogs } from './report.ts';

@@ -8,7 +8,7 @@ import { startRegistries, type RegistryName } from './registries.ts';
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** Label of the node that can really run something. */
+/** Label of the only node that can run containers. */
 export const realNode = { 'e2e.example/real': 'true' };
 
 const pushed = {

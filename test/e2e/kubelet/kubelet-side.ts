@@ -100,7 +100,7 @@ export async function openKubeletSide(client: KubeClient, nodeName: string, regi
         return { image, ...happened, outcome: classesOf(said), message: said.message };
       });
     },
-    /** Waits until the kubelet has ended all pods. The next kubelet would not know them. */
+    /** Waits until the kubelet has ended all pods, which the next kubelet could not do. */
     settle: ended,
   };
 }

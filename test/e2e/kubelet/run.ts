@@ -149,7 +149,7 @@ export async function runRefusal(
   report({ setup: setup.name, name, happened, differences: compareVerdict(theirs, problems.join('; ')) });
 }
 
-/** Why the kubelet does not start, as its log quotes it. */
+/** The reason in the kubelet's log why it does not start. */
 function refusalIn(log: string): string | undefined {
   const quoted = /"Failed to register CRI auth plugins" err=("(?:[^"\\]|\\.)*")/.exec(log)?.[1];
   return quoted === undefined ? undefined : String(JSON.parse(quoted));

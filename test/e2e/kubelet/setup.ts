@@ -14,7 +14,7 @@ export interface Setup {
   readonly plugins?: Plugins;
   /** Service accounts besides `default`: name → annotations. */
   readonly accounts?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** Whether the agent may ask for tokens of service accounts. */
+  /** Whether the agent may request tokens of service accounts. */
   readonly serviceAccountTokens?: boolean;
   readonly pods: readonly PodCase[];
 }

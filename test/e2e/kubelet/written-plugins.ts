@@ -90,7 +90,7 @@ const several = setup(
 );
 
 const good = response({ [host]: right('alice') });
-/** What plugins print that fail. */
+/** Output of failing plugins. */
 const failures: Readonly<Record<string, string>> = {
   garbage: 'no JSON',
   silent: '',

@@ -59,7 +59,7 @@ function makeImage(kind: ImageKind, label: string): Content {
 export function makeStock(repository: string, kind: ImageKind): { stock: Stock; digest: string } {
   const current = makeImage(kind, repository);
   const stale = makeImage(kind, `${repository} of yesterday`);
-  // A mirror that is behind has both by digest.
+  // A stale mirror has both by digest.
   const digests = [...objectsOf(current), ...objectsOf(stale)];
   const objects = new Map([...digests, ['1', current]]);
   const staleObjects = new Map([...digests, ['1', stale]]);

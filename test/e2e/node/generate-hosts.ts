@@ -1,4 +1,4 @@
-/** Generated directories of hosts: right and wrong contents of `certs.d`. */
+/** Generated host directories: valid and invalid contents of `certs.d`. */
 import { join } from 'node:path';
 import type { NodeFiles } from './case.ts';
 import type { Random } from '../random.ts';

@@ -32,7 +32,7 @@ const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 const pullsAtOnce = 4;
 
 const images = more === 'all' ? exhaustiveImages() : matrixImages(seed, Number(more));
-/** What happened to each image on each node: the id of what was pulled, or undefined. */
+/** The result of each image on each node: the pulled id, or undefined. */
 const outcomes = new Map<MatrixImage, (string | undefined)[]>(images.map((image) => [image, []]));
 
 t.comment(`E2E_SEED=${seed}, ${images.length} images for each of containerd ${versions.join(', ')}`);

@@ -99,7 +99,7 @@ const timeoutMs = 20_000;
 /** Opens the node's files, inspects once, closes all. @param env proxy variables of the container runtime */
 export async function inspectOnNode(options: {
   readonly node: string;
-  /** Of containerd. An agent asks the node's program for it. */
+  /** Of containerd. An agent gets it from the node's program. */
   readonly version: string;
   readonly env: Readonly<Record<string, string>>;
   readonly image: string;

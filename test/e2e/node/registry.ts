@@ -30,7 +30,7 @@ export interface Behavior {
   readonly anonymous: boolean;
   /** Whether the token server supports POST (OAuth2). */
   readonly post: boolean;
-  /** Serves another image under the same tag, as a mirror that is behind does. */
+  /** Serves another image under the same tag, as a stale mirror does. */
   readonly stale: boolean;
   /** Host, for `redirect`. */
   readonly redirectTo?: string;

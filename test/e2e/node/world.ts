@@ -71,7 +71,7 @@ export async function createWorld() {
     if (port !== undefined) unused.set(port, record);
   }
 
-  /** @param name instead of the address; empty behind the proxy, which knows the name */
+  /** @param name instead of the address; empty behind the proxy, which resolves it */
   async function listen(server: Server, address: string, name = address): Promise<string> {
     let host = '';
     server.on('connection', (socket: Socket) => {

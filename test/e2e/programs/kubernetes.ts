@@ -10,7 +10,7 @@ export const kubernetes = 'v1.36.3';
 export const oldestKubernetes = 'v1.30.14';
 const kwok = { path: 'sigs.k8s.io/kwok', version: 'v0.8.0' } as const;
 
-/** Named by the version of Kubernetes, which stands for the whole set. */
+/** Named by the version of Kubernetes, for the whole set. */
 export const kubernetesFolder = folderOf(kubernetes);
 
 const containerd = 'github.com/containerd/containerd/v2';

@@ -98,7 +98,7 @@ async function push(world: World, clients: Clients, host: string, repository: st
   }
 }
 
-/** Compares every image, by tag and by digest, with what the client reads back. */
+/** Compares every image, by tag and by digest, with the client's output. */
 async function compare(
   t: Test,
   world: World,
@@ -176,7 +176,7 @@ for (const program of Object.keys(programs) as RegistryProgram[]) {
   });
 }
 
-/** A mirror named in `proxies` answers for a registry that cannot be reached itself. */
+/** A mirror in `proxies` answers for an unreachable registry. */
 async function throughMirror(
   t: Test,
   world: World,

@@ -48,7 +48,7 @@ export async function startTokenServer(options: {
 
   const server = createServer({ cert: options.tls.cert, key: options.tls.key }, (request, response) => {
     const url = new URL(request.url ?? '/', 'https://token');
-    // Only GET with Basic is offered: clients that try OAuth2 by POST first have to come back.
+    // Only GET with Basic works: clients that try OAuth2 by POST first must retry.
     if (request.method !== 'GET') {
       response.writeHead(405).end();
       return;

@@ -45,7 +45,7 @@ export const lowContrast = `(() => {
 })()`;
 export type LowContrast = readonly Low[];
 
-/** What has the focus: a name for it, and whether it shows that. */
+/** The focused element: its name, and whether the focus is visible. */
 export const focused = `(() => {
   const element = document.activeElement;
   if (element === document.body) return { name: 'nothing', isVisible: true };

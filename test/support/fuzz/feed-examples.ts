@@ -1,4 +1,4 @@
-/** Feeds the examples of every parser target, for `parsers.test.ts`, which measures what they reach. */
+/** Feeds the examples of every parser target, for the coverage in `parsers.test.ts`. */
 import { parserTargets } from './targets.ts';
 
 for (const { examples, feed, close } of parserTargets) {

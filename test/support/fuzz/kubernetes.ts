@@ -1,4 +1,4 @@
-/** What the API server sends: lists, watches, errors, and objects whose content people write. */
+/** Responses of the API server: lists, watches, errors, and objects with users' content. */
 import { KubeError, errorOfAnswer } from '../../../src/kube/api/errors.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { EndpointSlice, KubeObject, Secret } from '../../../src/kube/api/objects.ts';

@@ -31,7 +31,7 @@ async function platformsIn(input: Buffer, contentType: string | undefined): Prom
   return platformsOf(platforms);
 }
 
-/** What it gives, or undefined if it is refused as it should be. */
+/** The result; undefined for an expected refusal. */
 const refusable = <T>(read: () => T | Promise<T>): Promise<T | undefined> =>
   unlessRefused([InvalidDocument, RegistryError], read);
 
@@ -117,7 +117,7 @@ export const networkTargets: readonly FuzzTarget[] = [
     },
     expected: [InvalidDocument],
   },
-  /** Whatever is referred to is what was given, so that circles and nesting are tried too. */
+  /** Every reference leads to the given content, to test circles and nesting. */
   {
     name: 'manifests and indexes',
     share: 4,

@@ -9,7 +9,7 @@ import t from 'tap';
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const script = fileURLToPath(new URL('feed-examples.ts', import.meta.url));
 
-/** Functions whose names say that they parse, but which no target reaches, and why. */
+/** Functions named as parsers without a target, with the reason. */
 const exceptions: Readonly<Record<string, string>> = {
   'cmd/explain/named-objects.ts readNamedObjects': 'gets objects from the API server; parses nothing',
   'cmd/installation/installation.ts readInstallation': 'gets objects from the API server; parses nothing',

@@ -177,7 +177,7 @@ function heads(program: Program, path: string): FuzzTarget {
   };
 }
 
-/** Sends bytes on a connection of their own. @returns what comes back until its end, or for a moment */
+/** Sends bytes on a connection of their own. @returns the response until its end, or for a moment */
 function exchange({ url, tls }: Running, input: Buffer): Promise<string> {
   return new Promise((resolve) => {
     let received = '';

@@ -40,7 +40,7 @@ export const maxOutput = { times: 40, bytes: 64 * 1024 };
 /** An error is shown to people and written to logs. */
 const maxMessageLength = 8192;
 
-/** An input that broke a rule; `message` says which. */
+/** An input that broke the rule in `message`. */
 export class FuzzFinding extends Error {
   readonly code = 'finding';
   readonly temporary = false;
@@ -84,7 +84,7 @@ async function outputOf({ feed, expected = [] }: FuzzTarget, input: Buffer): Pro
   }
 }
 
-/** Characters and members of a value, without what is not data. */
+/** Characters and members of a value, data only. */
 function sizeOf(value: unknown): number {
   let size = 0;
   const open: unknown[] = [value];

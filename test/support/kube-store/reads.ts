@@ -4,7 +4,7 @@ import type { Objects, StoredObject } from './objects.ts';
 import { isBuiltIn, parseSelector, type Target } from './paths.ts';
 import { notFound, statusAnswer, type Answer } from './writes.ts';
 
-/** The rest of a list, as it was when its first page was asked for. */
+/** The rest of a list, as of the request for its first page. */
 interface Rest {
   readonly version: number;
   readonly items: readonly StoredObject[];
@@ -88,7 +88,7 @@ export class Reads {
   }
 }
 
-/** The items of a list of a built-in kind do not say what they are. */
+/** List items of built-in kinds have no kind. */
 function withoutKind({ kind: _kind, apiVersion: _version, ...rest }: StoredObject): object {
   return rest;
 }

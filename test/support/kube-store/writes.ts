@@ -1,4 +1,4 @@
-/** What creating, patching, deleting and evicting do to the store, and what they answer. */
+/** Create, patch, delete and evict: their effect on the store, and their responses. */
 import { isDeepStrictEqual } from 'node:util';
 import { timestamp, type Objects, type StoredObject } from './objects.ts';
 import { applyConfiguration, applyJsonPatch, applyMergePatch, strategicKeys } from './patch.ts';

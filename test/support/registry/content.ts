@@ -157,7 +157,7 @@ export function attestation(subject: Content): IndexEntry {
   };
 }
 
-/** A Helm chart: an OCI manifest whose config is no image config. */
+/** A Helm chart: an OCI manifest without an image config. */
 export function helmChart(name = 'chart'): Content {
   const config = document(mediaTypes.helmConfig, { name, version: '1.0.0', apiVersion: 'v2' });
   return manifest(config, [document('application/vnd.cncf.helm.chart.content.v1.tar+gzip', `chart ${name}`)]);

@@ -31,9 +31,9 @@ export type Fault =
   | { readonly kind: 'garbage' }
   /** Status and headers, then the connection closes. */
   | { readonly kind: 'close-after-headers' }
-  /** `Content-Length` says more than comes before the connection closes. */
+  /** The connection closes before `Content-Length` bytes. */
   | { readonly kind: 'short'; readonly missing: number }
-  /** `Content-Length` says less than is sent. */
+  /** More bytes than `Content-Length`. */
   | { readonly kind: 'long'; readonly extra: number }
   /** A body without end, in chunks, as fast as the client reads. */
   | { readonly kind: 'endless' }

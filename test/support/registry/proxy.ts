@@ -41,12 +41,12 @@ export async function startTestProxy(options: TestProxyOptions) {
     note(message);
     if (options.connectAnswer !== undefined) {
       if (options.connectAnswer !== '') socket.end(options.connectAnswer);
-      // A socket that nobody reads from does not notice that the other side has gone, and stays half open.
+      // An unread socket does not notice the end of the other side, and stays half open.
       socket.on('end', () => socket.destroy()).resume();
       return;
     }
     const onward = connect(options.to.port, options.to.host, () => {
-      // In two pieces, because nobody promises that a header comes in one.
+      // In two pieces, because a header may be split.
       socket.write('HTTP/1.1 200 Connection');
       socket.write(' established\r\nVia: test\r\n\r\n');
       onward.pipe(socket);

@@ -1,4 +1,4 @@
-/** What the test registry remembers of each request, and how a test waits for one. */
+/** The test registry's record of each request, and waiting for one. */
 import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 

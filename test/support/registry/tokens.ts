@@ -7,7 +7,7 @@ export interface IssuerOptions {
   readonly users?: Readonly<Record<string, string>>;
   /** Who may pull what; `undefined` is anonymous. Default: users may pull everything, anonymous nothing. */
   readonly access?: (user: string | undefined, repository: string) => boolean;
-  /** `expires_in` of the answer; left out of it where undefined (then 60 s, as the protocol says). */
+  /** `expires_in` of the response; omitted if undefined (the protocol's default: 60 s). */
   readonly lifetimeSeconds?: number;
   readonly accepts?: readonly ('GET' | 'POST')[];
   /** Name of the member with the token; both by default. */

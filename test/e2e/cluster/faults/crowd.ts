@@ -1,4 +1,4 @@
-/** Pods of a fault test, created together or all the time, and what each of them must come to. */
+/** Pods of a fault test, created together or continuously, and their expected results. */
 import type { Test } from 'tap';
 import { termsOf } from '../../../support/placement-input.ts';
 import type { Cluster } from '../harness.ts';

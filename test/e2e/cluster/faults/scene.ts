@@ -68,7 +68,7 @@ export async function startScene(
       await crowd.releaseGated();
       await crowd.end();
     },
-    /** Waits until so many pods have changed, or for so long; resolves with how many did. */
+    /** Waits for this many changed pods, or this long. @returns number of changed pods */
     changes: async (count: number, ms: number): Promise<number> => {
       let seen = 0;
       pods.onChange(() => (seen += 1));

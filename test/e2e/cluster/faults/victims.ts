@@ -30,7 +30,7 @@ export function createVictims(
     /**
      * Starts a controller that dies at this step, and waits until it has.
      * @param options.meanwhile runs after its start
-     * @throws Error if it lives on
+     * @throws Error if it keeps running
      */
     kill: async (
       step: string,

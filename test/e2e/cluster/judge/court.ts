@@ -103,7 +103,7 @@ export async function warmUp(
   for (const name of names) await cluster.delete(podPath(name, namespace));
 }
 
-/** Whether a DaemonSet is made of a case: its images are known when it is created, and it has no gate. */
+/** Whether a case becomes a DaemonSet: its images are known at once, and it has no gate. */
 export function isDaemon({ images, heldByOther }: Case): boolean {
   return !heldByOther && images.every(({ knowledge }) => knowledge === 'at once');
 }

@@ -182,7 +182,7 @@ function pinnedAmong(
   );
   if (prefersItself) return possible;
   const terms = termsOf(spec);
-  // Not one on which it depends on something unknown, if there is another.
+  // Prefers a node without dependence on unknown facts.
   const sure = possible.filter((name) =>
     images.every((image) =>
       nodes.every((node) => node.architecture !== name || answerOf(image, node) !== 'maybe'),

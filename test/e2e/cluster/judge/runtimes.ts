@@ -4,7 +4,7 @@
  */
 import type { JudgeImage, JudgeNode } from './world.ts';
 
-/** `yes` and `no` whatever is not known of the node. */
+/** `yes` and `no` hold for any unknown property of the node. */
 export type Answer = 'yes' | 'no' | 'maybe';
 
 interface Platform {
@@ -24,7 +24,7 @@ function linuxPlatforms({ platforms }: JudgeImage): readonly Platform[] {
 
 const older = ['v8', 'v7', 'v6', 'v5'];
 
-/** What a way of pulling takes, best first. */
+/** Accepted platforms of a pull method, best first. */
 function taken(way: string, architecture: string, level: number): readonly string[] {
   if (way === 'exact') return [architecture];
   const levels = [4, 3, 2]
