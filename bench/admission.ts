@@ -36,7 +36,7 @@ interface AdmissionBench {
 
 const budgetRatio = 1.5;
 const rounds = 40;
-/** Short rounds, so that whatever else the machine does meets both sides. */
+/** Short rounds: other load of the machine affects both sides. */
 const requestsPerRound = 1000;
 /** Until the optimizing compiler has finished a request's code; CPU time per request falls until then. */
 const warmUpRequests = 30_000;

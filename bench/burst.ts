@@ -225,7 +225,6 @@ function sectionOf(measured: readonly Measured[]): Section {
   };
 }
 
-/** Which requests they were, where there were any. */
 function requestLines(measured: readonly Measured[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const { requests } of measured) {

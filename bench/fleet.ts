@@ -26,7 +26,7 @@ const agents = 20;
  * them, an effect that no cluster has.
  */
 const concurrency = 4;
-/** Until every question that the last admissions left behind is answered. */
+/** Until all lookups of the last admissions are answered. */
 const settleLimitMs = 60_000;
 const settlePauseMs = 50;
 

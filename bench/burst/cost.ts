@@ -1,4 +1,4 @@
-/** What a burst costs: CPU of every process, and requests to the API server by who sent them. */
+/** Cost of a burst: CPU of every process, and API requests by client. */
 import { open, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -8,7 +8,7 @@ const ticksPerSecond = 100;
 /** CPU of a process so far, with that of its threads, milliseconds. */
 export async function cpuMs(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
-  // The name, which comes first, may hold anything but a closing parenthesis that is not its last.
+  // The name comes first and may contain parentheses.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [user, system] = [fields[11], fields[12]].map(Number);
   return (((user ?? 0) + (system ?? 0)) * 1000) / ticksPerSecond;
@@ -46,7 +46,7 @@ function auditLog(directory: string): string {
 
 /** Reads records from now on; call it again for later ones. */
 export async function readAudit(directory: string): Promise<() => Promise<readonly AuditedRequest[]>> {
-  // The API server may be in the middle of a line: that one belongs to what follows.
+  // The last line may be incomplete: it counts next time.
   let offset = (await readFile(auditLog(directory))).lastIndexOf(10) + 1;
   return async () => {
     const file = await open(auditLog(directory));

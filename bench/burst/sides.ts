@@ -42,11 +42,11 @@ export interface SidesOptions {
 
 /** Round trip and work of a registry on the internet. */
 export const registryMs = 100;
-/** Longer than an admission waits, so that every image that is new leads to gates. */
+/** Longer than admission waits: every new image leads to gates. */
 export const slowRegistryMs = 400;
-/** Until the optimizing compiler has seen what an admission runs. */
+/** Until the optimizing compiler has finished an admission's code. */
 const warmUpPods = 600;
-/** Of these, so many are really created, which the controller sees. */
+/** The part of them that is created, for the controller. */
 const warmUpBurst = { pods: 100, rate: 50 };
 
 const politeMs = 10_000;
@@ -104,7 +104,7 @@ function withArchwright(
     },
     close: async () => {
       await cluster.client.delete(webhookPath, { signal: AbortSignal.timeout(30_000) });
-      // The controller gives its Lease back, so that the next one need not wait for it.
+      // The controller releases its Lease; otherwise the next one waits.
       await Promise.all(running.map(({ process }) => process.stop(politeMs)));
     },
   };

@@ -1,6 +1,6 @@
 /** The pods to create: two images each, so at the end each webhook has used each image many times. */
 
-/** A step that has no divisor in common with the number of images, so that pairs differ. */
+/** A step coprime to the number of images: pairs differ. */
 const step = 7;
 
 /** The AdmissionReview of one pod. */

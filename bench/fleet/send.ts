@@ -2,7 +2,7 @@
 import { Agent, request } from 'node:https';
 
 export interface Sender {
-  /** @throws where the answer is not an allowed review */
+  /** @throws if the response is not an allowed review */
   post(url: string, review: string): Promise<void>;
   close(): void;
 }

@@ -1,4 +1,4 @@
-/** The servers of the cluster that starts. Each puts what closes it onto the end of a list. */
+/** The servers of the starting cluster. Each appends its close function to a list. */
 import { defaultFreshness } from '../../src/images/memory/freshness.ts';
 import { openFleet } from '../../cmd/wiring/fleet.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';

@@ -1,4 +1,4 @@
-/** A server under measurement, in a process of its own, so that its CPU time is its alone. */
+/** A server under measurement, in a process of its own for its CPU time. */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 

@@ -19,14 +19,13 @@ export interface LoadResult {
   readonly answerBytes: number;
 }
 
-/** Open connections; they are kept over all runs, so that no run pays for handshakes. */
+/** Open connections, kept over all runs: no run includes handshakes. */
 export interface Load {
-  /** @throws where an answer is not 200 or has no length */
+  /** @throws if a response is not 200 or has no length */
   run(requests: number): Promise<LoadResult>;
   close(): void;
 }
 
-/** Connects. */
 export async function openLoad(options: LoadOptions): Promise<Load> {
   const { pathname, search, hostname, port } = new URL(options.url);
   const head =

@@ -7,7 +7,7 @@ export interface Budget {
   readonly value: number;
   readonly limit: number;
   readonly unit: string;
-  /** Digits after the point that mean something. */
+  /** Significant digits after the point. */
   readonly digits: number;
 }
 
@@ -20,7 +20,7 @@ export interface Section {
   readonly budgets: readonly Budget[];
 }
 
-/** Whether a budget is met, or by how much it is missed, by the digits that are shown. */
+/** Whether a budget is met, or its excess, by the shown digits. */
 export function verdict({ value, limit, unit, digits }: Budget): string {
   const shown = Number(value.toFixed(digits));
   if (shown <= limit) return 'met';
@@ -59,7 +59,6 @@ function inShort(budget: Budget, said: string): string {
   return `${what.slice(said.length)}: ${value.toFixed(digits)}${unit === '×' ? '' : ' '}${unit} (≤${limit.toFixed(digits)})${missed}`;
 }
 
-/** A section as it is printed. */
 export function formatSection({ title, script, text, budgets }: Section): string {
   const parts = [`## ${title}`, `\`npm run ${script}\``, text];
   if (budgets.length > 0) parts.push(budgetTable(budgets));

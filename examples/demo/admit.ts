@@ -15,7 +15,7 @@ export interface Answer {
 }
 
 export interface ApiServer {
-  /** @throws DemoError where an API server would refuse the answer */
+  /** @throws DemoError if an API server would refuse the response */
   admit(request: AdmissionRequest): Promise<Answer>;
   close(): void;
 }
@@ -26,7 +26,7 @@ const timeoutSeconds = 30;
 /** Path and query of the webhook, as the API server uses them. */
 export const mutatePath = `/mutate?timeout=${timeoutSeconds}s`;
 
-/** @param ca what the webhook's certificate is verified with, PEM */
+/** @param ca authority of the webhook's certificate, PEM */
 export function createApiServer(webhook: { readonly url: string; readonly ca: string }): ApiServer {
   const agent = new Agent({ keepAlive: true, ca: webhook.ca });
 

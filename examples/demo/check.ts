@@ -31,7 +31,7 @@ export function problemsOf(example: Example, answer: Answer, knowledge: Knowledg
 }
 
 /**
- * Checks only what became of a pod, or of the template of a workload's pods.
+ * Checks only the patched pod or pod template.
  * @returns the differences, for people
  */
 export function placementProblemsOf(example: Example, after: PodSpec): string[] {

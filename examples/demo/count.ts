@@ -68,13 +68,13 @@ export function askedSince({ all }: Registries, from: ReadonlyMap<string, number
   );
 }
 
-/** How many requests each registry has had until now. */
+/** Number of requests to each registry so far. */
 export function marks({ all }: Registries): ReadonlyMap<string, number> {
   return new Map(all.map(({ name, server }) => [name, server.requests.length]));
 }
 
 /**
- * Holds that every image was given out once to each user, however many pods and nodes there are.
+ * Checks that each user got every image once, for any number of pods and nodes.
  * @throws DemoError
  */
 export function assertOnce(given: readonly Given[]): void {

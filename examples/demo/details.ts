@@ -1,4 +1,4 @@
-/** The output of `--verbose`: what runs, and each example with everything that was decided and changed. */
+/** The output of `--verbose`: running servers, and each example with its decision and changes. */
 import { table } from '../../cmd/program/table.ts';
 import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
 import type { Answer } from './admit.ts';

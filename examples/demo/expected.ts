@@ -20,7 +20,7 @@ export interface Expected {
   readonly warnings?: readonly RegExp[];
   /** Parts of a refusal's message. */
   readonly denied?: readonly RegExp[];
-  /** By which credential source an image was learned, or why it was not. */
+  /** The credential source of each image's facts, or the failure. */
   readonly learned?: Readonly<Record<string, CredentialSourceName | FactsErrorCode>>;
 }
 

@@ -24,7 +24,7 @@ import type { Example } from './examples.ts';
 
 export interface Knowledge {
   readonly decision: PlacementDecision;
-  /** The patch that follows from it. */
+  /** The resulting patch. */
   readonly operations: readonly Operation[];
 }
 

@@ -73,7 +73,7 @@ async function show(workspace: Workspace, verbose: boolean): Promise<Shown> {
   return { examples, setup };
 }
 
-/** If a process ended, that is why the work failed, and it may become known a moment later. */
+/** An ended process is the cause of the failure, and may be reported a moment later. */
 function unlessEnded<T>(work: Promise<T>, failed: Promise<never>): Promise<T> {
   const told = work.catch(async (error: unknown) => {
     await Promise.race([failed, pause(processEndMs)]);

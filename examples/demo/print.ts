@@ -18,7 +18,6 @@ export function heading(text: string): void {
   print(`\n${style('bold', text)}`);
 }
 
-/** The table of requests. */
 export function printCounts(counts: readonly RegistryCount[]): void {
   print(
     table(

@@ -13,7 +13,7 @@ import { DemoError } from './error.ts';
 
 const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
 
-/** A process starts in less than a second; this is for a machine with much else to do. */
+/** A process starts in less than a second; a loaded machine gets more. */
 const startTimeoutMs = 300_000;
 /** After SIGTERM the webhook serves for some seconds, for its clients. Here no client remains. */
 const politeMs = 300;

@@ -28,7 +28,7 @@ export interface DemoRegistry {
   readonly server: TestRegistry;
   /** For people. */
   readonly name: string;
-  /** The names that lead to it; none where it is reached by its address. */
+  /** Its names; none if it is used by its address. */
   readonly domains: readonly string[];
   /** The domain in references that it serves. */
   readonly serves: string;
@@ -113,7 +113,7 @@ function fill(server: TestRegistry, images: Readonly<Record<string, Content>>, n
   }
 }
 
-/** An index whose entries are indexes of one platform each. */
+/** An index of single-platform indexes. */
 function nested(platforms: readonly string[]): Content {
   return index(
     platforms.map((platform) => ({

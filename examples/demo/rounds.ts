@@ -23,11 +23,11 @@ export interface Rounds {
   readonly agents: Agents;
   readonly registries: Registries;
   readonly servers: Servers;
-  /** Shows image facts, rules and patches too. */
+  /** Also shows image facts, rules and patches. */
   readonly verbose: boolean;
 }
 
-/** An example, the webhook's answer, and why it is that. */
+/** An example, the webhook's response, and the reason for it. */
 export interface Sent {
   readonly example: Example;
   readonly answer: Answer;

@@ -1,4 +1,4 @@
-/** Puts everything on its feet: registries, the way to them, agents and webhook. */
+/** Starts everything: registries, their network, agents and webhook. */
 import { createCa } from '../../test/support/certificates.ts';
 import { startNetwork } from './network.ts';
 import { startRegistries, type Registries } from './registries.ts';

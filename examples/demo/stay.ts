@@ -1,4 +1,4 @@
-/** `--stay`: everything goes on running, and a person can send reviews of their own. */
+/** `--stay`: everything keeps running, for reviews by hand. */
 import { join } from 'node:path';
 import { mutatePath } from './admit.ts';
 import { reviewOf, type Example } from './examples.ts';

@@ -4,7 +4,7 @@ import type { ImageVerdict, Outcome, PlacementDecision } from '../../src/placeme
 import { heading, print, style, type Style } from './print.ts';
 import type { Sent } from './rounds.ts';
 
-/** How each outcome reads and looks. */
+/** Text and color of each outcome. */
 const outcomeTexts: Readonly<Record<Outcome, readonly [text: string, format: Style]>> = {
   placed: ['placed', 'green'],
   'own-constraint': ['kept', 'green'],
@@ -93,7 +93,7 @@ function each(verdicts: readonly ImageVerdict[], text: (verdict: ImageVerdict) =
   return verdicts.map((verdict) => `${shortName(verdict.image)} ${text(verdict)}`).join(', ');
 }
 
-/** How a private image was read. */
+/** Access to a private image. */
 const credentialTexts: Readonly<Record<string, string>> = {
   'pull-secret': 'read with the pull secret',
   'registry-toml': 'read with a registry file of a node',

@@ -1,4 +1,4 @@
-/** A temporary directory for the demo's files, and what has to be closed before it goes. */
+/** A temporary directory for the demo's files, with resources to close before its removal. */
 import { mkdirSync, rmSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,9 +12,9 @@ export interface Workspace {
    * @returns the whole path
    */
   write(path: string, text: string): Promise<string>;
-  /** Adds what `close` does; the last one added comes first. */
+  /** Adds a step of `close`; the last one added runs first. */
   onClose(close: () => unknown): void;
-  /** Closes everything, however much of it fails, and removes the directory. */
+  /** Closes everything, despite failures, and removes the directory. */
   close(): Promise<void>;
 }
 

@@ -41,7 +41,6 @@ function ofReport(rendered: string): string {
   return documents.map(plain).join('\n---\n');
 }
 
-/** Each file by its path, and how it is made. */
 export const deployFiles: Readonly<Record<string, (render: Render) => string>> = {
   'deploy/archwright.yaml': (render) =>
     header(

@@ -31,7 +31,6 @@ interface Entry {
   readonly subcommand: Subcommand;
 }
 
-/** Makes the page. */
 export async function commandLinePage(): Promise<string> {
   const entries = await Promise.all(
     Object.entries(subcommands).map(async ([name, entry]) => ({
@@ -46,7 +45,7 @@ export async function commandLinePage(): Promise<string> {
   return [introduction, ...entries.map((entry) => section(entry, firstOf))].join('\n');
 }
 
-/** Long help texts that several subcommands have are said once, by the first of them. */
+/** Long help texts of several subcommands appear once, in the first of them. */
 const longHelp = 60;
 
 /** @param firstOf the first subcommand with each help text */

@@ -43,7 +43,7 @@ the start with 0. Other values count as \`other\`. Metrics [name no image, regis
 
 `;
 
-/** Lists of values that several metrics have are long: they are said once. */
+/** Long lists of values that several metrics share appear once. */
 const longList = 6;
 
 /** The codes of failed lookups, which other values may precede. */
@@ -61,7 +61,6 @@ function sharedLists(): ReadonlyMap<string, string> {
   return new Map(repeated.filter(([text]) => !text.endsWith(codes)));
 }
 
-/** Makes the page. */
 export function metricsPage(): string {
   const shared = sharedLists();
   const labelText = ([label, values]: readonly [string, readonly string[]]): string => {

@@ -127,7 +127,7 @@ function named(start: string): string {
   return names.map(code).join(', ');
 }
 
-/** Makes the page. Rules that no step names come after the steps, with their meaning. */
+/** Rules without a step come after the steps, with their meaning. */
 export function placementPage(): string {
   const others = Object.entries(rules).filter(([rule]) => !introduction.includes(code(rule)));
   const list = others.map(([rule, description]) => `- ${code(rule)}: ${description}`);

@@ -24,7 +24,7 @@ async function built(file: string): Promise<string> {
     charset: 'utf8',
     minifySyntax: true,
     minifyWhitespace: true,
-    // The folder that the generated text would otherwise name.
+    // Otherwise the generated text contains this folder.
     absWorkingDir: folder,
   });
   const text = outputFiles[0]?.text.trim() ?? '';

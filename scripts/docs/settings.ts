@@ -48,7 +48,6 @@ Each setting has its type and default. \\* takes effect only at the next start. 
 ConfigMaps and the Lease are in archwright's own namespace.
 `;
 
-/** Makes the page. */
 export function settingsPage(): string {
   return [
     introduction,

@@ -24,7 +24,7 @@ export interface Settings {
   readonly write: boolean;
 }
 
-/** @throws TypeError for a flag or a name that is wrong */
+/** @throws TypeError for an invalid flag or name */
 export function settingsFrom(args: readonly string[]): Settings {
   const flag = { type: 'string' } as const;
   const { values, positionals } = parseArgs({
@@ -64,7 +64,7 @@ function sharesOf(inputs: number, names: readonly string[]): readonly Share[] {
     const wanted = (inputs * (weights[index] ?? 0)) / total;
     return { target, inputs: Math.ceil(wanted / batch) * batch };
   });
-  // Slow targets first, so that both workers end together.
+  // Slow targets first: both workers then end together.
   return shares.toSorted((a, b) => a.inputs - b.inputs);
 }
 

@@ -21,7 +21,7 @@ export interface Share {
   readonly inputs: number;
 }
 
-/** What a run did to one target. */
+/** The result of a run for one target. */
 export interface Fuzzed extends Share {
   readonly seconds: number;
   readonly memoryMb: number;
@@ -74,7 +74,7 @@ function start({ memoryMb }: Limits): ChildProcess {
   });
 }
 
-/** Sends one job and follows it to its end. */
+/** Sends one job and waits for its end. */
 function runJob(child: ChildProcess, job: Job, limits: Limits): Promise<Fuzzed & { isAlive: boolean }> {
   const { target } = job;
   const startedAt = performance.now();

@@ -39,7 +39,7 @@ export interface Finding {
 const used = new Set<FuzzTarget>();
 
 if (import.meta.main) {
-  // In their order: the next job is sent after the last message of the one before.
+  // In order: the next job is sent after the last message of the previous one.
   process.on('message', (job) => void run(job as Job, (progress) => process.send?.(progress)));
   process.on('disconnect', () => void end());
 }

@@ -9,7 +9,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { basename, join } from 'node:path';
 import type { Architecture } from './node-runtime.ts';
 
-/** A package, and which of its files are taken; `*` is the folder of libraries of the architecture. */
+/** A package and its used files; `*` is the architecture's library folder. */
 const wanted: Readonly<Record<string, readonly RegExp[]>> = {
   libc6: [
     /\/(libc|libm|libdl|libpthread|libresolv|libnss_dns|libnss_files)\.so\.\d+$/,

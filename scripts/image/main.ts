@@ -74,7 +74,7 @@ function build(): readonly DebianPackage[] {
     revision: source.commit,
     created: new Date(source.time * 1000).toISOString(),
   };
-  // One after the other: built at once, their order in the index would be left to chance.
+  // In sequence: parallel builds would have a random order in the index.
   for (const architecture of platforms) {
     buildah([
       'build',

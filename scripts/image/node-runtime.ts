@@ -32,7 +32,7 @@ export const nodePackages: Readonly<
 const downloadTimeoutMs = 5 * 60_000;
 
 /**
- * Puts `node` at a place.
+ * Puts `node` at `target`.
  * @param cache directory for downloads
  * @throws if the package is unavailable, or its checksum differs
  */

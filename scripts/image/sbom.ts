@@ -30,7 +30,7 @@ interface LockFile {
 
 type Component = Readonly<Record<string, unknown>>;
 
-/** What `npm ci --omit=dev` would install: all that can be inside the bundle. */
+/** Packages of `npm ci --omit=dev`: all that the bundle can contain. */
 export function bundledPackages(lockFile: string): readonly Component[] {
   const { packages } = JSON.parse(lockFile) as LockFile;
   return Object.entries(packages)

@@ -136,7 +136,7 @@ function withNumbers(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, withNumbers(member)]));
 }
 
-/** A mirror is a table with a list, which is left out where it is empty. */
+/** A mirror is a table with a list; an empty list is omitted. */
 function endpoint(urls: readonly string[]): unknown {
   return urls.length > 0 ? { endpoint: urls } : {};
 }

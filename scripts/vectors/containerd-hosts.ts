@@ -143,7 +143,7 @@ function shown(host: HostConfig, path: (file: string) => string = (file) => file
   };
 }
 
-/** Where the text is that of Go's own parsers, only that there is an error counts. */
+/** For errors of Go's own parsers, only their presence is compared. */
 function refusal(error: unknown, { expected }: Vector): string {
   const wanted = isObject(expected) && typeof expected['error'] === 'string' ? expected['error'] : 'refused';
   if (!(error instanceof InvalidConfig)) throw error;

@@ -30,7 +30,7 @@ export const credentialProviderConfig: Handlers = {
   },
 };
 
-/** Absent members are what decoding makes of them. */
+/** Absent members get the decoder's defaults. */
 function provider(value: unknown): ProviderConfig {
   const fields = itemOf(value);
   const ms = fields['defaultCacheDurationMs'];

@@ -140,7 +140,7 @@ export const credentialProviders: Handlers = {
       },
       execute: async () => {
         executions += 1;
-        // Long enough for the others to come.
+        // Long enough for the others to arrive.
         await new Promise((resolve) => setImmediate(resolve));
         return { cacheKeyType: 'Image', cacheDurationMs: 0, auth: new Map() };
       },

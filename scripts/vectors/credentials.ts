@@ -27,7 +27,7 @@ export const credentials: Handlers = {
       return { ok: true, ...open(parseDockerConfigEntry(text(input, 'json'), 'the entry')) };
     } catch (error) {
       if (!(error instanceof DockerConfigError)) throw error;
-      // What upstream leaves in an entry that it then throws away has no meaning here.
+      // The contents of an entry that upstream discards do not count.
       return { ...(isObject(expected) ? expected : {}), ok: false };
     }
   },

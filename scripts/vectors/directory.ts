@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** Gives an empty directory and takes it away again. */
+/** Provides an empty directory and removes it afterwards. */
 export async function inDirectory<T>(use: (dir: string) => Promise<T>): Promise<T> {
   const dir = await mkdtemp(join(tmpdir(), 'archwright-vectors-'));
   try {
@@ -13,7 +13,7 @@ export async function inDirectory<T>(use: (dir: string) => Promise<T>): Promise<
   }
 }
 
-/** Writes a file with the directories that it needs. */
+/** Writes a file and its directories. */
 export async function write(path: string, content: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, content);

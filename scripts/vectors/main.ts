@@ -14,7 +14,7 @@ import { messageOf } from '../../src/names/printable.ts';
 
 const directoryVariable = 'ARCHWRIGHT_VECTORS';
 
-/** Why nothing could be run; said to the person on one line. */
+/** The reason why nothing could run; printed on one line. */
 class Unusable extends Error {}
 
 interface VectorFile {

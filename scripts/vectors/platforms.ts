@@ -29,7 +29,7 @@ export const platforms: Handlers = {
       .split('|')
       .map((mode) => sortPlatforms(candidates, matcherOf(mode, node)).map(formatFullPlatform));
     const [first] = results;
-    // All modes that a case names give the same order; where they do not, all orders are shown.
+    // All modes of a case must give the same order; otherwise all orders are shown.
     const agree = results.every((result) => result.join() === first?.join());
     return { sorted: agree ? first : results };
   },

@@ -17,7 +17,7 @@ export const registryAuthentication: Handlers = {
       parameters: Object.fromEntries(parameters),
       scheme,
     })),
-    // The other library's result of the same case is not ours to give.
+    // The other library's result of the same case is not compared.
     ...(isObject(expected) && { goContainerregistry: expected['goContainerregistry'] }),
   }),
 

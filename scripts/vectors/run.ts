@@ -9,7 +9,7 @@ export interface Outcome {
   readonly actual: unknown;
 }
 
-/** Runs one case. Never throws: whatever a handler throws is an outcome. */
+/** Runs one case. Never throws: a handler's error is an outcome. */
 export async function run(handler: Handler, vector: Vector): Promise<Outcome> {
   try {
     const actual = plain(await handler(vector.input, vector));

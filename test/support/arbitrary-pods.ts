@@ -1,4 +1,4 @@
-/** Arbitrary pods, facts, policies and nodes from small pools, so that they meet often. */
+/** Arbitrary pods, facts, policies and nodes from small pools, for frequent matches. */
 import * as fc from 'fast-check';
 import type { NodeSelectorTerm, Pod, Toleration } from '../../src/kube/api/objects.ts';
 import type { NodeGroup, PlacementInput, Pullability } from '../../src/placement/decision.ts';
@@ -93,7 +93,7 @@ export const userToleration: fc.Arbitrary<Toleration> = fc.oneof(
   fc.record({ operator: fc.constant('Exists') }),
 );
 
-/** Records that claim what this policy never adds, and everything that is no record at all. */
+/** Records with changes that this policy never makes, and invalid records. */
 export const hostileRecord = fc.oneof(
   fc.string(),
   fc.json(),
@@ -125,7 +125,7 @@ const nodeAffinity = fc.record(
 
 const named = fc.constantFrom(...images).map((image) => ({ name: `c-${image.slice(0, 3)}`, image }));
 
-/** A valid pod; `annotation` makes what stands in the place of our record. */
+/** A valid pod; `annotation` replaces our record. */
 export function pods(annotation: fc.Arbitrary<string | undefined>): fc.Arbitrary<Pod> {
   const spec = fc.record(
     {

@@ -8,7 +8,7 @@ interface Entry {
   readonly run: () => void;
 }
 
-/** Wall clock and monotonic clock start apart, so that one taken for the other is found. */
+/** Wall clock and monotonic clock start apart, to find confusions of the two. */
 const wallStart = Date.parse('2026-11-01T00:00:00Z');
 const monotonicStart = 5_000_000;
 
@@ -119,7 +119,7 @@ export const noTimers: Pick<Clock, 'random' | 'sleep' | 'timer'> = {
   },
 };
 
-/** Lets everything run that needs no time. */
+/** Runs everything that is due now. */
 function settle(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(() => setImmediate(resolve));

@@ -19,7 +19,7 @@ export interface KubeRequest {
 
 /**
  * Listens on a free port of loopback.
- * @param namespace that access stands in
+ * @param namespace of the access
  * @param receive gets each request with its body
  */
 export async function listenAsKube(

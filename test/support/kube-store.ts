@@ -147,7 +147,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     fault: (match: Match, fault: Fault): (() => void) => faults.add(match, fault),
     /** Scripts evictions of a pod, by the pod's path, in order; after the last the pod is deleted. */
     evictions: (path: string, ...answers: EvictionAnswer[]): void => void evictions.set(path, answers),
-    /** A pod's answer to a path such as `…/pods/web-0:8080/proxy/metrics`; `undefined`: no server. */
+    /** A pod's response to a path such as `…/pods/web-0:8080/proxy/metrics`; `undefined`: no server. */
     page: (path: string, text: (() => string) | undefined): void => reads.page(path, text),
     log: (path: string, text: LogText): void => reads.log(path, text),
     watches: (path?: string): number => watches.count(path),

@@ -36,7 +36,7 @@ export function termMatches(term: NodeSelectorTerm, node: ModelNode): boolean {
   );
 }
 
-/** Whether the person who wrote the pod chose the node's architecture and no other one, or the node. */
+/** Whether the pod's author chose the node, or only the node's architecture. */
 export function chosenByPerson({ spec }: Pod, node: ModelNode): boolean {
   const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
   if (keys.some((key) => Object.hasOwn(spec.nodeSelector ?? {}, key))) return true;

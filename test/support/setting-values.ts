@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import type { JsonSchema, TomlValue } from '../../src/policy/settings/setting.ts';
 
-/** For every kind of text: some that it takes, some that it refuses, and the edges. */
+/** For every kind of text: valid, invalid and edge cases. */
 const texts = [
   'amd64 arm64 arm 386 s390x riscv64 loong64 aarch64 x86_64 AMD64 Arm64 amd46 ARM46 ppc mainframe *'.split(
     ' ',

@@ -9,7 +9,7 @@ export interface Alert {
   readonly summary: string;
   /** The problem, and its effect on pods. */
   readonly meaning: string;
-  /** What to look at and do, in this order; Markdown. */
+  /** Checks and actions in order; Markdown. */
   readonly steps: readonly string[];
 }
 

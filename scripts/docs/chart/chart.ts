@@ -9,7 +9,7 @@ import { general, labels } from './values/general.ts';
 import { monitoring } from './values/monitoring.ts';
 import { partSections } from './values/parts.ts';
 
-/** What most clusters set. They come first. */
+/** Values that most clusters set; they come first. */
 export const firstValues: readonly string[] = [
   'image.registry',
   'image.repository',
@@ -100,7 +100,7 @@ function objectSchema(tree: Tree<Value>): ObjectSchema {
   return { type: 'object', properties: Object.fromEntries(properties) };
 }
 
-/** The same, and in the tables inside of it, with nothing else in them. */
+/** The same, recursively, without unknown properties. */
 function closed(schema: ObjectSchema): ObjectSchema {
   const properties = Object.entries(schema.properties).map(([name, inner]): [string, object] => [
     name,
@@ -122,7 +122,7 @@ export function namesFile(): string {
   return `${JSON.stringify({ ...names(treeOf(all)), [condition]: true }, undefined, 2)}\n`;
 }
 
-/** What has no default may be set back to nothing by null, which Helm keeps where the chart has no value. */
+/** Null unsets a value without default; Helm keeps null if the chart has no value. */
 function nullable(schema: JsonSchema, { default: preset }: Value): JsonSchema {
   if (preset !== undefined) return schema;
   const nothing: TomlValue = { type: 'null' };

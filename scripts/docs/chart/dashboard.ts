@@ -137,7 +137,6 @@ const width = 6;
 const height = 8;
 const datasource = { type: 'prometheus', uid: '${datasource}' };
 
-/** Makes the file. */
 export function dashboardFile(): string {
   let id = 0;
   let y = 0;

@@ -13,7 +13,6 @@ const header = ['Value', 'Meaning', 'Default'];
 /** Tables of pods, which have many values in common. */
 const podTables = ['webhook', 'controller', 'agent', 'jobs'];
 
-/** Makes the page. */
 export function chartReadme(): string {
   const sections = chartSections().filter(({ title }) => title !== labels.title);
   const common = commonValues(sections.flatMap(({ values }) => values));

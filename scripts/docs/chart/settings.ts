@@ -1,4 +1,4 @@
-/** The settings of the program as values of the chart: which of them are, and which the chart sets itself. */
+/** The program's settings as values of the chart, except those that the chart sets itself. */
 import { otherVariables, serviceVariable } from '../../../src/policy/configuration/layer.ts';
 import { settings } from '../../../src/policy/settings/all.ts';
 import type { Setting, Settings, TomlValue } from '../../../src/policy/settings/setting.ts';
@@ -6,7 +6,7 @@ import { flagName, variableName, written } from '../../../src/policy/settings/se
 import { settingGroups } from '../settings.ts';
 import type { Section, Value } from './value.ts';
 
-/** Set by the chart's templates, because they belong to how the parts are put together. */
+/** Set by the chart's templates, because they connect the parts. */
 export const setByChart: ReadonlySet<string> = new Set([
   'agents',
   'agentAuthorityDir',
@@ -53,7 +53,7 @@ const chartDefaults: Readonly<Record<string, string>> = {
 
 export interface SettingValue extends Value {
   readonly setting: Setting<unknown>;
-  /** The default in words, where it is not the program's. */
+  /** The default in words, if it differs from the program's. */
   readonly chartDefault?: string;
 }
 

@@ -7,7 +7,6 @@ import type { Section, Value } from './value.ts';
 
 const width = 118;
 
-/** Makes the file. */
 export function valuesFile(): string {
   const sections = wholeTrees().map(({ title, values }) =>
     [`# --- ${title}`, '', ...print(treeOf(values), '')].join('\n'),
@@ -49,7 +48,7 @@ function leaf(name: string, value: Value, indent: string): string[] {
   return [...comment, ...lines.map((line) => `${prefix}${line}`), ''];
 }
 
-/** What an unset value is in effect, else an example. */
+/** The effective value if unset, else an example. */
 function shown(value: Value): TomlValue {
   if (!isSetting(value)) return value.example;
   if (value.chartDefault !== undefined) return value.example;

@@ -15,7 +15,7 @@ export function onlyOs(node: FullPlatform): PlatformMatcher {
   };
 }
 
-/** Best first; equals keep their order. What does not match is sorted too, not left out. */
+/** Best first; equals keep their order. Others are sorted too, not removed. */
 export function sortPlatforms<P extends FullPlatform>(
   platforms: readonly P[],
   matcher: PlatformMatcher,

@@ -15,7 +15,7 @@ export class InvalidPlatform extends Error {
   }
 }
 
-/** What stands in for the part that a specifier leaves out; upstream takes the running process's. */
+/** Defaults for omitted parts of a specifier; upstream uses the running process's. */
 export interface HostPlatform {
   readonly os: string;
   readonly architecture: string;

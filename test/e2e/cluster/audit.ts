@@ -11,7 +11,7 @@ export interface AuditEvent {
   readonly responseStatus?: { readonly code?: number; readonly message?: string };
 }
 
-/** @param whose logged `users` or `userGroups` */
+/** @param whose `users` or `userGroups` to log */
 export function auditLog(directory: string, whose: object) {
   const policyFile = join(directory, 'audit-policy.json');
   const log = join(directory, 'audit.log');

@@ -122,7 +122,7 @@ t.test('people with different rights, and strangers', async (t) => {
   t.notMatch(controller.process.log(), /eyJ/, 'no token is logged');
 });
 
-/** The token of bank names shop as its namespace. */
+/** A token of bank with a payload that names shop. */
 function forged(token: string): string {
   const [header = '', payload = '', signature = ''] = token.split('.');
   const text = Buffer.from(payload, 'base64url').toString('utf8').replaceAll('bank', 'shop');

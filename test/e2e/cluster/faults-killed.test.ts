@@ -14,7 +14,7 @@ const randomKills = 6;
 const tainting = { 'taint-architectures': 's390x' };
 const taintKey = 'arch.example/architecture';
 
-/** Pods that select their architecture themselves, so that only the controller gives them a toleration. */
+/** Pods with their own architecture selection: only the controller gives them a toleration. */
 async function occupy(scene: Scene, name: string): Promise<void> {
   for (let index = 0; index < 3; index += 1) {
     const nodeSelector = { 'kubernetes.io/arch': 's390x' };

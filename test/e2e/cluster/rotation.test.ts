@@ -133,7 +133,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   const pods = async (): Promise<void> => {
     while (!ending.signal.aborted) {
       const one = (): Promise<unknown> => tryPod(cluster).then(() => (counts.pods += 1), told);
-      // More at once than the API server keeps connections for, so that some begin with a handshake.
+      // More at once than the API server keeps connections for: some begin with a handshake.
       await Promise.all(Array.from({ length: 12 }, one));
       await pause(100);
     }

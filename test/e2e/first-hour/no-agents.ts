@@ -52,7 +52,7 @@ export async function noAgents(world: World, readme: Readme): Promise<void> {
       await deletePods(cluster, ['alone']);
     },
   );
-  // All of them, so that none is under way after a failure of another.
+  // Waits for all: none is under way after a failure of another.
   const ended = await Promise.allSettled([failing, told, open]);
   for (const each of ended) if (each.status === 'rejected') throw each.reason;
 

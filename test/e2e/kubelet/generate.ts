@@ -28,9 +28,9 @@ const domains =
 
 const names = Object.keys(users) as [string, ...string[]];
 
-/** A setup of that many cases. @param label part of all names, so that setups share nothing */
+/** A setup of that many cases. @param label part of all names: setups share nothing */
 export function generateSetup(random: Random, label: string, cases: number): Setup {
-  // Few domains for each, so that keys, patterns and images match.
+  // Few domains for each: keys, patterns and images match.
   const own = random.some(domains, 2);
   const teams = [`${label}/red`, `${label}/redder`, `${label}/blue`];
   const keys = own.flatMap((domain) => keysFor(domain, teams));

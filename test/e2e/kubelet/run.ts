@@ -52,7 +52,7 @@ function startNodeKubelet(node: NodeOptions, { env, plugins }: Setup): Running {
   return startKubelet(node, { env: all, pluginConfig: plugins?.config, binDir });
 }
 
-/** Pod by pod, so that both caches see the same pods. */
+/** Pod by pod: both caches see the same pods. */
 export async function runSetup(
   setup: Setup,
   node: NodeOptions,

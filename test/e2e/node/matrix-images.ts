@@ -69,7 +69,7 @@ interface Entry {
   readonly id: string;
 }
 
-/** All images share it, so that only the first pull needs it. */
+/** All images share it: only the first pull needs it. */
 const layer = document(mediaTypes.ociLayer, gzipSync(emptyTar));
 const rootfs = { type: 'layers', diff_ids: [document('', emptyTar).digest] };
 

@@ -52,7 +52,7 @@ export function createNode(program: ContainerdProgram, world: World, certificate
     return containerd;
   }
 
-  /** Pulls the layer that all images share, so that no case needs a registry for it. */
+  /** Pulls the layer that all images share: no case needs a registry for it. */
   async function warmUp(containerd: RunningContainerd): Promise<void> {
     if (warm) return;
     const host = world.places.plain;

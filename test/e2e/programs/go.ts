@@ -20,7 +20,7 @@ const timeoutMs = 40 * 60_000;
 const maxOutputBytes = 16 * 1024 * 1024;
 
 /**
- * Builds programs of one module in one call, so that both cores stay busy while one of them is linked.
+ * Builds programs of one module in one call: both cores stay busy while one of them is linked.
  * @param programs package → file of the program, which appears only when it is complete
  */
 export function buildPackages(module: GoModule, programs: Readonly<Record<string, string>>): void {

@@ -71,7 +71,7 @@ function damagedBy(text: string, edit: Edit): string {
   return damage({ before, part: text.slice(start, end), after: text.slice(end) }, edit);
 }
 
-/** What breaks parsers: ends of ranges, names that objects have, marks of direction and of order. */
+/** Values that break parsers: range ends, object member names, direction and order marks. */
 const nasty = words(
   `__proto__ constructor toString \0 \uFEFF \u2028 \u202E \uD800 -0 1e999 9007199254740993 99999999999999999999
 -9223372036854775808 NaN ../../.. %00 %zz [[[[[[[[ {{{{{{{{ """ '''`.replace('\n', ' '),

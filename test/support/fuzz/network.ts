@@ -1,4 +1,4 @@
-/** Parsers of what registries and token servers answer, and of image references. */
+/** Parsers of responses of registries and token servers, and of image references. */
 import { readTagList } from '../../../cmd/report/tag-lists.ts';
 import { newerTags } from '../../../cmd/report/tag-order.ts';
 import { parseSamples } from '../../../cmd/installation/samples.ts';

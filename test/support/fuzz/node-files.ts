@@ -1,4 +1,4 @@
-/** Parsers of the node's files and of what its plugins print. */
+/** Parsers of the node's files and its plugins' output. */
 import { InvalidConfig, fieldsOf, tomlText } from '../../../daemon/containerd/config/toml.ts';
 import { imagesTable, migrateConfigFile, parseConfigFile } from '../../../daemon/containerd/config/config.ts';
 import { effectiveHosts, mirrorHosts } from '../../../daemon/containerd/hosts/effective-hosts.ts';

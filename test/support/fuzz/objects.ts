@@ -84,7 +84,7 @@ export const objectTargets: readonly FuzzTarget[] = [
     ),
     feed: async (input) => {
       const text = input.toString('utf8');
-      // The key of the image, so that more than the key is read.
+      // The key of the image: otherwise only the key is read.
       const { image } = object(input);
       const key = keyOfDrifted(typeof image === 'string' ? image : driftExample.image);
       const data = { [key]: text, [text]: text };

@@ -12,8 +12,6 @@ import type { FuzzTarget } from './target.ts';
 import { processTargets } from './processes.ts';
 import { textTargets } from './texts.ts';
 
-/** Parsers. */
-
 export const parserTargets: readonly FuzzTarget[] = [
   ...nodeFileTargets,
   ...machineFileTargets,

@@ -1,4 +1,4 @@
-/** What goes wrong on demand: answers, lost connections, silence, and things that happen in the middle. */
+/** Faults: error responses, lost connections, silence, and changes during a request. */
 import type { KubeRequest } from '../kube-server.ts';
 
 export interface StoreRequest extends KubeRequest {
@@ -6,7 +6,7 @@ export interface StoreRequest extends KubeRequest {
   readonly json: unknown;
 }
 
-/** `VERB path` as a text that must be equal or as an expression, or a question about the request. */
+/** `VERB path` as exact text or expression, or a predicate of the request. */
 export type Match = string | RegExp | ((request: StoreRequest) => boolean);
 
 export interface Fault {

@@ -26,7 +26,7 @@ export interface StoreChange {
   readonly shown: StoredObject;
 }
 
-/** Versions start here, so that 0 and 1 are surely no real ones. */
+/** Versions start here: 0 and 1 are never real ones. */
 const firstVersion = 1000;
 
 export const timestamp = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');

@@ -3,7 +3,7 @@ import jsonPatch, { type Operation } from 'fast-json-patch';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** @returns undefined where the patch cannot be applied */
+/** @returns undefined if the patch cannot be applied */
 export function applyJsonPatch(object: object, operations: unknown): object | undefined {
   try {
     const copy: object = structuredClone(object);

@@ -33,7 +33,7 @@ export class Reads {
     return found === undefined || !isWhole ? notFound(target) : { status: 200, body: found };
   }
 
-  /** What a pod answers to requests through the proxy of the API server. */
+  /** A pod's responses through the API server's proxy. */
   page(path: string, text: (() => string) | undefined): void {
     if (text) this.#pages.set(path, text);
     else this.#pages.delete(path);

@@ -1,4 +1,4 @@
-/** Watches of the store: what a client sees of the changes, through its selectors, and how a watch breaks. */
+/** Watches of the store: changes that match a client's selectors, and faults of watches. */
 import type { ServerResponse } from 'node:http';
 import type { Objects, StoreChange } from './objects.ts';
 import type { Selector, Target } from './paths.ts';
@@ -86,7 +86,7 @@ function tell(watch: Watch, change: StoreChange): void {
   if (target.name !== '' && target.name !== change.shown.metadata.name) return;
   const was = change.before !== undefined && selector(change.before);
   const is = change.after !== undefined && selector(change.after);
-  // An object that leaves the selector is deleted as far as this watch goes.
+  // An object that leaves the selector is deleted for this watch.
   if (is) send(watch, was ? 'MODIFIED' : 'ADDED', change.shown);
   else if (was) send(watch, 'DELETED', change.shown);
 }

@@ -34,7 +34,7 @@ export interface Descriptor {
 /** One line of an index: a document and how the index describes it. */
 export interface IndexEntry {
   readonly content: Content;
-  /** As written into the descriptor; left out where undefined. */
+  /** As in the descriptor; omitted if undefined. */
   readonly platform?: Readonly<Record<string, unknown>> | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
@@ -143,7 +143,7 @@ export function multiArch(
   return index([...entries, ...attestations], options.flavor);
 }
 
-/** What BuildKit adds for each image of an index: a manifest of platform `unknown/unknown`. */
+/** BuildKit's addition for each image of an index: a manifest of platform `unknown/unknown`. */
 export function attestation(subject: Content): IndexEntry {
   const layer = document('application/vnd.in-toto+json', { subject: subject.digest });
   const config = document(mediaTypes.ociConfig, { os: 'unknown', architecture: 'unknown' });

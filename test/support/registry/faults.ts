@@ -95,7 +95,7 @@ export function send(response: ServerResponse, answer: Answer, head: boolean): v
 }
 
 export function spoil(response: ServerResponse, answer: Answer, head: boolean, fault: Fault): void {
-  // The response itself has none yet where the one before it on the connection is not quite over.
+  // The response has none before the end of the previous one on the connection.
   const { socket } = response.req;
   switch (fault.kind) {
     case 'status': {

@@ -7,7 +7,7 @@ import { listen } from '../listen.ts';
 export interface TestProxyOptions {
   /** Host and port that names lead to. */
   readonly to: { readonly host: string; readonly port: number };
-  /** What a CONNECT is answered with; a tunnel by default. An empty text is no answer at all. */
+  /** Response to CONNECT. Default: a tunnel. Empty text: no response. */
   readonly connectAnswer?: string;
 }
 

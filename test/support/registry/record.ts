@@ -9,13 +9,13 @@ export interface RecordedRequest {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage['headers'];
-  /** The first word of the Authorization header in lower case, and who it stands for. */
+  /** The first word of the Authorization header in lower case, and its user. */
   readonly authorization?: { readonly scheme: string; readonly user: string; readonly token?: string };
   readonly body: string;
   /** Number of the connection, counted from 1: equal numbers mean a kept-alive connection. */
   readonly connection: number;
   readonly status: number;
-  /** Settles when it is over: `aborted` where the client went before it had the whole answer. */
+  /** Settles at its end: `aborted` if the client left before the whole response. */
   readonly ended: Promise<'answered' | 'aborted'>;
 }
 
@@ -28,7 +28,7 @@ export class Recorder {
     this.#arrivals.emit('request');
   }
 
-  /** The first request, past or coming, for which this is true. */
+  /** The first request, past or coming, that matches. */
   async waitFor(matches: (request: RecordedRequest) => boolean): Promise<RecordedRequest> {
     for (;;) {
       const found = this.requests.find((request) => matches(request));

@@ -1,4 +1,3 @@
-/** Monitoring values. */
 import { off, oneOf, text, textMap, valuesOf, type Section } from '../value.ts';
 
 export const monitoring: Section = {

@@ -1,4 +1,4 @@
-/** Random pods from small pools, so that their requirements match some nodes and images. */
+/** Random pods from small pools: their requirements match some nodes and images. */
 import type {
   Container,
   NodeSelectorRequirement,
@@ -73,7 +73,7 @@ export function generateCase(random: Random, index: number): Case {
   return { name, pod: { metadata, spec }, images: used, heldByOther };
 }
 
-/** Mostly images that are known at once, so that most pods of several images have a common architecture. */
+/** Mostly images that are known at once: most pods of several images share an architecture. */
 function drawImage(random: Random): JudgeImage {
   const common = images.slice(0, 4);
   const [first = images[0], ...rest] = random.chance(0.45) ? common : images;

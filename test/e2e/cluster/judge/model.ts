@@ -182,7 +182,7 @@ function pinnedAmong(
   );
   if (prefersItself) return possible;
   const terms = termsOf(spec);
-  // Prefers a node without dependence on unknown facts.
+  // Prefers an architecture without unknown results on any node.
   const sure = possible.filter((name) =>
     images.every((image) =>
       nodes.every((node) => node.architecture !== name || answerOf(image, node) !== 'maybe'),
