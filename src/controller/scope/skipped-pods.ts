@@ -26,8 +26,9 @@ export function createSkippedPods(
   return async () => {
     const isInScope = await scopeNow();
     return (pod) => {
+      const namespaceLabels = leading.caches.namespaces.get('', pod.namespace)?.labels ?? {};
+      if (!isInScope(pod, namespaceLabels)) return true;
       const context = contextOf(leading, pod.namespace, pod);
-      if (!isInScope(pod, context.namespaceLabels)) return true;
       return skipReasonOf({ ...context, pod: podOf(pod) }) !== undefined;
     };
   };
