@@ -31,7 +31,7 @@ function child(node: Node | undefined, step: string | number, document: YamlDocu
   if (!isMap(node)) return undefined;
   const own = node.items.find(({ key }) => isScalar(key) && String(key.value) === step);
   if (own) return resolved(own.value, document);
-  // A merge: `<<: *base`, or a list of them, of which the first counts.
+  // A merge: `<<: *base`, or a list of them. The first one counts.
   for (const { key, value } of node.items) {
     if (!isScalar(key) || key.source !== '<<') continue;
     const merged = resolved(value, document);

@@ -43,7 +43,7 @@ export async function findRelease(
   }
 }
 
-/** @throws KubeError; UsageError if it is none */
+/** @throws KubeError; UsageError if the chart has no such ConfigMap */
 export async function namedRelease(
   client: KubeClient,
   { namespace, name }: Pick<Release, 'namespace' | 'name'>,

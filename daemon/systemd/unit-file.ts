@@ -63,7 +63,7 @@ export function variableOf(text: string): readonly [name: string, value: string]
 }
 
 /**
- * A comment, a variable, or a line that is none. A value is quoted parts, which may have several lines, and
+ * A comment, a variable, or an invalid line. A value is quoted parts, which may have several lines, and
  * then unquoted text to the end of the line. The end of the file ends an open quote. No part fails after it
  * has read on, so the time is linear.
  */

@@ -8,7 +8,7 @@ import { reviewOf } from './examples.ts';
 
 export interface Answer {
   readonly response: AdmissionResponse;
-  /** The patch; empty where there is none. */
+  /** The patch; empty: none. */
   readonly operations: readonly Operation[];
   /** The object with the patch applied. */
   readonly patched: KubeObject;

@@ -58,7 +58,7 @@ function runsVariant(
   }
 }
 
-/** The level of an amd64 variant; 1 for a variant that is none. */
+/** The level of an amd64 variant; 1 for an unknown variant. */
 export function levelOfVariant(variant = ''): number {
   return Number(/^v?(\d+)$/.exec(variant)?.[1] ?? 1);
 }

@@ -237,7 +237,7 @@ interface Sarif {
 }
 
 t.test('SARIF', (t) => {
-  const text = asSarif(checked, '/work/repository');
+  const text = asSarif(checked, '/src/repository');
   const document = JSON.parse(text) as Sarif;
   t.same(sarifProblems(document, sarif), []);
   const [first] = document.runs;
@@ -252,7 +252,7 @@ t.test('SARIF', (t) => {
   }
   t.same(
     new Set(first?.results.map(({ locations }) => locations[0]?.physicalLocation.artifactLocation.uri)),
-    new Set(['k8s/a%20b.yaml', 'file:///elsewhere/c%23d.yaml', 'stdin', 'file:///work/up.yaml']),
+    new Set(['k8s/a%20b.yaml', 'file:///elsewhere/c%23d.yaml', 'stdin', 'file:///src/up.yaml']),
   );
   t.same(sarifProblems(JSON.parse(asSarif({ ...checked, results: [] }, '/')), sarif), []);
   t.end();

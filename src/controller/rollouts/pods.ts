@@ -50,7 +50,7 @@ interface Seen {
   readonly architecture: string | undefined;
 }
 
-/** All pods of a namespace that a rollout could be for. A gated pod is none yet. */
+/** All pods of a namespace that a rollout could be for. Gated pods do not count yet. */
 export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: PodCaches): Iterable<Seen> {
   for (const running of runningPods.values(namespace)) {
     const { owner, labels, annotations, deleting, node } = running;

@@ -3,7 +3,7 @@
  * digest are always fresh. A tag has three states for a pod that pulls `IfNotPresent` (or `Never`, which runs
  * what an earlier pull left on the node): fresh, then due (it still answers, and is revalidated behind the
  * answer), then expired (a lookup comes first). For `Always` there is no middle: the node asks the registry
- * at every start, so an answer older than `pullAlwaysCacheTime` is none.
+ * at every start, so an answer older than `pullAlwaysCacheTime` does not count.
  */
 import type { PullPolicy } from '../facts/facts.ts';
 

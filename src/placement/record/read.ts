@@ -81,7 +81,7 @@ function hasSeal({ metadata }: Pick<Pod, 'metadata'>, seal: RecordSeal): boolean
   return at !== -1 && seal.isOf(`${text.slice(0, at)}}`, text.slice(at + sealStart.length, -2));
 }
 
-/** For people, counts and a first selection: anybody can write it. */
+/** For people, counts and a first selection: any user can write it. */
 export function uncheckedRecord(pod: Pick<Pod, 'metadata'>) {
   const { outcome, architectures, widened, provisional, rollout, images } = contentIn(pod) ?? {};
   return {

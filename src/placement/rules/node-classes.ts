@@ -1,7 +1,7 @@
 /**
  * Classes of nodes that cannot pull or run the images, although others of their architecture can. A label for
  * the CPU level excludes them if it tells them from the others, otherwise their hostnames. New nodes, and
- * nodes of which too little is known, stay eligible. A gated pod is excluded from nothing: its images are
+ * nodes with too few known facts, stay eligible. A gated pod is excluded from nothing: its images are
  * unknown, and nothing that is added to it can be removed.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
@@ -29,7 +29,7 @@ export interface CommonFit {
   readonly refusing: ReadonlyMap<NodesOfClass, string>;
 }
 
-/** Removes architectures of which every class refuses some image. */
+/** Removes an architecture if each of its classes refuses some image. */
 export function withinClasses(
   common: readonly string[] | undefined,
   images: readonly ImageVerdict[],

@@ -5,8 +5,8 @@
  *
  * - Only a pod that is created, or a template, for its warnings: nodeSelector and required terms of a pod
  *   that waits can only narrow (KEP-3838). A DaemonSet keeps its nodes.
- * - A pod of a rollout is widened, and then gated. Its record has what it named, so that it is decided as at
- *   its creation.
+ * - A pod of a rollout is widened, and then gated. Its record has what it named, so its decision is the same
+ *   as at its creation.
  * - An architecture is added only if every image has it for certain, and no node of it refuses an image.
  * - The pod keeps every node that it could have without this rule.
  * - What the pod excludes, by `NotIn`, stays excluded.

@@ -23,7 +23,7 @@ t.test('24 hours: four HEADs for each tag and no GET, spread over the time', asy
   const byHour: number[] = [];
   for (let passed = 0; passed < 24; passed += 1) {
     const before = test.counts().head;
-    await test.pass(hour);
+    await test.advance(hour);
     byHour.push(test.counts().head - before);
   }
   t.same(test.counts(), { head: 4 * tags, get: 0 });
@@ -40,7 +40,7 @@ t.test('another leader every three hours does not repeat HEADs', async (t) => {
     test.pod(`pod-${index}`, repository, { pulled: test.push(repository, withPlatforms(both, repository)) });
   }
   for (let passed = 0; passed < 24; passed += 3) {
-    await test.pass(3 * hour);
+    await test.advance(3 * hour);
     await test.lead();
   }
   t.same(test.counts(), { head: 4 * 30, get: 0 });
@@ -62,14 +62,14 @@ t.test('a tag that lost an architecture: told, counted, noted, and the next pod 
   } as const;
   await test.memory.lookup(request, { signal: AbortSignal.timeout(5000) });
   test.registry.clearRequests();
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.same(test.counts(), { head: 1, get: 0 });
   t.same(test.leader.events, []);
 
   const now = test.push('shop/web', withPlatforms('linux/amd64', 'second'));
   t.same(platformsAt(test, image), ['amd64', 'arm64'], 'nobody has noticed');
   test.registry.clearRequests();
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.same(test.counts(), { head: 1, get: 1 });
   t.same(platformsAt(test, image), ['amd64'], 'the next pod is placed by what the tag has now');
   t.same(
@@ -94,7 +94,7 @@ t.test('a tag that lost an architecture: told, counted, noted, and the next pod 
   t.equal(await lost(), 1, 'the next leader reads the notes');
   t.same(test.leader.events, []);
   test.registry.clearRequests();
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.same(test.counts(), { head: 1, get: 0 });
   t.equal(test.leader.events.length, 3, 'it is said again in each interval');
 
@@ -110,9 +110,9 @@ t.test('a tag that gained architectures: noted and counted, without an event', a
   const test = await setup(t);
   const pulled = test.push('shop/web', withPlatforms('linux/amd64'));
   test.pod('web', 'shop/web', { pulled, owner: 'web' });
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   const now = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64 linux/arm/v7'));
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.match(test.notes(), [{ digest: now.digest, lost: [], gained: ['linux/arm/v7', 'linux/arm64'] }]);
   t.same(test.leader.events, []);
   for (const architecture of ['arm64', 'arm'])
@@ -121,7 +121,7 @@ t.test('a tag that gained architectures: noted and counted, without an event', a
       1,
     );
   test.push('shop/web', withPlatforms('linux/amd64', 'back'));
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.same(test.notes(), [], 'it has lost them again, and no pod ever had them');
 });
 
@@ -139,7 +139,7 @@ t.test('a variant is part of the platform; platforms that no node needs matter t
     test.pod(`pod-${index}`, `shop/app-${index}`, { pulled });
     test.push(`shop/app-${index}`, withPlatforms(now, 'now'));
   }
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   for (const [index, [before, now, lost, gained]] of cases.entries()) {
     const note = test.notes().find(({ image }) => image === test.image(`shop/app-${index}`));
     if (lost.length + gained.length === 0) t.equal(note, undefined, `${before} → ${now}`);
@@ -152,7 +152,7 @@ t.test('a tag that is pushed again with the same platforms: two documents are re
   const pulled = test.push('shop/web', withPlatforms(both));
   test.pod('web', 'shop/web', { pulled });
   test.push('shop/web', withPlatforms(both, 'second'));
-  await test.pass(24 * hour);
+  await test.advance(24 * hour);
   t.same(test.counts(), { head: 4, get: 2 }, 'what the tag names, and what the pod runs');
   t.same(test.notes(), []);
 });
@@ -161,7 +161,7 @@ t.test('the registry does not have any more what pods run: their nodes say what 
   const test = await setup(t);
   test.push('shop/web', withPlatforms('linux/amd64'));
   test.pod('web', 'shop/web', { pulled: withPlatforms(both, 'collected'), node: 'b' });
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.match(test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
 });
 
@@ -169,11 +169,11 @@ t.test('CRI-O reports no digest of an index: what memory knew is compared', asyn
   const test = await setup(t, { nodes: { a: { architecture: 'arm64', runtime: 'cri-o' } } });
   test.push('shop/web', withPlatforms(both));
   test.pod('web', 'shop/web', { pulled: withPlatforms('linux/arm64', 'of the index') });
-  await test.pass(12 * hour);
+  await test.advance(12 * hour);
   t.same(test.notes(), [], 'it has gained nothing');
   t.same(test.counts(), { head: 1, get: 1 }, 'it is read once');
   test.push('shop/web', withPlatforms('linux/amd64', 'second'));
-  await test.pass(12 * hour);
+  await test.advance(12 * hour);
   t.match(test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
 });
 
@@ -182,17 +182,17 @@ t.test('a registry that fails changes nothing, and gets no more requests than a 
   const pulled = test.push('shop/web', withPlatforms(both));
   test.pod('web', 'shop/web', { pulled, owner: 'web' });
   test.push('shop/web', withPlatforms('linux/amd64', 'second'));
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   const notes = test.notes();
   t.equal(notes.length, 1);
   test.registry.clearRequests();
   const stop = test.registry.faults.add(/./, { kind: 'status', status: 503 });
-  await test.pass(24 * hour);
+  await test.advance(24 * hour);
   t.same(test.counts(), { head: 4, get: 0 });
   t.same(test.notes(), notes);
   t.ok(((await test.leader.series('archwright_drift_checks_total{result="unavailable"}')) ?? 0) >= 4);
   stop();
   test.push('shop/web', withPlatforms(both, 'third'));
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.same(test.notes(), [], 'all is well again');
 });

@@ -53,7 +53,7 @@ t.test('the pull secret of a pod gives access: one HEAD each time, and a token',
   const test = await setupPrivate(t);
   const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
   test.pod('web', 'shop/web', { pulled, pullSecrets: ['good'] });
-  await test.pass(24 * hour);
+  await test.advance(24 * hour);
   t.equal(heads(test, true), 4);
   t.equal(heads(test, false), 1, 'the registry is asked once how it authenticates');
   t.equal(test.counts().get, 0);
@@ -71,10 +71,10 @@ t.test('after a refusal the credentials of other pods are tried, at the next che
   test.push('shop/web', withPlatforms('linux/amd64'));
   test.pod('a', 'shop/web', { pulled, pullSecrets: ['bad'], namespace: 'a' });
   test.pod('b', 'shop/web', { pulled, pullSecrets: ['good'], namespace: 'b' });
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.same(test.notes(), []);
   t.equal(await test.leader.series('archwright_drift_checks_total{result="unauthorized"}'), 1);
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.match(test.notes(), [{ lost: ['linux/arm64'] }]);
 });
 
@@ -91,7 +91,7 @@ t.test('images by digest, images that are never pulled and ended pods are not ch
   test.pod('done', 'shop/done', { pulled });
   const done = test.store.get('/api/v1/namespaces/shop/pods/done');
   test.store.put('/api/v1/namespaces/shop/pods/done', { ...done, status: { phase: 'Succeeded' } });
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.same(test.counts(), { head: 0, get: 0 });
 });
 
@@ -179,14 +179,14 @@ t.test('driftInterval 0s: no checks, and notes of before are removed', async (t)
   const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
   test.pod('web', 'shop/web', { pulled });
   test.push('shop/web', withPlatforms('linux/amd64'));
-  await test.pass(6 * hour);
+  await test.advance(6 * hour);
   t.equal(test.notes().length, 1);
   test.registry.clearRequests();
   test.leader.configure({ driftInterval: 0 });
-  await test.pass(24 * hour);
+  await test.advance(24 * hour);
   t.same(test.notes(), []);
   t.same(test.counts(), { head: 0, get: 0 });
   test.leader.configure({ driftInterval: hour });
-  await test.pass(24 * hour);
+  await test.advance(24 * hour);
   t.equal(test.counts().head, 24, 'another interval is in force at once');
 });

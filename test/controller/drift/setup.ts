@@ -121,7 +121,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
     pod: (name: string, repository: string, pod: PodOptions = {}): void =>
       putPod(store, registry.host, name, repository, pod),
     /** Lets time pass, with rounds of the leader. */
-    pass: async (ms: number): Promise<void> => {
+    advance: async (ms: number): Promise<void> => {
       await current().test.settled();
       for (let left = ms; left > 0; left -= roundMs) {
         await clock.jump(roundMs);
