@@ -81,7 +81,7 @@ export async function benchFactsMemory(): Promise<Section> {
     maxBytes: 1024 * mebibyte,
   });
   const parse = createReferenceCache();
-  const question = (index: number): ImageRequest => {
+  const request = (index: number): ImageRequest => {
     const image = imageOf(index);
     return { image, reference: parse(image), pullPolicy: 'IfNotPresent', pullCredentials: [] };
   };
@@ -92,12 +92,12 @@ export async function benchFactsMemory(): Promise<Section> {
   if (memory.size !== count) throw new Error(`expected ${count} facts, found ${memory.size}`);
   const estimated = memory.bytes / mebibyte;
 
-  const hot = Array.from({ length: hotImages }, (_, index) => question(index));
+  const hot = Array.from({ length: hotImages }, (_, index) => request(index));
   const all = hot.map((one) => () => memory.recall(one));
   for (const recall of all) recall();
   nanosecondsEach(recalls / 10, (index) => all[index % hotImages]?.());
   const hotNanoseconds = nanosecondsEach(recalls, (index) => all[index % hotImages]?.());
-  const cold = Array.from({ length: count / 10 }, (_, index) => question(index * 10 + 5));
+  const cold = Array.from({ length: count / 10 }, (_, index) => request(index * 10 + 5));
   const coldNanoseconds = nanosecondsEach(cold.length, (index) => {
     const one = cold[index];
     if (one && !memory.recall(one)) throw new Error(`${one.image} is missing`);

@@ -95,7 +95,7 @@ function section(
           ['admissions that waited and had their answer in time', String(answered)],
           ['admissions whose inline budget expired', String(expired)],
           [
-            'questions sent to a second agent because the first was slow',
+            'lookups sent to a second agent because the first was slow',
             String(total('archwright_fleet_hedges_total')),
           ],
           ['admissions per second', (pods / seconds).toFixed(0)],

@@ -35,9 +35,9 @@ export async function inspectImages(
 ): Promise<Inspected> {
   const attempts: Record<string, Attempt[]> = {};
   const traced: ImageFactsSource = {
-    lookup: (question, options) => {
-      const own = (attempts[question.image] ??= []);
-      return inspector.lookup(question, { ...options, trace: (attempt) => own.push(attempt) });
+    lookup: (request, options) => {
+      const own = (attempts[request.image] ??= []);
+      return inspector.lookup(request, { ...options, trace: (attempt) => own.push(attempt) });
     },
   };
   const memory = await openMemory({ configuration, inspector: traced, log, metrics: createMetrics() });

@@ -35,7 +35,7 @@ export interface Agents {
 }
 
 /** Agents answer from memory; other facts show as unknown. */
-const questionTimeoutMs = 30_000;
+const lookupTimeoutMs = 30_000;
 
 export async function askAgents(options: {
   readonly configFile: string;
@@ -58,7 +58,7 @@ export async function askAgents(options: {
   if (!opened) throw new DemoError('there are no agents to ask');
   const { fleet } = opened;
   // Only for its end: the fleet then knows which agents have the same credentials.
-  for await (const _facts of fleet.shared(AbortSignal.timeout(questionTimeoutMs)));
+  for await (const _facts of fleet.shared(AbortSignal.timeout(lookupTimeoutMs)));
 
   async function factsOf({ secrets }: Example, pod: Pod | PodTemplate): Promise<Map<string, ImageFacts>> {
     const named = new Set(pod.spec.imagePullSecrets?.map(({ name }) => name));
@@ -68,8 +68,8 @@ export async function askAgents(options: {
       const reference = parseReference(image);
       const pullCredentials = await source.lookup(reference.repository);
       // Also for `Always`, which would send a request to the registry. The demo prints facts in memory.
-      const question = { image, reference, pullPolicy: 'IfNotPresent', pullCredentials } as const;
-      facts.set(image, await fleet.lookup(question, { signal: AbortSignal.timeout(questionTimeoutMs) }));
+      const request = { image, reference, pullPolicy: 'IfNotPresent', pullCredentials } as const;
+      facts.set(image, await fleet.lookup(request, { signal: AbortSignal.timeout(lookupTimeoutMs) }));
     }
     return facts;
   }

@@ -73,11 +73,11 @@ async function printSummary({ examples, registries, servers }: Rounds): Promise<
       `the registries gave out each image once, by one GET of its tag${exceptions}.`,
   );
   print(
-    '  The other GETs are parts of an index inside an index, and questions that were refused or found nothing.',
+    '  The other GETs are parts of an index inside an index, and requests that were refused or found nothing.',
   );
   const passedOn = await readMetric(servers.webhook, 'archwright_fleet_passed_on_total');
   print(
-    `  Questions passed on to the other node, after the first was refused or could not reach the registry: ${passedOn}.`,
+    `  Lookups passed on to the other node, after the first was refused or could not reach the registry: ${passedOn}.`,
   );
 }
 

@@ -48,8 +48,8 @@ async function resolve(root: string, namespace: string, hostsToml: string): Prom
   const client = createRegistryClient({ environment: {}, hostRoot: root });
   try {
     const endpoints = await source.endpoints(namespace);
-    const question = { repository: 'app', reference: 'v1', endpoints, credentials: [] };
-    await client.lookup(question, AbortSignal.timeout(10_000));
+    const request = { repository: 'app', reference: 'v1', endpoints, credentials: [] };
+    await client.lookup(request, AbortSignal.timeout(10_000));
   } finally {
     client.close();
     await source.close();

@@ -39,7 +39,7 @@ const statusByReason: Readonly<Record<BadRequestReason, number>> = {
   'not-a-review': 400,
 };
 
-/** Refusals before or during the body: the caller is no API server, or the process has no room. */
+/** Refusals before or during the body: the caller is not an API server, or the process has no room. */
 const closing: ReadonlySet<BadRequestReason> = new Set(['path', 'method', 'no-certificate', 'overloaded']);
 
 export interface AppOptions {

@@ -84,7 +84,7 @@
 - { apiGroups: [batch], resources: [jobs], verbs: [get, list] }
 # Prices of nodes.
 - { apiGroups: [karpenter.sh], resources: [nodeoverlays], verbs: [list] }
-# Questions to the controller about images of every namespace.
+# Requests to the controller for images of every namespace.
 - { apiGroups: [arch.example], resources: [imagefacts], verbs: [create] }
 - { apiGroups: [openreports.io], resources: [reports], resourceNames: [{{ include "archwright.settingText" (dict "root" . "key" "reportName") }}], verbs: [list, create, patch, delete] }
 {{- end }}

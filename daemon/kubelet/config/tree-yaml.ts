@@ -12,7 +12,7 @@ const maxNodes = 100_000;
 
 const tooDeep = `yaml: is nested deeper than ${maxDepth} levels`;
 
-/** @param strict receives duplicate keys with lines @throws DecodeError for what is no YAML or JSON */
+/** @param strict receives duplicate keys with lines @throws DecodeError for a text that is not YAML or JSON */
 export function parseYamlTree(text: string, strict: string[]): Tree {
   const lines = new LineCounter();
   const document = firstDocument(text, lines);

@@ -92,7 +92,7 @@ export class CleanRun {
     }
   }
 
-  /** @throws the signal's reason if it aborted, and any error that is no KubeError */
+  /** @throws the signal's reason if it aborted, and any error that is not a KubeError */
   failureOf(error: unknown): KubeError {
     this.signal.throwIfAborted();
     if (!(error instanceof KubeError)) throw error;
